@@ -1,0 +1,239 @@
+"""From a request to a new event: every check that a caller can fail, before anything changes."""
+
+import re
+
+from fairwarning.core.commands import Operate, Postpone, Schedule
+from fairwarning.core.descriptions import ALREADY_HAPPENED, PLATFORM, PLATFORM_DURATION_S, USER
+from fairwarning.core.instants import Instant, later, to_whole_second
+from fairwarning.core.limits import (
+    DESCRIPTION_CHARS_MAX,
+    EVENT_DURATION_S_MAX,
+    SCOPE_EVENTS_MAX,
+)
+from fairwarning.core.model import (
+    Event,
+    EventId,
+    EventType,
+    Instance,
+    InstanceName,
+    OperationKind,
+    Phase,
+    Priority,
+    Scope,
+    ScopeKind,
+    Source,
+)
+from fairwarning.core.notice import minimum_notice_ms, not_before, terminate_notice_ms
+from fairwarning.core.refusals import Code, Refused
+
+_EVENT_ID = re.compile(r"[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}")
+_POSTPONABLE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
+_TYPE_OF: dict[OperationKind, EventType] = {
+    OperationKind.RESTART: EventType.REBOOT,
+    OperationKind.REDEPLOY: EventType.REDEPLOY,
+    OperationKind.DELETE: EventType.TERMINATE,
+    OperationKind.EVICT: EventType.PREEMPT,
+}
+
+
+def find_instance(scope: Scope, name: InstanceName) -> Instance:
+    instance = scope.roster.instances.get(name)
+    if instance is None:
+        raise Refused(
+            Code.UNKNOWN_INSTANCE,
+            f"scope {scope.id} has no instance {name!r}; `fairwarning fleet show` lists them",
+        )
+    if not instance.is_live:
+        raise Refused(
+            Code.INSTANCE_DELETED,
+            f"instance {name!r} of scope {scope.id} was deleted; choose one that still exists",
+        )
+    return instance
+
+
+def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
+    """The platform event that the command asks for."""
+    instances = _targets(scope, command)
+    _refuse_type(scope, command.type, instances)
+    _refuse_pending(scope, command.type, command.targets)
+    happened = command.already_happened
+    usual = ALREADY_HAPPENED if happened else PLATFORM[command.type]
+    description = usual if command.description is None else command.description
+    duration_s = command.duration_s
+    if duration_s is None:
+        duration_s = PLATFORM_DURATION_S.get(command.type, -1)
+    _refuse_texts(description, duration_s)
+    start = (
+        to_whole_second(now)
+        if happened
+        else not_before(
+            scope.roster,
+            command.type,
+            now,
+            notice_ms=command.notice_ms,
+            not_before_ms=command.not_before_ms,
+        )
+    )
+    return Event(
+        id=_new_id(scope, command.event_id),
+        type=command.type,
+        source=Source.PLATFORM,
+        phase=Phase.SCHEDULED,
+        resources=command.targets,
+        update_domain=instances[0].update_domain,
+        created_ms=now,
+        not_before_ms=start,
+        description=description,
+        duration_s=duration_s,
+    )
+
+
+def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
+    """The event of a user's operation; unannounced if nobody is there to be told."""
+    instance = find_instance(scope, command.instance)
+    event_type = _TYPE_OF[command.kind]
+    if command.kind is OperationKind.EVICT:
+        _refuse_not_spot(instance)
+    _refuse_pending(scope, event_type, (command.instance,))
+    announced = scope.is_activated and _is_announced(scope, command.kind, instance)
+    roster = scope.roster
+    notice_ms = (
+        terminate_notice_ms(roster, instance)
+        if event_type is EventType.TERMINATE
+        else minimum_notice_ms(roster.policy, event_type)
+    )
+    return Event(
+        id=_new_id(scope, command.event_id),
+        type=event_type,
+        # Live captures show an eviction as the platform's doing, even a simulated one.
+        source=Source.PLATFORM if command.kind is OperationKind.EVICT else Source.USER,
+        phase=Phase.SCHEDULED,
+        resources=(command.instance,),
+        update_domain=instance.update_domain,
+        created_ms=now,
+        not_before_ms=to_whole_second(later(now, notice_ms)) if announced else now,
+        description=USER[command.kind],
+        operation=command.kind,
+        announced=announced,
+    )
+
+
+def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant) -> Event:
+    if event.source is not Source.PLATFORM or event.type not in _POSTPONABLE:
+        raise Refused(
+            Code.NOT_POSTPONABLE,
+            f"{event.type} {event.id} by {event.source} cannot be postponed; cancel it instead",
+        )
+    start = not_before(
+        scope.roster, event.type, now, notice_ms=None, not_before_ms=command.not_before_ms
+    )
+    return Event(
+        id=_new_id(scope, command.new_event_id),
+        type=event.type,
+        source=event.source,
+        phase=Phase.SCHEDULED,
+        resources=event.resources,
+        update_domain=event.update_domain,
+        created_ms=now,
+        not_before_ms=start,
+        description=event.description,
+        duration_s=event.duration_s,
+    )
+
+
+def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
+    """Restarts, redeploys and evictions always are; a delete only as its model says."""
+    if kind is not OperationKind.DELETE:
+        return True
+    is_regular_member = (
+        scope.roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
+    )
+    return is_regular_member and instance.model.terminate_notice_ms is not None
+
+
+def _targets(scope: Scope, command: Schedule) -> tuple[Instance, ...]:
+    if not command.targets:
+        raise Refused(Code.NO_TARGET, "an event needs at least one instance; name one")
+    if len(set(command.targets)) != len(command.targets):
+        raise Refused(Code.NO_TARGET, "an instance is named twice; name each once")
+    instances = tuple(find_instance(scope, name) for name in command.targets)
+    domains = sorted({each.update_domain for each in instances})
+    if len(domains) > 1:
+        raise Refused(
+            Code.SPANS_UPDATE_DOMAINS,
+            f"the instances are in update domains {', '.join(map(str, domains))} and an event "
+            "affects one; schedule one event for each",
+        )
+    return instances
+
+
+def _refuse_type(scope: Scope, event_type: EventType, instances: tuple[Instance, ...]) -> None:
+    if scope.roster.test:
+        return
+    if event_type is EventType.TERMINATE:
+        raise Refused(
+            Code.TERMINATE_BY_DELETE_ONLY,
+            "Terminate comes from deleting an instance of a scale set; delete it instead, or mark "
+            "the fleet `test = true` to rehearse",
+        )
+    if event_type is EventType.PREEMPT:
+        for instance in instances:
+            _refuse_not_spot(instance)
+
+
+def _refuse_not_spot(instance: Instance) -> None:
+    if instance.priority is not Priority.SPOT:
+        raise Refused(
+            Code.NOT_SPOT,
+            f"instance {instance.name!r} is {instance.priority}, and only Spot instances are "
+            "evicted; choose a Spot instance",
+        )
+
+
+def _refuse_pending(scope: Scope, event_type: EventType, targets: tuple[InstanceName, ...]) -> None:
+    for event in scope.unfinished:
+        both = set(event.resources).intersection(targets)
+        if event.type is event_type and both:
+            raise Refused(
+                Code.ALREADY_PENDING,
+                f"instance {min(both)!r} already has a {event_type} pending, event {event.id}; "
+                "wait for it to end, or cancel it first",
+            )
+
+
+def _refuse_texts(description: str, duration_s: int) -> None:
+    if len(description) > DESCRIPTION_CHARS_MAX:
+        raise Refused(
+            Code.DESCRIPTION_TOO_LONG,
+            f"the description has {len(description)} characters; use at most "
+            f"{DESCRIPTION_CHARS_MAX}",
+        )
+    if not -1 <= duration_s <= EVENT_DURATION_S_MAX:
+        raise Refused(
+            Code.DURATION_INVALID,
+            f"a duration of {duration_s} s is out of range; use 0 to {EVENT_DURATION_S_MAX}, "
+            "or -1 for unknown",
+        )
+
+
+def _new_id(scope: Scope, event_id: EventId) -> EventId:
+    if not _EVENT_ID.fullmatch(event_id):
+        raise Refused(
+            Code.EVENT_ID_INVALID,
+            f"{event_id!r} is no event id; use an upper-case GUID, or leave it out to get one",
+        )
+    if event_id in scope.events:
+        refuse_used_id(event_id)
+    if len(scope.events) >= SCOPE_EVENTS_MAX:
+        raise Refused(
+            Code.TOO_MANY_EVENTS,
+            f"scope {scope.id} holds {SCOPE_EVENTS_MAX} events already; wait until some have ended",
+        )
+    return event_id
+
+
+def refuse_used_id(event_id: EventId) -> None:
+    raise Refused(
+        Code.EVENT_ID_USED,
+        f"event id {event_id} was used before, and an event happens once; take a new id",
+    )

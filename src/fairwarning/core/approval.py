@@ -1,0 +1,60 @@
+"""Who may agree to an early start, and what is agreed to in advance (promises 7 and 10)."""
+
+from fairwarning.core.draft import Draft
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    InstanceName,
+    OperationKind,
+    Phase,
+    Policy,
+    Scope,
+    policy_actor,
+)
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.starting import is_all_down
+from fairwarning.core.transitions import Approved
+
+
+def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
+    """One approval covers all Resources. Again, or once started, it changes nothing."""
+    if by.kind == "instance":
+        _refuse_stranger(draft.scope, InstanceName(by.name))
+    if event.is_finished:
+        raise Refused(
+            Code.EVENT_FINISHED,
+            f"event {event.id} is over ({event.phase}); there is nothing left to approve",
+        )
+    if event.phase is Phase.SCHEDULED and not any(each.by == by for each in event.approvals):
+        draft.add(Approved(event_id=event.id, by=by, at_ms=now))
+
+
+def approve_by_policy(draft: Draft, now: Instant) -> None:
+    all_down = draft.scope.roster.policy.approve_all_instances_down and is_all_down(draft.scope)
+    for event in draft.scope.in_phase(Phase.SCHEDULED):
+        if event.is_approved or not event.announced:
+            continue
+        name = _policy_for(draft.scope.roster.policy, event)
+        if name is None and all_down:
+            name = "allInstancesDown"
+        if name is not None:
+            draft.add(Approved(event_id=event.id, by=policy_actor(name), at_ms=now))
+
+
+def _policy_for(policy: Policy, event: Event) -> str | None:
+    if event.operation is OperationKind.RESTART and policy.approve_user_reboot:
+        return "userInitiatedReboot"
+    if event.operation is OperationKind.REDEPLOY and policy.approve_user_redeploy:
+        return "userInitiatedRedeploy"
+    return None
+
+
+def _refuse_stranger(scope: Scope, name: InstanceName) -> None:
+    instance = scope.roster.instances.get(name)
+    if instance is None or not instance.is_live:
+        raise Refused(
+            Code.NOT_IN_SCOPE,
+            f"instance {name!r} is not in scope {scope.id} and cannot approve its events; approve "
+            "from one of its own instances, or through the control plane",
+        )

@@ -1,0 +1,203 @@
+"""`decide`: the one door through which a scope changes.
+
+It answers a command with the transitions that follow from it at `now`, or refuses and
+changes nothing. Whatever was asked, it then does all that has become possible: start
+what may start, expire what is overdue, forget what is old. So no caller can leave a
+scope with something undone that is due.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from fairwarning.core import roster as rosters
+from fairwarning.core.announcing import (
+    find_instance,
+    operation_event,
+    postponed_event,
+    scheduled_event,
+)
+from fairwarning.core.approval import approve, approve_by_policy
+from fairwarning.core.commands import (
+    Activate,
+    AddInstances,
+    Approve,
+    Cancel,
+    ChangeModel,
+    ChangePolicy,
+    Command,
+    Operate,
+    Postpone,
+    Release,
+    RenewLease,
+    ReportDone,
+    ReportFailure,
+    ReportPower,
+    Schedule,
+    Tick,
+    UpgradeInstances,
+)
+from fairwarning.core.deadlines import idle_deadline, next_deadline
+from fairwarning.core.document import visible_face
+from fairwarning.core.draft import Draft
+from fairwarning.core.ending import complete, drop_events_of_deleted, forget_old
+from fairwarning.core.instants import Instant
+from fairwarning.core.limits import DEFAULT_TIMING, Timing
+from fairwarning.core.model import Event, EventId, NodeId, Phase, Scope, StartCause
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.starting import startable
+from fairwarning.core.transitions import (
+    Activated,
+    Cancelled,
+    Deactivated,
+    DocumentChanged,
+    PowerChanged,
+    Scheduled,
+    Started,
+    Transition,
+)
+from fairwarning.core.work import expire, fail_attempt, hand_over, release, renew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a decision did: the scope after it, and the transitions that lead there."""
+
+    scope: Scope
+    transitions: tuple[Transition, ...]
+    next_deadline_ms: Instant | None
+
+
+def decide(
+    scope: Scope,
+    command: Command,
+    now: Instant,
+    *,
+    timing: Timing = DEFAULT_TIMING,
+    node: NodeId | None = None,
+) -> Change:
+    """Raises Refused, and nothing else. With a node, that node takes the work that is ready."""
+    draft = Draft(scope)
+    _answer(draft, command, now, timing)
+    _advance(draft, now, timing)
+    if node is not None:
+        hand_over(draft, node, now, timing)
+    _publish(draft, scope)
+    return Change(
+        scope=draft.scope,
+        transitions=tuple(draft.transitions),
+        next_deadline_ms=next_deadline(draft.scope, timing),
+    )
+
+
+def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> None:
+    scope = draft.scope
+    match command:
+        case Schedule():
+            draft.add(Scheduled(event=scheduled_event(scope, command, now)))
+            if command.already_happened:
+                cause = StartCause.ALREADY_HAPPENED
+                draft.add(Started(event_id=command.event_id, cause=cause, at_ms=now))
+        case Operate():
+            draft.add(Scheduled(event=operation_event(scope, command, now)))
+        case Approve():
+            approve(draft, find_event(scope, command.event_id), command.by, now)
+        case Cancel():
+            event = _cancellable(scope, command.event_id)
+            reason = command.reason or "cancelled by the operator"
+            draft.add(Cancelled(event_id=event.id, reason=reason, at_ms=now))
+        case Postpone():
+            _postpone(draft, command, now)
+        case Activate():
+            _activate(draft, now, timing)
+        case Tick():
+            pass
+        case ReportDone(event_id=event_id):
+            event = find_event(scope, event_id)
+            if event.phase is Phase.STARTED:
+                complete(draft, event, now)
+        case ReportFailure(event_id=event_id, attempt=attempt, reason=reason):
+            event = find_event(scope, event_id)
+            # A late word about an earlier attempt says nothing about this one.
+            if event.work and event.work.node and event.work.attempt == attempt:
+                fail_attempt(draft, event, reason, now, timing)
+        case RenewLease(event_id=event_id, attempt=attempt, node=node):
+            renew(draft, find_event(scope, event_id), attempt, node, now, timing)
+        case Release(event_id=event_id, attempt=attempt, node=node):
+            release(draft, find_event(scope, event_id), attempt, node, now)
+        case AddInstances(instances=instances):
+            rosters.add(draft, instances)
+        case ChangeModel(terminate_notice_ms=notice_ms):
+            rosters.change_model(draft, notice_ms)
+        case UpgradeInstances(names=names):
+            rosters.upgrade(draft, names)
+        case ChangePolicy(policy=policy):
+            rosters.change_policy(draft, policy)
+        case ReportPower(instance=name, power=power):
+            if find_instance(scope, name).power is not power:
+                draft.add(PowerChanged(name=name, power=power))
+        case _:
+            assert_never(command)
+
+
+def find_event(scope: Scope, event_id: EventId) -> Event:
+    event = scope.events.get(event_id)
+    if event is None:
+        raise Refused(
+            Code.UNKNOWN_EVENT,
+            f"scope {scope.id} has no event {event_id}; `fairwarning events` lists those it has",
+        )
+    return event
+
+
+def _cancellable(scope: Scope, event_id: EventId) -> Event:
+    event = find_event(scope, event_id)
+    if event.is_finished:
+        raise Refused(
+            Code.EVENT_FINISHED,
+            f"event {event.id} is over ({event.phase}); there is nothing left to decide",
+        )
+    if event.phase is Phase.STARTED:
+        raise Refused(
+            Code.EVENT_STARTED,
+            f"event {event.id} has started and cannot be taken back; wait for it to end",
+        )
+    return event
+
+
+def _postpone(draft: Draft, command: Postpone, now: Instant) -> None:
+    event = _cancellable(draft.scope, command.event_id)
+    replacement = postponed_event(draft.scope, event, command, now)
+    draft.add(
+        Cancelled(event_id=event.id, reason="postponed", at_ms=now, replaced_by=replacement.id)
+    )
+    draft.add(Scheduled(event=replacement))
+
+
+def _activate(draft: Draft, now: Instant, timing: Timing) -> None:
+    """The first request after a day of silence begins anew, even if no tick came in between."""
+    _deactivate_if_idle(draft, now, timing)
+    if not draft.scope.is_activated:
+        draft.add(Activated(at_ms=now))
+
+
+def _deactivate_if_idle(draft: Draft, now: Instant, timing: Timing) -> None:
+    if draft.scope.is_activated and now >= idle_deadline(draft.scope, timing):
+        draft.add(Deactivated(at_ms=now))
+
+
+def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
+    expire(draft, now, timing)
+    drop_events_of_deleted(draft, now)
+    approve_by_policy(draft, now)
+    while found := startable(draft.scope, now):
+        event, cause = found
+        draft.add(Started(event_id=event.id, cause=cause, at_ms=now))
+    _deactivate_if_idle(draft, now, timing)
+    forget_old(draft, now, timing)
+
+
+def _publish(draft: Draft, before: Scope) -> None:
+    """Promise 6. An activation begins at 1 with whatever is there to see."""
+    same_activation = before.is_activated and before.activated_ms == draft.scope.activated_ms
+    if same_activation and visible_face(before) != visible_face(draft.scope):
+        draft.add(DocumentChanged(incarnation=before.incarnation + 1))

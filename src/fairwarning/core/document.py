@@ -1,0 +1,59 @@
+"""What an instance sees: its scope's visible events, projected onto an api-version.
+
+The order of keys, the compact form and the types are those of live captures of Azure.
+"""
+
+import json
+
+from fairwarning.core.instants import format_rfc1123
+from fairwarning.core.model import Event, InstanceName, Phase, Scope, ScopeKind
+from fairwarning.core.versions import ApiVersion
+
+_WIRE_STATUS = {Phase.SCHEDULED: "Scheduled", Phase.STARTED: "Started"}
+
+
+def visible_events(scope: Scope) -> tuple[Event, ...]:
+    """Oldest first, so that an event never changes its place while it lives."""
+    shown = (each for each in scope.events.values() if each.announced and not each.is_finished)
+    return tuple(sorted(shown, key=lambda each: (each.created_ms, each.id)))
+
+
+def visible_face(scope: Scope) -> tuple[tuple[str, Phase], ...]:
+    """Equal faces mean equal documents: ids fix all else, and only the phase can change."""
+    return tuple((each.id, each.phase) for each in visible_events(scope))
+
+
+def render(scope: Scope, version: ApiVersion) -> bytes:
+    document = {
+        "DocumentIncarnation": scope.incarnation,
+        "Events": [
+            _project(scope.roster.kind, event, version)
+            for event in visible_events(scope)
+            if event.type in version.types
+        ],
+    }
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _project(kind: ScopeKind, event: Event, version: ApiVersion) -> dict[str, object]:
+    is_scheduled = event.phase is Phase.SCHEDULED
+    fields: dict[str, object] = {
+        "EventId": event.id,
+        "EventStatus": _WIRE_STATUS[event.phase],
+        "EventType": event.type,
+        "ResourceType": "VirtualMachine",
+        "Resources": [_wire_name(kind, name, version) for name in event.resources],
+        "NotBefore": format_rfc1123(event.not_before_ms) if is_scheduled else "",
+    }
+    if version.has_description:
+        fields["Description"] = event.description
+    if version.has_source:
+        fields["EventSource"] = event.source
+    if version.has_duration:
+        fields["DurationInSeconds"] = event.duration_s
+    return fields
+
+
+def _wire_name(kind: ScopeKind, name: InstanceName, version: ApiVersion) -> str:
+    has_prefix = version.prefixes_underscore and kind is not ScopeKind.CLOUD_SERVICE
+    return f"_{name}" if has_prefix else name

@@ -1,0 +1,18 @@
+"""A scope and the transitions that are being decided on it. Lives for one decision."""
+
+from fairwarning.core.lifecycle import apply
+from fairwarning.core.model import Event, EventId, Scope
+from fairwarning.core.transitions import Transition
+
+
+class Draft:
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.transitions: list[Transition] = []
+
+    def add(self, transition: Transition) -> None:
+        self.scope = apply(self.scope, transition)
+        self.transitions.append(transition)
+
+    def event(self, event_id: EventId) -> Event:
+        return self.scope.events[event_id]

@@ -1,0 +1,320 @@
+"""From what an operator declares to the scopes that the engine keeps.
+
+Instances are spread over update and fault domains round-robin, as Azure does. A scale set
+of more than a hundred instances becomes several scopes, one for each placement group.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fairwarning.core.limits import SCOPE_INSTANCES_MAX
+from fairwarning.core.model import (
+    EvictionPolicy,
+    Instance,
+    InstanceName,
+    Model,
+    Policy,
+    Priority,
+    Roster,
+    Scope,
+    ScopeId,
+    ScopeKind,
+)
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.roster import refuse_scope
+
+DEFAULT_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
+DEFAULT_RESOURCE_GROUP = "default"
+DEFAULT_LOCATION = "local"
+UPDATE_DOMAINS_MAX = 20
+FAULT_DOMAINS_MAX = 5
+CAPACITY_MAX = 1_000
+_BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a resource lives, and whether its fleet is only for rehearsing."""
+
+    subscription: str = DEFAULT_SUBSCRIPTION
+    resource_group: str = DEFAULT_RESOURCE_GROUP
+    location: str = DEFAULT_LOCATION
+    test: bool = False
+    driver: str = "simulated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """An instance as it is declared: by name, before it is placed."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    handle: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualMachine:
+    name: str
+    addresses: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    handle: str = ""
+    priority: Priority = Priority.REGULAR
+    eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
+    policy: Policy = Policy()
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvailabilitySet:
+    name: str
+    members: tuple[Member, ...] = ()
+    update_domains: int = 5
+    fault_domains: int = 2
+    policy: Policy = Policy()
+    place: Place = Place()
+
+
+class Orchestration(StrEnum):
+    UNIFORM = "uniform"
+    FLEXIBLE = "flexible"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleSet:
+    name: str
+    capacity: int = 0
+    orchestration: Orchestration = Orchestration.UNIFORM
+    addresses: tuple[str, ...] = ()
+    """Handed out in order, one an instance."""
+    suffixes: tuple[str, ...] = ()
+    """Flexible only: the random eight characters of each name, from the caller."""
+    terminate_notice_ms: int | None = None
+    priority: Priority = Priority.REGULAR
+    eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
+    update_domains: int = 5
+    fault_domains: int = 5
+    policy: Policy = Policy()
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudService:
+    name: str
+    roles: Mapping[str, int] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()
+    update_domains: int = 5
+    fault_domains: int = 2
+    policy: Policy = Policy()
+    place: Place = Place()
+
+
+Resource = VirtualMachine | AvailabilitySet | ScaleSet | CloudService
+
+
+def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0) -> ScopeId:
+    """Readable, unique across the fleet, and stable: `SUBSCRIPTION/GROUP/scale-set/workers/0`."""
+    parts = [place.subscription, place.resource_group, kind, name]
+    if kind is ScopeKind.SCALE_SET:
+        parts.append(str(placement_group))
+    return ScopeId("/".join(parts))
+
+
+def expand(resource: Resource) -> tuple[Scope, ...]:
+    """The scopes that a declaration stands for. Raises Refused if it breaks a rule."""
+    scopes: tuple[Scope, ...]
+    match resource:
+        case VirtualMachine():
+            scopes = (_of_vm(resource),)
+        case AvailabilitySet():
+            scopes = (_of_availability_set(resource),)
+        case ScaleSet():
+            scopes = _of_scale_set(resource)
+        case CloudService():
+            scopes = (_of_cloud_service(resource),)
+    for scope in scopes:
+        refuse_scope(scope)
+    return scopes
+
+
+def _of_vm(vm: VirtualMachine) -> Scope:
+    instance = Instance(
+        name=InstanceName(vm.name),
+        addresses=vm.addresses,
+        tags=vm.tags,
+        handle=vm.handle,
+        priority=vm.priority,
+        eviction=vm.eviction,
+    )
+    roster = _roster(vm.place, ScopeKind.VM, vm.name, vm.policy, (1, 1), [instance])
+    return Scope(id=scope_id(vm.place, ScopeKind.VM, vm.name), roster=roster)
+
+
+def _of_availability_set(resource: AvailabilitySet) -> Scope:
+    domains = _domains(resource.name, resource.update_domains, resource.fault_domains)
+    instances = [
+        Instance(
+            name=InstanceName(member.name),
+            update_domain=number % domains[0],
+            fault_domain=number % domains[1],
+            addresses=member.addresses,
+            tags=member.tags,
+            handle=member.handle,
+        )
+        for number, member in enumerate(resource.members)
+    ]
+    kind = ScopeKind.AVAILABILITY_SET
+    roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
+    return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+
+
+def _of_cloud_service(resource: CloudService) -> Scope:
+    domains = _domains(resource.name, resource.update_domains, resource.fault_domains)
+    addresses = iter(resource.addresses)
+    instances = [
+        Instance(
+            name=InstanceName(f"{role}_IN_{number}"),
+            update_domain=number % domains[0],
+            fault_domain=number % domains[1],
+            addresses=_next_address(addresses),
+        )
+        for role, count in resource.roles.items()
+        for number in range(count)
+    ]
+    _refuse_left_over(resource.name, addresses)
+    kind = ScopeKind.CLOUD_SERVICE
+    roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
+    return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+
+
+def _of_scale_set(resource: ScaleSet) -> tuple[Scope, ...]:
+    if not 0 <= resource.capacity <= CAPACITY_MAX:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"scale set {resource.name!r} has capacity {resource.capacity}; use 0 to "
+            f"{CAPACITY_MAX}",
+        )
+    domains = _domains(resource.name, resource.update_domains, resource.fault_domains)
+    model = Model(terminate_notice_ms=resource.terminate_notice_ms)
+    addresses = iter(resource.addresses)
+    names = _scale_set_names(resource)
+    instances = [
+        Instance(
+            name=name,
+            update_domain=number % domains[0],
+            fault_domain=number % domains[1],
+            addresses=_next_address(addresses),
+            priority=resource.priority,
+            eviction=resource.eviction,
+            model=model,
+        )
+        for number, name in enumerate(names)
+    ]
+    _refuse_left_over(resource.name, addresses)
+    kind = ScopeKind.SCALE_SET
+    groups = [
+        instances[first : first + SCOPE_INSTANCES_MAX]
+        for first in range(0, max(len(instances), 1), SCOPE_INSTANCES_MAX)
+    ]
+    return tuple(
+        Scope(
+            id=scope_id(resource.place, kind, resource.name, group),
+            roster=_roster(
+                resource.place,
+                kind,
+                resource.name,
+                resource.policy,
+                domains,
+                members,
+                model=model,
+                next_number=group * SCOPE_INSTANCES_MAX + len(members),
+            ),
+        )
+        for group, members in enumerate(groups)
+    )
+
+
+def _scale_set_names(resource: ScaleSet) -> list[InstanceName]:
+    if resource.orchestration is Orchestration.UNIFORM:
+        return [InstanceName(f"{resource.name}_{n}") for n in range(resource.capacity)]
+    if len(set(resource.suffixes)) < resource.capacity:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"flexible scale set {resource.name!r} has capacity {resource.capacity} and "
+            f"{len(set(resource.suffixes))} distinct suffixes; give one for each instance",
+        )
+    return [
+        InstanceName(f"{resource.name}_{each}") for each in resource.suffixes[: resource.capacity]
+    ]
+
+
+def uniform_hostname(prefix: str, number: int) -> str:
+    """The computer name of a uniform instance: the prefix and its id in base 36, six digits."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _BASE36[digit] + digits
+    return f"{prefix}{digits.rjust(6, '0')}"
+
+
+def _roster(
+    place: Place,
+    kind: ScopeKind,
+    name: str,
+    policy: Policy,
+    domains: tuple[int, int],
+    instances: Sequence[Instance],
+    *,
+    model: Model = Model(),
+    next_number: int = 0,
+) -> Roster:
+    by_name = {each.name: each for each in instances}
+    if len(by_name) != len(instances):
+        raise Refused(
+            Code.INSTANCE_EXISTS, f"{kind} {name!r} names an instance twice; rename one of them"
+        )
+    return Roster(
+        kind=kind,
+        subscription=place.subscription,
+        resource_group=place.resource_group,
+        resource=name,
+        location=place.location,
+        test=place.test,
+        driver=place.driver,
+        update_domains=domains[0],
+        fault_domains=domains[1],
+        policy=policy,
+        model=model,
+        next_number=next_number,
+        instances=by_name,
+    )
+
+
+def _domains(name: str, update_domains: int, fault_domains: int) -> tuple[int, int]:
+    if not 1 <= update_domains <= UPDATE_DOMAINS_MAX:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"{name!r} has {update_domains} update domains; use 1 to {UPDATE_DOMAINS_MAX}",
+        )
+    if not 1 <= fault_domains <= FAULT_DOMAINS_MAX:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"{name!r} has {fault_domains} fault domains; use 1 to {FAULT_DOMAINS_MAX}",
+        )
+    return update_domains, fault_domains
+
+
+def _next_address(addresses: Iterator[str]) -> tuple[str, ...]:
+    address = next(addresses, None)
+    return () if address is None else (address,)
+
+
+def _refuse_left_over(name: str, addresses: Iterator[str]) -> None:
+    left_over = len(list(addresses))
+    if left_over:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"{name!r} has {left_over} more addresses than instances; take them out, or raise the "
+            "capacity",
+        )

@@ -1,0 +1,200 @@
+"""The life of an event, as a table, and how each transition changes its scope.
+
+Theory of operation. `LEGAL` is the whole machine: a transition that is missing from the
+row of a phase cannot happen, and trying it is a bug, not a refusal. The diagram in
+`docs/lifecycle.md` is drawn from this table. An event that skips its notice (a failure
+that already happened, an automatic approval) still passes through `scheduled`, but in
+the same transaction, so that no instance ever sees it there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import (
+    Approval,
+    Event,
+    Instance,
+    InstanceName,
+    Phase,
+    Roster,
+    Scope,
+    Work,
+)
+from fairwarning.core.transitions import (
+    Activated,
+    Approved,
+    AttemptFailed,
+    AttemptLost,
+    Cancelled,
+    Completed,
+    Deactivated,
+    DocumentChanged,
+    EventTransition,
+    Failed,
+    Forgotten,
+    HandedOver,
+    InstanceDeleted,
+    InstancesAdded,
+    InstancesUpgraded,
+    LeaseRenewed,
+    ModelChanged,
+    PolicyChanged,
+    PowerChanged,
+    RosterTransition,
+    Scheduled,
+    Started,
+    Transition,
+)
+
+LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
+    None: {Scheduled: Phase.SCHEDULED},
+    Phase.SCHEDULED: {
+        Approved: Phase.SCHEDULED,
+        Started: Phase.STARTED,
+        Cancelled: Phase.CANCELLED,
+    },
+    Phase.STARTED: {
+        HandedOver: Phase.STARTED,
+        LeaseRenewed: Phase.STARTED,
+        AttemptLost: Phase.STARTED,
+        AttemptFailed: Phase.STARTED,
+        Completed: Phase.COMPLETED,
+        Failed: Phase.FAILED,
+    },
+    Phase.COMPLETED: {},
+    Phase.CANCELLED: {},
+    Phase.FAILED: {},
+}
+
+
+def fold(scope: Scope, transitions: Iterable[Transition]) -> Scope:
+    for transition in transitions:
+        scope = apply(scope, transition)
+    return scope
+
+
+def apply(scope: Scope, transition: Transition) -> Scope:
+    match transition:
+        case Activated(at_ms=at):
+            return replace(scope, activated_ms=at, last_seen_ms=at, incarnation=1)
+        case Deactivated():
+            return replace(scope, activated_ms=None, incarnation=0)
+        case DocumentChanged(incarnation=incarnation):
+            return replace(scope, incarnation=incarnation)
+        case Forgotten():
+            return _forget(scope, transition)
+        case (
+            InstancesAdded()
+            | InstanceDeleted()
+            | PowerChanged()
+            | ModelChanged()
+            | InstancesUpgraded()
+            | PolicyChanged()
+        ):
+            return replace(scope, roster=_on_roster(scope.roster, transition))
+        case _:
+            event = _on_event(scope.events.get(transition.event_id), transition)
+            return replace(scope, events={**scope.events, event.id: event})
+
+
+def _on_event(event: Event | None, transition: EventTransition) -> Event:
+    phase = LEGAL[event.phase if event else None].get(type(transition))
+    assert phase is not None, f"{transition} is illegal for {event}"
+    if isinstance(transition, Scheduled):
+        return transition.event
+    assert event is not None
+    return _changed(replace(event, phase=phase), transition)
+
+
+def _changed(event: Event, transition: EventTransition) -> Event:
+    match transition:
+        case Scheduled():
+            return transition.event
+        case Approved(by=by, at_ms=at):
+            return replace(event, approvals=(*event.approvals, Approval(by=by, at_ms=at)))
+        case Started(cause=cause, at_ms=at):
+            return replace(event, start_cause=cause, started_ms=at, work=Work(ready_ms=at))
+        case Cancelled(reason=reason, at_ms=at, replaced_by=replacement):
+            return replace(event, outcome=reason, ended_ms=at, replaced_by=replacement)
+        case HandedOver():
+            return replace(event, work=_handed(event, transition))
+        case LeaseRenewed(lease_until_ms=until):
+            return replace(event, work=replace(_work(event), lease_until_ms=until))
+        case AttemptLost(at_ms=at):
+            return replace(event, work=_freed(_work(event), at))
+        case AttemptFailed(retry_ms=at):
+            failed = replace(_work(event), failures=_work(event).failures + 1)
+            return replace(event, work=_freed(failed, at))
+        case Completed(at_ms=at):
+            return replace(event, ended_ms=at, work=None)
+        case Failed(reason=reason, at_ms=at):
+            return replace(event, outcome=reason, ended_ms=at, work=None)
+        case _:
+            assert_never(transition)
+
+
+def _work(event: Event) -> Work:
+    assert event.work is not None, f"{event.id} has no work"
+    return event.work
+
+
+def _handed(event: Event, transition: HandedOver) -> Work:
+    return replace(
+        _work(event),
+        attempt=transition.attempt,
+        node=transition.node,
+        lease_until_ms=transition.lease_until_ms,
+        attempt_until_ms=transition.attempt_until_ms,
+    )
+
+
+def _freed(work: Work, ready_ms: Instant) -> Work:
+    return Work(attempt=work.attempt, failures=work.failures, ready_ms=ready_ms)
+
+
+def _forget(scope: Scope, transition: Forgotten) -> Scope:
+    gone = frozenset(transition.event_ids)
+    names = frozenset(transition.names)
+    roster = scope.roster
+    if names:
+        kept = {name: each for name, each in roster.instances.items() if name not in names}
+        roster = replace(roster, instances=kept)
+    events = {id: event for id, event in scope.events.items() if id not in gone}
+    return replace(scope, roster=roster, events=events)
+
+
+def _on_roster(roster: Roster, transition: RosterTransition) -> Roster:
+    match transition:
+        case InstancesAdded(instances=instances):
+            added = {each.name: each for each in instances}
+            return replace(
+                roster,
+                instances={**roster.instances, **added},
+                next_number=max(roster.next_number, *map(_number_after, added)),
+            )
+        case InstanceDeleted(name=name, at_ms=at):
+            return _with(roster, replace(roster.instances[name], deleted_ms=at, addresses=()))
+        case PowerChanged(name=name, power=power):
+            return _with(roster, replace(roster.instances[name], power=power))
+        case ModelChanged(model=model):
+            return replace(roster, model=model)
+        case InstancesUpgraded(names=names):
+            upgraded = (replace(roster.instances[name], model=roster.model) for name in names)
+            return _with(roster, *upgraded)
+        case PolicyChanged(policy=policy):
+            return replace(roster, policy=policy)
+        case _:
+            assert_never(transition)
+
+
+def _with(roster: Roster, *instances: Instance) -> Roster:
+    changed = {each.name: each for each in instances}
+    return replace(roster, instances={**roster.instances, **changed})
+
+
+def _number_after(name: InstanceName) -> int:
+    """A uniform scale set's instance `workers_7` uses up number 7; other names use none."""
+    _, _, number = name.rpartition("_")
+    return int(number) + 1 if number.isascii() and number.isdigit() else 0

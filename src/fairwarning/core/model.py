@@ -1,0 +1,249 @@
+"""The nouns: scope, roster, instance, event. Values only; the rules are elsewhere.
+
+Everything is frozen. A change makes a new value, so a reader can keep the old one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+from fairwarning.core.instants import Instant
+
+ScopeId = NewType("ScopeId", str)
+EventId = NewType("EventId", str)
+InstanceName = NewType("InstanceName", str)
+NodeId = NewType("NodeId", str)
+"""One of our own servers."""
+
+
+class EventType(StrEnum):
+    FREEZE = "Freeze"
+    REBOOT = "Reboot"
+    REDEPLOY = "Redeploy"
+    PREEMPT = "Preempt"
+    TERMINATE = "Terminate"
+
+
+class Source(StrEnum):
+    PLATFORM = "Platform"
+    USER = "User"
+
+
+class Phase(StrEnum):
+    SCHEDULED = "scheduled"
+    STARTED = "started"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+FINISHED = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED})
+
+
+class StartCause(StrEnum):
+    APPROVED = "approved"
+    DUE = "due"
+    AUTOMATIC = "automatic"
+    """Policy approved it, or the scope is not activated and nobody was to be asked."""
+    ALREADY_HAPPENED = "already-happened"
+
+
+class OperationKind(StrEnum):
+    RESTART = "restart"
+    REDEPLOY = "redeploy"
+    DELETE = "delete"
+    EVICT = "evict"
+
+
+class ScopeKind(StrEnum):
+    VM = "vm"
+    AVAILABILITY_SET = "availability-set"
+    SCALE_SET = "scale-set"
+    CLOUD_SERVICE = "cloud-service"
+
+
+class Priority(StrEnum):
+    REGULAR = "Regular"
+    SPOT = "Spot"
+
+
+class EvictionPolicy(StrEnum):
+    DEALLOCATE = "Deallocate"
+    DELETE = "Delete"
+
+
+class Power(StrEnum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    DEALLOCATED = "deallocated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who asked: an instance, a person, a policy, or the engine itself."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ENGINE = Actor(kind="engine", name="engine")
+
+
+def instance_actor(name: InstanceName) -> Actor:
+    return Actor(kind="instance", name=name)
+
+
+def operator_actor(name: str) -> Actor:
+    return Actor(kind="operator", name=name)
+
+
+def policy_actor(name: str) -> Actor:
+    return Actor(kind="policy", name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """What a scale set says that its instances are. An instance keeps the one it was made with."""
+
+    generation: int = 1
+    terminate_notice_ms: int | None = None
+    """None: no Terminate events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the owner of a scope has agreed to in advance, and how much notice is due."""
+
+    approve_user_reboot: bool = False
+    approve_user_redeploy: bool = False
+    approve_all_instances_down: bool = True
+    notice_ms: Mapping[EventType, int] = field(default_factory=dict)
+    """Overrides of the minimum notice, by type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    name: InstanceName
+    update_domain: int = 0
+    fault_domain: int = 0
+    addresses: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    priority: Priority = Priority.REGULAR
+    eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
+    power: Power = Power.RUNNING
+    model: Model = Model()
+    handle: str = ""
+    """What the driver calls it; empty: its name."""
+    deleted_ms: Instant | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.deleted_ms is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roster:
+    """Who is in a scope and under which rules. Changes seldom, and is stored apart."""
+
+    kind: ScopeKind
+    subscription: str
+    resource_group: str
+    resource: str
+    """The VM, availability set, scale set or cloud service that this scope belongs to."""
+    location: str = "local"
+    test: bool = False
+    driver: str = "simulated"
+    update_domains: int = 1
+    fault_domains: int = 1
+    policy: Policy = Policy()
+    model: Model = Model()
+    next_number: int = 0
+    """The next instance id of a uniform scale set: ids are never given out twice."""
+    instances: Mapping[InstanceName, Instance] = field(default_factory=dict)
+
+    def latest_model_applied(self, instance: Instance) -> bool:
+        return instance.model == self.model
+
+    @property
+    def live(self) -> tuple[Instance, ...]:
+        return tuple(each for each in self.instances.values() if each.is_live)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    by: Actor
+    at_ms: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The driver's side of a started event: which attempt, whose, and until when."""
+
+    attempt: int = 0
+    failures: int = 0
+    node: NodeId | None = None
+    """None: nobody has it, and the next node to look may take it from `ready_ms` on."""
+    ready_ms: Instant
+    lease_until_ms: Instant | None = None
+    attempt_until_ms: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    id: EventId
+    type: EventType
+    source: Source
+    phase: Phase
+    resources: tuple[InstanceName, ...]
+    update_domain: int
+    created_ms: Instant
+    not_before_ms: Instant
+    description: str = ""
+    duration_s: int = -1
+    operation: OperationKind | None = None
+    announced: bool = True
+    """False: a user operation on a scope that nobody watches. It runs at once, unseen."""
+    approvals: tuple[Approval, ...] = ()
+    start_cause: StartCause | None = None
+    started_ms: Instant | None = None
+    ended_ms: Instant | None = None
+    outcome: str = ""
+    replaced_by: EventId | None = None
+    work: Work | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in FINISHED
+
+    @property
+    def is_approved(self) -> bool:
+        return bool(self.approvals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The unit of consistency: all of it changes in one transaction."""
+
+    id: ScopeId
+    roster: Roster
+    revision: int = 0
+    incarnation: int = 0
+    """0 while the scope is not activated."""
+    activated_ms: Instant | None = None
+    last_seen_ms: Instant | None = None
+    events: Mapping[EventId, Event] = field(default_factory=dict)
+
+    @property
+    def is_activated(self) -> bool:
+        return self.activated_ms is not None
+
+    @property
+    def unfinished(self) -> tuple[Event, ...]:
+        return tuple(each for each in self.events.values() if not each.is_finished)
+
+    def in_phase(self, phase: Phase) -> tuple[Event, ...]:
+        return tuple(each for each in self.events.values() if each.phase is phase)

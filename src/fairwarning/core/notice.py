@@ -1,0 +1,105 @@
+"""How much warning each type is due, and whether a proposed NotBefore gives it (promise 2)."""
+
+from collections.abc import Mapping
+
+from fairwarning.core.instants import (
+    MINUTE_MS,
+    SECOND_MS,
+    Instant,
+    format_iso_duration,
+    later,
+    parse_iso_duration_ms,
+    to_whole_second,
+)
+from fairwarning.core.limits import NOT_BEFORE_AHEAD_MS_MAX
+from fairwarning.core.model import EventType, Instance, Policy, Roster
+from fairwarning.core.refusals import Code, Refused
+
+MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
+    EventType.FREEZE: 15 * MINUTE_MS,
+    EventType.REBOOT: 15 * MINUTE_MS,
+    EventType.REDEPLOY: 10 * MINUTE_MS,
+    EventType.PREEMPT: 30 * SECOND_MS,
+    EventType.TERMINATE: 5 * MINUTE_MS,
+}
+TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
+TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
+
+
+def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
+    return policy.notice_ms.get(event_type, MINIMUM_NOTICE_MS[event_type])
+
+
+def terminate_notice_ms(roster: Roster, instance: Instance) -> int:
+    """The instance's own model says; an operator's higher minimum still holds."""
+    floor = roster.policy.notice_ms.get(EventType.TERMINATE, 0)
+    return max(floor, instance.model.terminate_notice_ms or TERMINATE_NOTICE_MS_MIN)
+
+
+def refuse_lowered_notice(policy: Policy, *, test: bool) -> None:
+    for event_type, notice_ms in policy.notice_ms.items():
+        floor_ms = 0 if test else MINIMUM_NOTICE_MS[event_type]
+        if notice_ms < floor_ms:
+            raise Refused(
+                Code.NOTICE_NOT_LOWERABLE,
+                f"the minimum notice of {event_type} is {format_iso_duration(floor_ms)}; it can be "
+                f"raised, and lowered to {format_iso_duration(max(notice_ms, 0))} only in a fleet "
+                "marked `test = true`",
+            )
+        if notice_ms > NOT_BEFORE_AHEAD_MS_MAX:
+            raise Refused(
+                Code.NOTICE_NOT_LOWERABLE,
+                f"a minimum notice of {format_iso_duration(notice_ms)} for {event_type} is longer "
+                f"than the farthest NotBefore; use at most "
+                f"{format_iso_duration(NOT_BEFORE_AHEAD_MS_MAX)}",
+            )
+
+
+def not_before(
+    roster: Roster,
+    event_type: EventType,
+    now: Instant,
+    *,
+    notice_ms: int | None,
+    not_before_ms: Instant | None,
+) -> Instant:
+    """The announced instant, or a refusal if it breaks the promise of notice."""
+    floor_ms = 0 if roster.test else minimum_notice_ms(roster.policy, event_type)
+    if notice_ms is None:
+        notice_ms = minimum_notice_ms(roster.policy, event_type)
+    chosen = to_whole_second(later(now, notice_ms) if not_before_ms is None else not_before_ms)
+    if chosen < now + floor_ms:
+        raise Refused(
+            Code.NOTICE_TOO_SHORT,
+            f"{event_type} needs at least {format_iso_duration(floor_ms)} of notice and this "
+            f"leaves {format_iso_duration(max(chosen - now, 0))}; choose a later time, or mark "
+            "the fleet `test = true` to rehearse with less",
+        )
+    if chosen > now + NOT_BEFORE_AHEAD_MS_MAX:
+        raise Refused(
+            Code.NOT_BEFORE_TOO_FAR,
+            f"NotBefore may be at most {format_iso_duration(NOT_BEFORE_AHEAD_MS_MAX)} ahead; "
+            "announce the event nearer to its time",
+        )
+    return chosen
+
+
+def parse_terminate_notice_ms(text: str) -> int:
+    """A scale set's `notBeforeTimeout`: ISO 8601, 5 to 15 minutes."""
+    notice_ms = parse_iso_duration_ms(text)
+    if notice_ms is None:
+        raise Refused(
+            Code.TERMINATE_NOTICE_INVALID,
+            f"{text!r} is no ISO 8601 duration; write minutes as in 'PT5M'",
+        )
+    refuse_terminate_notice(notice_ms)
+    return notice_ms
+
+
+def refuse_terminate_notice(notice_ms: int) -> None:
+    if not TERMINATE_NOTICE_MS_MIN <= notice_ms <= TERMINATE_NOTICE_MS_MAX:
+        raise Refused(
+            Code.TERMINATE_NOTICE_INVALID,
+            f"the terminate notice {format_iso_duration(max(notice_ms, 0))} is out of range; "
+            "choose from PT5M to PT15M",
+        )

@@ -1,0 +1,51 @@
+"""Every way in which the rules say no.
+
+A refusal is an answer, not a fault: it has a stable code and a sentence that says
+what to do. `docs/refusals.md` has a section for each code, and a test keeps it so.
+"""
+
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    ADDRESS_IN_USE = "address-in-use"
+    ADDRESS_INVALID = "address-invalid"
+    ALREADY_PENDING = "already-pending"
+    DESCRIPTION_TOO_LONG = "description-too-long"
+    DURATION_INVALID = "duration-invalid"
+    EVENT_FINISHED = "event-finished"
+    EVENT_ID_INVALID = "event-id-invalid"
+    EVENT_ID_USED = "event-id-used"
+    EVENT_STARTED = "event-started"
+    FLEET_INVALID = "fleet-invalid"
+    INSTANCE_DELETED = "instance-deleted"
+    INSTANCE_EXISTS = "instance-exists"
+    NAME_INVALID = "name-invalid"
+    NOT_A_SCALE_SET = "not-a-scale-set"
+    NOT_BEFORE_TOO_FAR = "not-before-too-far"
+    NOT_IN_SCOPE = "not-in-scope"
+    NOT_POSTPONABLE = "not-postponable"
+    NOT_SPOT = "not-spot"
+    NOTICE_TOO_SHORT = "notice-too-short"
+    NOTICE_NOT_LOWERABLE = "notice-not-lowerable"
+    NO_TARGET = "no-target"
+    SCOPE_EXISTS = "scope-exists"
+    SCOPE_FULL = "scope-full"
+    SPANS_UPDATE_DOMAINS = "spans-update-domains"
+    TERMINATE_BY_DELETE_ONLY = "terminate-by-delete-only"
+    TERMINATE_NOTICE_INVALID = "terminate-notice-invalid"
+    TERMINATE_NOT_FOR_SPOT = "terminate-not-for-spot"
+    TOO_MANY_EVENTS = "too-many-events"
+    TOO_MANY_OPERATIONS = "too-many-operations"
+    UNKNOWN_EVENT = "unknown-event"
+    UNKNOWN_INSTANCE = "unknown-instance"
+    UNKNOWN_SCOPE = "unknown-scope"
+
+
+class Refused(Exception):
+    """The rules say no, and nothing has changed."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

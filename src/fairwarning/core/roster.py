@@ -1,0 +1,138 @@
+"""Changes to who is in a scope, and the checks that a declaration must pass."""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from fairwarning.core.draft import Draft
+from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, SCOPE_INSTANCES_MAX
+from fairwarning.core.model import Instance, InstanceName, Model, Policy, Priority, Scope, ScopeKind
+from fairwarning.core.notice import refuse_lowered_notice, refuse_terminate_notice
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.transitions import (
+    InstancesAdded,
+    InstancesUpgraded,
+    ModelChanged,
+    PolicyChanged,
+)
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
+
+
+def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
+    roster = draft.scope.roster
+    for instance in instances:
+        refuse_instance(instance)
+        if instance.name in roster.instances:
+            raise Refused(
+                Code.INSTANCE_EXISTS,
+                f"scope {draft.scope.id} has or had an instance {instance.name!r}; choose "
+                "another name",
+            )
+    if len(roster.live) + len(instances) > SCOPE_INSTANCES_MAX:
+        raise Refused(
+            Code.SCOPE_FULL,
+            f"a scope holds at most {SCOPE_INSTANCES_MAX} instances and {draft.scope.id} has "
+            f"{len(roster.live)}; put the others into another one",
+        )
+    if len({each.name for each in instances}) != len(instances):
+        raise Refused(Code.INSTANCE_EXISTS, "two of the new instances share a name; rename one")
+    if instances:
+        draft.add(InstancesAdded(instances=instances))
+
+
+def change_model(draft: Draft, terminate_notice_ms: int | None) -> None:
+    roster = draft.scope.roster
+    if roster.kind is not ScopeKind.SCALE_SET:
+        raise Refused(
+            Code.NOT_A_SCALE_SET,
+            f"{draft.scope.id} is a {roster.kind}; only a scale set has a model to change",
+        )
+    if terminate_notice_ms is not None:
+        refuse_terminate_notice(terminate_notice_ms)
+        refuse_terminate_on_spot(roster.instances.values())
+    if terminate_notice_ms != roster.model.terminate_notice_ms:
+        generation = roster.model.generation + 1
+        model = Model(generation=generation, terminate_notice_ms=terminate_notice_ms)
+        draft.add(ModelChanged(model=model))
+
+
+def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
+    roster = draft.scope.roster
+    for name in names:
+        if name not in roster.instances or not roster.instances[name].is_live:
+            raise Refused(
+                Code.UNKNOWN_INSTANCE,
+                f"scope {draft.scope.id} has no instance {name!r} to upgrade; "
+                "`fairwarning fleet show` lists them",
+            )
+    behind = tuple(
+        name for name in names if not roster.latest_model_applied(roster.instances[name])
+    )
+    if behind:
+        draft.add(InstancesUpgraded(names=behind))
+
+
+def change_policy(draft: Draft, policy: Policy) -> None:
+    refuse_lowered_notice(policy, test=draft.scope.roster.test)
+    if policy != draft.scope.roster.policy:
+        draft.add(PolicyChanged(policy=policy))
+
+
+def refuse_scope(scope: Scope) -> None:
+    """The checks of a scope that is declared for the first time."""
+    roster = scope.roster
+    refuse_name(roster.resource)
+    refuse_lowered_notice(roster.policy, test=roster.test)
+    if roster.model.terminate_notice_ms is not None:
+        refuse_terminate_notice(roster.model.terminate_notice_ms)
+        refuse_terminate_on_spot(roster.instances.values())
+    if len(roster.instances) > SCOPE_INSTANCES_MAX:
+        raise Refused(
+            Code.SCOPE_FULL,
+            f"{scope.id} has {len(roster.instances)} instances; a scope holds at most "
+            f"{SCOPE_INSTANCES_MAX}",
+        )
+    for instance in roster.instances.values():
+        refuse_instance(instance)
+
+
+def refuse_terminate_on_spot(instances: Iterable[Instance]) -> None:
+    if any(each.priority is Priority.SPOT for each in instances):
+        raise Refused(
+            Code.TERMINATE_NOT_FOR_SPOT,
+            "Spot instances get no Terminate events; leave the terminate notice out, or make the "
+            "scale set Regular",
+        )
+
+
+def refuse_instance(instance: Instance) -> None:
+    refuse_name(instance.name)
+    if len(instance.addresses) > INSTANCE_ADDRESSES_MAX:
+        raise Refused(
+            Code.ADDRESS_INVALID,
+            f"instance {instance.name!r} has {len(instance.addresses)} addresses; use at most "
+            f"{INSTANCE_ADDRESSES_MAX}",
+        )
+    for address in instance.addresses:
+        refuse_address(address)
+
+
+def refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise Refused(
+            Code.NAME_INVALID,
+            f"{name!r} is no name; use 1 to 64 letters, digits, '.', '-' and '_', beginning with "
+            "a letter or digit and not ending in '.' or '-'",
+        )
+
+
+def refuse_address(text: str) -> None:
+    """Only the canonical form, so that equal addresses are equal strings."""
+    try:
+        canonical = str(ipaddress.ip_address(text))
+    except ValueError:
+        canonical = ""
+    if canonical != text:
+        hint = f"write it as {canonical!r}" if canonical else "write one like '10.0.0.5'"
+        raise Refused(Code.ADDRESS_INVALID, f"{text!r} is no IP address as we need it; {hint}")

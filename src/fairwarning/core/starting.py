@@ -1,0 +1,73 @@
+"""Whether a scheduled event may start now, and if not, what it waits for.
+
+Theory of operation. An event is *ready* when somebody agreed or its time has come
+(promise 1). A ready event is *blocked* while a started one is in its way: on one of its
+instances, or, between platform events, in another update domain of the scope (promise 3).
+An approved Terminate is *held* while another of the scope is pending, unapproved and not
+yet due (promise 8). Blocking depends on the scope alone and holding on other events'
+NotBefore, so a blocked event needs no timer of its own: what unblocks it is a transition.
+"""
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Event, EventType, Phase, Power, Scope, Source, StartCause
+
+
+def start_cause(event: Event, now: Instant) -> StartCause | None:
+    """Why the event may start, or None if it must wait for an approval or its time."""
+    if not event.announced:
+        return StartCause.AUTOMATIC
+    if event.is_approved:
+        asked = any(each.by.kind != "policy" for each in event.approvals)
+        return StartCause.APPROVED if asked else StartCause.AUTOMATIC
+    return StartCause.DUE if now >= event.not_before_ms else None
+
+
+def is_blocked(scope: Scope, event: Event) -> bool:
+    return any(_in_the_way(event, other) for other in scope.in_phase(Phase.STARTED))
+
+
+def _in_the_way(event: Event, started: Event) -> bool:
+    if not set(event.resources).isdisjoint(started.resources):
+        return True
+    both_platform = event.source is started.source is Source.PLATFORM
+    return both_platform and event.update_domain != started.update_domain
+
+
+def is_held(scope: Scope, event: Event, now: Instant) -> bool:
+    falls_ms = barrier_falls_ms(scope, event)
+    return falls_ms is not None and now < falls_ms
+
+
+def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
+    """When silence alone lets an approved Terminate go; None if no barrier holds it.
+
+    Both rules of Azure's page: it waits for every pending delete of the scope that nobody
+    has approved, simultaneous or not, but never beyond its own NotBefore.
+    """
+    if event.type is not EventType.TERMINATE or not event.is_approved:
+        return None
+    unapproved = [
+        other.not_before_ms
+        for other in scope.in_phase(Phase.SCHEDULED)
+        if other.type is EventType.TERMINATE and other.announced and not other.is_approved
+    ]
+    return min(event.not_before_ms, max(unapproved)) if unapproved else None
+
+
+def is_all_down(scope: Scope) -> bool:
+    """No live instance runs, so nobody could be disturbed and nobody could approve."""
+    live = scope.roster.live
+    return bool(live) and all(each.power is not Power.RUNNING for each in live)
+
+
+def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
+    """The first event that may start now: earliest NotBefore first, then oldest, then by id."""
+    waiting = sorted(
+        scope.in_phase(Phase.SCHEDULED),
+        key=lambda each: (each.not_before_ms, each.created_ms, each.id),
+    )
+    for event in waiting:
+        cause = start_cause(event, now)
+        if cause and not is_blocked(scope, event) and not is_held(scope, event, now):
+            return event, cause
+    return None

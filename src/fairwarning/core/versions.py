@@ -1,0 +1,43 @@
+"""The api-versions of /metadata/scheduledevents and what each can show.
+
+Scheduled Events has its own list, apart from the one of /metadata/instance. Field sets
+are strictly additive, and an event whose type is younger than the version is not shown.
+"""
+
+from dataclasses import dataclass
+
+from fairwarning.core.model import EventType
+
+_FIRST_TYPES = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
+_WITH_PREEMPT = _FIRST_TYPES | {EventType.PREEMPT}
+_WITH_TERMINATE = _WITH_PREEMPT | {EventType.TERMINATE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersion:
+    name: str
+    types: frozenset[EventType] = _WITH_TERMINATE
+    has_description: bool = False
+    has_source: bool = False
+    has_duration: bool = False
+    prefixes_underscore: bool = False
+    """2017-03-01 wrote the names of VMs (not of cloud service roles) as `_name`."""
+    is_header_optional_on_post: bool = False
+
+
+VERSIONS: tuple[ApiVersion, ...] = (
+    ApiVersion(
+        name="2017-03-01",
+        types=_FIRST_TYPES,
+        prefixes_underscore=True,
+        is_header_optional_on_post=True,
+    ),
+    ApiVersion(name="2017-08-01", types=_FIRST_TYPES),
+    ApiVersion(name="2017-11-01", types=_WITH_PREEMPT),
+    ApiVersion(name="2019-01-01"),
+    ApiVersion(name="2019-04-01", has_description=True),
+    ApiVersion(name="2019-08-01", has_description=True, has_source=True),
+    ApiVersion(name="2020-07-01", has_description=True, has_source=True, has_duration=True),
+)
+BY_NAME = {version.name: version for version in VERSIONS}
+NEWEST = VERSIONS[-1]

@@ -1,0 +1,103 @@
+"""The driver's side: leases, attempts, back-off, giving up (promise 4 and 9).
+
+Theory of operation. A started event carries its work in the scope itself, so there is no
+second queue to fall out of step. Whichever node runs a transaction takes what is ready in
+that same commit (`HandedOver`), under a lease. If the node falls silent, the lease runs
+out, and the next node tries again under the same key, asking the driver first what became
+of it. A failed attempt waits and is tried again; after the last one the event ends failed.
+An attempt that was only interrupted (a node restarted) does not count as a failure.
+"""
+
+from fairwarning.core.draft import Draft
+from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.core.limits import Timing
+from fairwarning.core.model import Event, NodeId
+from fairwarning.core.transitions import (
+    AttemptFailed,
+    AttemptLost,
+    Failed,
+    HandedOver,
+    LeaseRenewed,
+)
+
+
+def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
+    for event in draft.scope.unfinished:
+        work = event.work
+        if work is None or work.node is not None or work.ready_ms > now:
+            continue
+        attempt_until = later(now, timing.attempt_ms + max(event.duration_s, 0) * SECOND_MS)
+        draft.add(
+            HandedOver(
+                event_id=event.id,
+                attempt=work.attempt + 1,
+                node=node,
+                lease_until_ms=_lease_until(now, attempt_until, timing),
+                attempt_until_ms=attempt_until,
+            )
+        )
+
+
+def renew(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant, t: Timing) -> None:
+    """Keeps the lease of a node that still has the work; a node that lost it gets nothing."""
+    work = event.work
+    if work is None or work.node != node or work.attempt != attempt:
+        return
+    assert work.attempt_until_ms is not None
+    until = _lease_until(now, work.attempt_until_ms, t)
+    draft.add(LeaseRenewed(event_id=event.id, lease_until_ms=until))
+
+
+def release(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant) -> None:
+    work = event.work
+    if work is not None and work.node == node and work.attempt == attempt:
+        draft.add(AttemptLost(event_id=event.id, attempt=attempt, at_ms=now))
+
+
+def expire(draft: Draft, now: Instant, timing: Timing) -> None:
+    """Take back the work of nodes that fell silent, and end attempts that take too long."""
+    for event in draft.scope.unfinished:
+        work = event.work
+        if work is None or work.lease_until_ms is None or work.lease_until_ms > now:
+            continue
+        assert work.attempt_until_ms is not None
+        if work.attempt_until_ms <= now:
+            took_s = (timing.attempt_ms + max(event.duration_s, 0) * SECOND_MS) // SECOND_MS
+            fail_attempt(draft, event, f"no answer within {took_s} s", now, timing)
+        elif work.attempt >= timing.handovers_max:
+            _give_up(draft, event, "every node that had it fell silent", now)
+        else:
+            draft.add(AttemptLost(event_id=event.id, attempt=work.attempt, at_ms=now))
+
+
+def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: Timing) -> None:
+    assert event.work is not None
+    failures = event.work.failures + 1
+    if failures >= timing.attempts_max:
+        _give_up(draft, event, reason, now)
+        return
+    draft.add(
+        AttemptFailed(
+            event_id=event.id,
+            attempt=event.work.attempt,
+            reason=reason,
+            retry_ms=later(now, backoff_ms(failures, timing)),
+        )
+    )
+
+
+def backoff_ms(failures: int, timing: Timing) -> int:
+    """Doubles with each failure up to the limit."""
+    return min(timing.backoff_ms << (failures - 1), timing.backoff_ms_max)
+
+
+def _give_up(draft: Draft, event: Event, reason: str, now: Instant) -> None:
+    assert event.work is not None
+    attempts = event.work.attempt
+    draft.add(
+        Failed(event_id=event.id, reason=f"gave up after attempt {attempts}: {reason}", at_ms=now)
+    )
+
+
+def _lease_until(now: Instant, attempt_until: Instant, timing: Timing) -> Instant:
+    return min(later(now, timing.lease_ms), attempt_until)

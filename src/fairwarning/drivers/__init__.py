@@ -1,0 +1,1 @@
+"""What really freezes, reboots, redeploys or deletes an instance."""

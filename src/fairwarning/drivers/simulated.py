@@ -1,0 +1,79 @@
+"""The default driver: nothing is touched, but time passes and things go wrong on request.
+
+An impact is the window from the event's start to its duration later. That can be worked
+out from the order alone, so a restart in the middle changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.core.model import EventType, InstanceName
+from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Order
+
+UNKNOWN_DURATION_S: Mapping[EventType, int] = {
+    EventType.FREEZE: 5,
+    EventType.REBOOT: 30,
+    EventType.REDEPLOY: 60,
+    EventType.PREEMPT: 5,
+    EventType.TERMINATE: 5,
+}
+"""How long an impact takes if the event does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What the driver was told to do wrong with an instance."""
+
+    fails: int = 0
+    """So many attempts fail."""
+    hangs: bool = False
+    """Never answers."""
+
+
+class SimulatedDriver:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._troubles: dict[InstanceName, Trouble] = {}
+
+    def fail(self, name: InstanceName, times: int) -> None:
+        self._troubles[name] = Trouble(fails=times)
+
+    def hang(self, name: InstanceName) -> None:
+        self._troubles[name] = Trouble(hangs=True)
+
+    def behave(self, name: InstanceName) -> None:
+        self._troubles.pop(name, None)
+
+    async def find(self, order: Order) -> Found:
+        if self._trouble(order) is not None:
+            return Found.UNKNOWN
+        return Found.DONE if self._clock.now() >= _ends_ms(order) else Found.RUNNING
+
+    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+        found = self._trouble(order)
+        if found is not None:
+            await self._go_wrong(*found, alarm)
+        while self._clock.now() < _ends_ms(order):
+            await alarm.wait(_ends_ms(order))
+
+    def _trouble(self, order: Order) -> tuple[InstanceName, Trouble] | None:
+        for instance in order.instances:
+            trouble = self._troubles.get(instance.name)
+            if trouble is not None:
+                return instance.name, trouble
+        return None
+
+    async def _go_wrong(self, name: InstanceName, trouble: Trouble, alarm: Alarm) -> None:
+        while trouble.hangs:
+            await alarm.wait(None)
+        if trouble.fails > 1:
+            self._troubles[name] = Trouble(fails=trouble.fails - 1)
+        else:
+            self.behave(name)
+        raise DriverFailed(f"instance {name!r} was told to fail")
+
+
+def _ends_ms(order: Order) -> Instant:
+    duration_s = order.duration_s if order.duration_s >= 0 else UNKNOWN_DURATION_S[order.type]
+    return later(order.started_ms, duration_s * SECOND_MS)

@@ -1,0 +1,143 @@
+"""The system's clock, and one that tests and rehearsals move by hand."""
+
+import asyncio
+import heapq
+import time
+from itertools import count
+
+from fairwarning.core.instants import Instant
+
+_SLICE_S = 1.0
+"""The event loop counts monotonic time; a step of the wall clock is noticed this soon."""
+
+
+class SystemAlarm:
+    def __init__(self, clock: "SystemClock") -> None:
+        self._clock = clock
+        self._rung = asyncio.Event()
+
+    async def wait(self, until: Instant | None) -> None:
+        while not self._rung.is_set():
+            left_s = _SLICE_S if until is None else (until - self._clock.now()) / 1000
+            if left_s <= 0:
+                break
+            try:
+                async with asyncio.timeout(None if until is None else min(left_s, _SLICE_S)):
+                    await self._rung.wait()
+            except TimeoutError:
+                continue
+        self._rung.clear()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def close(self) -> None:
+        pass
+
+
+class SystemClock:
+    def now(self) -> Instant:
+        return Instant(time.time_ns() // 1_000_000)
+
+    def alarm(self) -> SystemAlarm:
+        return SystemAlarm(self)
+
+
+class VirtualAlarm:
+    def __init__(self, clock: "VirtualClock") -> None:
+        self._clock = clock
+        self._waiter: asyncio.Future[None] | None = None
+        self._rung = False
+        self._closed = False
+
+    async def wait(self, until: Instant | None) -> None:
+        if self._rung or (until is not None and until <= self._clock.now()):
+            self._rung = False
+            return
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        self._clock.rests(waiter, until)
+        try:
+            await waiter
+        finally:
+            if waiter.cancelled():
+                # Cancelled in its sleep: whoever cleans up is at work until it closes.
+                self._clock.works()
+        self._rung = False
+
+    def ring(self) -> None:
+        if self._waiter is None or self._waiter.done():
+            self._rung = True
+            return
+        self._clock.works()
+        self._waiter.set_result(None)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._clock.rests(None, None)
+
+
+class VirtualClock:
+    """Stands still until told. It knows who is at work, so `advance` can wait for them."""
+
+    def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
+        self._now = start
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._sleepers: list[tuple[Instant, int, asyncio.Future[None]]] = []
+        self._order = count()
+
+    def now(self) -> Instant:
+        return self._now
+
+    def alarm(self) -> VirtualAlarm:
+        self.works()
+        return VirtualAlarm(self)
+
+    async def advance(self, by_ms: int) -> None:
+        """Every timer on the way fires in order, each after all that came before is done."""
+        await self.advance_to(Instant(self._now + by_ms))
+
+    async def advance_to(self, target: Instant) -> None:
+        await self.settle()
+        while (sleeper := self._next_sleeper(target)) is not None:
+            until, waiter = sleeper
+            self._now = max(self._now, until)
+            self.works()
+            waiter.set_result(None)
+            await self.settle()
+        self._now = max(self._now, target)
+
+    async def settle(self) -> None:
+        """Returns when everybody who uses this clock is asleep."""
+        while self._busy:
+            self._idle.clear()
+            await self._idle.wait()
+
+    def step(self, by_ms: int) -> None:
+        """Moves the hands without ringing anything, forward or back, as an operator's slip does."""
+        self._now = Instant(self._now + by_ms)
+
+    def next_ms(self) -> Instant | None:
+        """When the first sleeper wants to be woken."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+    def works(self) -> None:
+        self._busy += 1
+
+    def rests(self, waiter: asyncio.Future[None] | None, until: Instant | None) -> None:
+        self._busy -= 1
+        if waiter is not None and until is not None:
+            heapq.heappush(self._sleepers, (until, next(self._order), waiter))
+        if not self._busy:
+            self._idle.set()
+
+    def _next_sleeper(self, target: Instant) -> tuple[Instant, asyncio.Future[None]] | None:
+        until = self.next_ms()
+        if until is None or until > target:
+            return None
+        _, _, waiter = heapq.heappop(self._sleepers)
+        return until, waiter

@@ -1,0 +1,156 @@
+"""Carries out the impacts that this node has taken, and reports what became of them.
+
+Theory of operation. `HandedOver` is committed together with the start, so a crash at any
+line leaves the work in the scope, under a lease that runs out. Nothing here is remembered
+across a restart: the node that takes over asks the driver what became of the key. While a
+driver works, the lease is renewed; if the scope says that the work is no longer ours, the
+driver call is dropped without a report.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from fairwarning.core.commands import Command, Release, RenewLease, ReportDone, ReportFailure
+from fairwarning.core.instants import later
+from fairwarning.core.limits import Timing
+from fairwarning.core.model import NodeId, Scope, ScopeId
+from fairwarning.core.refusals import Refused
+from fairwarning.core.transitions import HandedOver
+from fairwarning.engine.ports import (
+    Alarm,
+    Clock,
+    Driver,
+    DriverFailed,
+    Drivers,
+    Found,
+    Order,
+    Receipt,
+    StoreDown,
+)
+
+REPORT_PAUSE_MS = 500
+REASON_CHARS_MAX = 500
+
+Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
+_log = logging.getLogger(__name__)
+
+
+class Outbox:
+    def __init__(
+        self, *, clock: Clock, drivers: Drivers, submit: Submit, node: NodeId, timing: Timing
+    ) -> None:
+        self._clock = clock
+        self._drivers = drivers
+        self._submit = submit
+        self._node = node
+        self._timing = timing
+        self._tasks: dict[asyncio.Task[None], Order] = {}
+
+    def take(self, scope: Scope, handed: HandedOver) -> None:
+        """Starts at once. Called in the turn in which the commit became known."""
+        event = scope.events[handed.event_id]
+        assert event.started_ms is not None
+        order = Order(
+            key=event.id,
+            attempt=handed.attempt,
+            type=event.type,
+            scope_id=scope.id,
+            instances=tuple(
+                scope.roster.instances[name]
+                for name in event.resources
+                if name in scope.roster.instances and scope.roster.instances[name].is_live
+            ),
+            duration_s=event.duration_s,
+            started_ms=event.started_ms,
+        )
+        driver = self._drivers.get(scope.roster.driver)
+        task = asyncio.create_task(
+            self._run(order, driver, scope.roster.driver, self._clock.alarm()),
+            name=f"impact {order.key}",
+        )
+        self._tasks[task] = order
+        task.add_done_callback(self._forget)
+
+    async def stop(self) -> None:
+        """Gives the work back, so that another node, or the next start, need not wait."""
+        running = dict(self._tasks)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for order in running.values():
+            release = Release(event_id=order.key, attempt=order.attempt, node=self._node)
+            try:
+                await self._submit(order.scope_id, release)
+            except (Refused, StoreDown) as reason:
+                _log.info("could not give back %s: %s", order.key, reason)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("impact broke off; its lease will run out", exc_info=error)
+
+    async def _run(self, order: Order, driver: Driver | None, name: str, alarm: Alarm) -> None:
+        job = asyncio.create_task(
+            self._attempt(order, driver, name, alarm, self._clock.alarm()),
+            name=f"driver {order.key}",
+        )
+        try:
+            if await self._is_kept_while(job, order, alarm):
+                await self._report(order, job.result(), alarm)
+        finally:
+            job.cancel()
+            await asyncio.gather(job, return_exceptions=True)
+            alarm.close()
+
+    async def _attempt(
+        self, order: Order, driver: Driver | None, name: str, keeper: Alarm, alarm: Alarm
+    ) -> Command:
+        """Never raises: whatever a driver does becomes a report."""
+        try:
+            if driver is None:
+                raise DriverFailed(f"no driver is called {name!r}; add one, or change the fleet")
+            if order.attempt == 1 or await driver.find(order) is not Found.DONE:
+                await driver.carry_out(order, alarm)
+        except Exception as error:
+            if not isinstance(error, DriverFailed):
+                _log.exception("driver %r broke on %s", name, order.key)
+            reason = (str(error) or type(error).__name__)[:REASON_CHARS_MAX]
+            return ReportFailure(event_id=order.key, attempt=order.attempt, reason=reason)
+        else:
+            return ReportDone(event_id=order.key)
+        finally:
+            # Before closing, or a virtual clock could see everybody asleep in between.
+            keeper.ring()
+            alarm.close()
+
+    async def _is_kept_while(self, job: asyncio.Task[Command], order: Order, alarm: Alarm) -> bool:
+        """Renews the lease until the job ends; False if the work was taken away meanwhile."""
+        renewal = RenewLease(event_id=order.key, attempt=order.attempt, node=self._node)
+        while True:
+            await alarm.wait(later(self._clock.now(), self._timing.lease_ms // 2))
+            await asyncio.sleep(0)  # The job rings in its last turn, one before it is done.
+            if job.done():
+                return True
+            try:
+                receipt = await self._submit(order.scope_id, renewal)
+            except StoreDown:
+                continue
+            except Refused:
+                return False
+            work = receipt.scope.events[order.key].work
+            if work is None or work.node != self._node or work.attempt != order.attempt:
+                return False
+
+    async def _report(self, order: Order, report: Command, alarm: Alarm) -> None:
+        while True:
+            try:
+                await self._submit(order.scope_id, report)
+            except StoreDown as outage:
+                _log.warning("the outcome of %s waits for the store: %s", order.key, outage)
+                await alarm.wait(later(self._clock.now(), REPORT_PAUSE_MS))
+            except Refused as reason:
+                _log.info("the outcome of %s is no longer wanted: %s", order.key, reason)
+                return
+            else:
+                return

@@ -1,0 +1,233 @@
+"""What the engine needs from outside, each a contract small enough to implement three times."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType, Protocol
+
+from fairwarning.core.decide import Change
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    EventType,
+    Instance,
+    InstanceName,
+    Scope,
+    ScopeId,
+)
+from fairwarning.core.transitions import Transition
+
+Position = NewType("Position", str)
+"""A place in the journal. Opaque; only the store that made it can read it."""
+
+START = Position("")
+
+
+class StoreDown(Exception):
+    """The store cannot be reached, or cannot write. Nothing that was promised is lost.
+
+    A command that ended like this may or may not have happened; asking again is safe.
+    """
+
+
+class ScopeBusy(Exception):
+    """Another node is at work on this scope, and the caller did not want to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a step may know beyond its scope."""
+
+    now_ms: Instant
+    pending_operations: int = 0
+    """In the whole subscription; counted only if the transaction asked for it."""
+
+
+Step = Callable[[Scope, Moment], Change]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the journal: what happened, when, who asked, and why."""
+
+    position: Position
+    scope_id: ScopeId
+    revision: int
+    at_ms: Instant
+    by: Actor
+    why: str
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that a change is durable."""
+
+    scope: Scope
+    at_ms: Instant
+    transitions: tuple[Transition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    now_ms: Instant
+    scope_ids: tuple[ScopeId, ...]
+    next_deadline_ms: Instant | None
+    """The earliest deadline that is still ahead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """This scope changed, look again. Losing one only delays."""
+
+    scope_id: ScopeId
+    next_deadline_ms: Instant | None
+
+
+Listener = Callable[[Signal], None]
+
+
+class Store(Protocol):
+    """Durable scopes and their journal. It decides nothing; `tests/stores` is its contract.
+
+    Every method raises StoreDown when the store cannot answer.
+    """
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes may write too, so that a lost signal must be made good."""
+        ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def listen(self, listener: Listener) -> None:
+        """Calls `listener` in the event loop after each commit, this node's or another's."""
+        ...
+
+    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+        """All of the scopes or none. Refuses an id or an address that is taken."""
+        ...
+
+    async def transact(
+        self,
+        scope_id: ScopeId,
+        step: Step,
+        *,
+        by: Actor,
+        why: str = "",
+        counting: bool = False,
+        skip_busy: bool = False,
+    ) -> Receipt:
+        """Run `step` on the latest scope, alone, and keep what it returns.
+
+        The scope and its journal entries are stored together or not at all. Whatever `step`
+        raises comes out unchanged and nothing is stored. `now` is the store's own clock, so
+        that a cluster has one. `counting` makes `pending_operations` exact, at the price of
+        waiting for other counting transactions of the subscription. `skip_busy` raises
+        ScopeBusy instead of waiting for another node.
+        """
+        ...
+
+    async def read(self, scope_id: ScopeId) -> Scope:
+        """The scope as of one instant. Refuses an unknown id."""
+        ...
+
+    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
+        """In order of id, so that a reader can page through the fleet."""
+        ...
+
+    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
+        """Any event that ever was, finished ones too. Refuses an unknown id."""
+        ...
+
+    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
+        """Whose address this is."""
+        ...
+
+    async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
+        """Instances of these scopes asked for their document; no part of the history."""
+        ...
+
+    async def due(self, limit: int) -> Due:
+        """The scopes whose deadline has come, most overdue first."""
+        ...
+
+    async def journal(
+        self,
+        *,
+        after: Position = START,
+        scope_id: ScopeId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        """Entries in commit order. A reader that goes on from the last position misses none."""
+        ...
+
+
+class Alarm(Protocol):
+    """One sleeper's clock: waits for an instant or until it is rung, whichever is first."""
+
+    async def wait(self, until: Instant | None) -> None:
+        """Returns at `until`, or as soon as somebody rings; at once if it was rung before."""
+        ...
+
+    def ring(self) -> None: ...
+
+    def close(self) -> None:
+        """The sleeper is gone. A virtual clock no longer waits for it."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> Instant: ...
+
+    def alarm(self) -> Alarm:
+        """For one activity; until it waits or closes, a virtual clock takes it to be busy."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """An impact to carry out, the same under every attempt but for its number."""
+
+    key: EventId
+    attempt: int
+    type: EventType
+    scope_id: ScopeId
+    instances: tuple[Instance, ...]
+    duration_s: int
+    started_ms: Instant
+
+
+class Found(StrEnum):
+    UNKNOWN = "unknown"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class DriverFailed(Exception):
+    """The driver could not do it. It will be asked again, a limited number of times."""
+
+
+class Driver(Protocol):
+    """What really freezes, reboots, redeploys or deletes an instance."""
+
+    async def find(self, order: Order) -> Found:
+        """What became of this key. Asked before every attempt but the first."""
+        ...
+
+    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+        """Returns when the impact is over; raises DriverFailed if it could not be done.
+
+        A key acts at most once: if it is under way, join it; if it is done, return. Sleep
+        with `alarm` and with nothing else, so that a virtual clock can move.
+        """
+        ...
+
+
+Drivers = Mapping[str, Driver]
+Ids = Callable[[], EventId]

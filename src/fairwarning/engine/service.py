@@ -1,0 +1,150 @@
+"""The engine: a command becomes one transaction, and what follows from it is carried out."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+
+from fairwarning.core.commands import Approve, Command, Operate, Tick
+from fairwarning.core.decide import Change, decide
+from fairwarning.core.fleet import Resource, expand
+from fairwarning.core.limits import DEFAULT_TIMING, Timing
+from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
+from fairwarning.core.operations import OPERATIONS_PENDING_MAX, refuse_over_limit
+from fairwarning.core.transitions import HandedOver
+from fairwarning.engine.feed import Feed
+from fairwarning.engine.outbox import Outbox
+from fairwarning.engine.ports import (
+    START,
+    Clock,
+    Drivers,
+    Entry,
+    Ids,
+    Moment,
+    Position,
+    Receipt,
+    Signal,
+    Step,
+    Store,
+)
+from fairwarning.engine.ticker import Ticker
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What an operator may set about the engine."""
+
+    timing: Timing = field(default=DEFAULT_TIMING)
+    operations_pending_max: int = OPERATIONS_PENDING_MAX
+
+
+class Engine:
+    """One node. Any number of them may share a store; none leads."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        drivers: Drivers,
+        node: NodeId,
+        ids: Ids,
+        rules: Rules | None = None,
+    ) -> None:
+        self._store = store
+        self._node = node
+        self._ids = ids
+        self._rules = rules or Rules()
+        self._ticker = Ticker(store, clock, self._tick)
+        self._feed = Feed(store)
+        self._outbox = Outbox(
+            clock=clock,
+            drivers=drivers,
+            submit=self._submit_own,
+            node=node,
+            timing=self._rules.timing,
+        )
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._store.listen(self._on_signal)
+        self._running = asyncio.create_task(self._ticker.run(), name=f"ticker {self._node}")
+
+    async def stop(self) -> None:
+        """Work under way is given back; it goes on at the next start, under the same key."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+            self._running = None
+        await self._outbox.stop()
+
+    def new_id(self) -> EventId:
+        return self._ids()
+
+    async def declare(
+        self, resources: Iterable[Resource], *, by: Actor, why: str = ""
+    ) -> tuple[Scope, ...]:
+        """Adds resources to the fleet, all or none."""
+        scopes = tuple(scope for resource in resources for scope in expand(resource))
+        await self._store.create(scopes, by=by, why=why)
+        return scopes
+
+    async def submit(
+        self, scope_id: ScopeId, command: Command, *, by: Actor, why: str = ""
+    ) -> Receipt:
+        """Returns once the change is durable. Raises Refused or StoreDown."""
+        return await self._transact(scope_id, command, by=by, why=why)
+
+    async def approve(self, event_id: EventId, *, by: Actor, why: str = "") -> Receipt:
+        """From outside the scope, where only the event's id is known."""
+        scope_id, _ = await self._store.find_event(event_id)
+        return await self.submit(scope_id, Approve(event_id=event_id, by=by), by=by, why=why)
+
+    def changes(self, after: Position = START) -> AsyncIterator[Entry]:
+        return self._feed.changes(after)
+
+    def _on_signal(self, signal: Signal) -> None:
+        self._ticker.on_signal(signal)
+        self._feed.on_signal(signal)
+
+    async def _tick(self, scope_id: ScopeId) -> Receipt:
+        return await self._transact(scope_id, Tick(), by=ENGINE, skip_busy=True)
+
+    async def _submit_own(self, scope_id: ScopeId, command: Command) -> Receipt:
+        return await self._transact(scope_id, command, by=ENGINE)
+
+    async def _transact(
+        self,
+        scope_id: ScopeId,
+        command: Command,
+        *,
+        by: Actor,
+        why: str = "",
+        skip_busy: bool = False,
+    ) -> Receipt:
+        receipt = await self._store.transact(
+            scope_id,
+            self._step(command),
+            by=by,
+            why=why,
+            counting=isinstance(command, Operate),
+            skip_busy=skip_busy,
+        )
+        for transition in receipt.transitions:
+            if isinstance(transition, HandedOver):
+                self._outbox.take(receipt.scope, transition)
+        return receipt
+
+    def _step(self, command: Command) -> Step:
+        rules, node = self._rules, self._node
+
+        def step(scope: Scope, moment: Moment) -> Change:
+            change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)
+            if isinstance(command, Operate):
+                pending_max = rules.operations_pending_max
+                refuse_over_limit(scope, change.scope, moment.pending_operations, pending_max)
+            return change
+
+        return step

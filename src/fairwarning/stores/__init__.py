@@ -1,0 +1,1 @@
+"""Where scopes and the journal are kept. Stores decide nothing."""
