@@ -132,7 +132,7 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
         type=event.type,
         source=event.source,
         phase=Phase.SCHEDULED,
-        resources=event.resources,
+        resources=tuple(name for name in event.resources if scope.roster.has_live(name)),
         update_domain=event.update_domain,
         created_ms=now,
         not_before_ms=start,

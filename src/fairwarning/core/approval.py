@@ -51,8 +51,7 @@ def _policy_for(policy: Policy, event: Event) -> str | None:
 
 
 def _refuse_stranger(scope: Scope, name: InstanceName) -> None:
-    instance = scope.roster.instances.get(name)
-    if instance is None or not instance.is_live:
+    if not scope.roster.has_live(name):
         raise Refused(
             Code.NOT_IN_SCOPE,
             f"instance {name!r} is not in scope {scope.id} and cannot approve its events; approve "

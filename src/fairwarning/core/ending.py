@@ -16,9 +16,8 @@ from fairwarning.core.transitions import (
 def complete(draft: Draft, event: Event, now: Instant) -> None:
     draft.add(Completed(event_id=event.id, at_ms=now))
     for name in event.resources:
-        instance = draft.scope.roster.instances.get(name)
-        if instance is not None and instance.is_live:
-            _take_away(draft, event, instance, now)
+        if draft.scope.roster.has_live(name):
+            _take_away(draft, event, draft.scope.roster.instances[name], now)
 
 
 def _take_away(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
@@ -36,8 +35,7 @@ def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
     """Once no target is left, there is nobody to warn."""
     roster = draft.scope.roster
     for event in draft.scope.in_phase(Phase.SCHEDULED):
-        targets = (roster.instances.get(name) for name in event.resources)
-        if not any(target is not None and target.is_live for target in targets):
+        if not any(roster.has_live(name) for name in event.resources):
             reason = "every instance of the event was deleted"
             draft.add(Cancelled(event_id=event.id, reason=reason, at_ms=now))
 

@@ -228,6 +228,7 @@ def _of_scale_set(resource: ScaleSet) -> tuple[Scope, ...]:
                 domains,
                 members,
                 model=model,
+                is_numbered=resource.orchestration is Orchestration.UNIFORM,
                 next_number=group * SCOPE_INSTANCES_MAX + len(members),
             ),
         )
@@ -267,6 +268,7 @@ def _roster(
     instances: Sequence[Instance],
     *,
     model: Model = Model(),
+    is_numbered: bool = False,
     next_number: int = 0,
 ) -> Roster:
     by_name = {each.name: each for each in instances}
@@ -286,6 +288,7 @@ def _roster(
         fault_domains=domains[1],
         policy=policy,
         model=model,
+        is_numbered=is_numbered,
         next_number=next_number,
         instances=by_name,
     )

@@ -169,10 +169,12 @@ def _on_roster(roster: Roster, transition: RosterTransition) -> Roster:
     match transition:
         case InstancesAdded(instances=instances):
             added = {each.name: each for each in instances}
+            numbers = (number_of(roster, name) for name in added)
+            used = (number + 1 for number in numbers if number is not None)
             return replace(
                 roster,
                 instances={**roster.instances, **added},
-                next_number=max(roster.next_number, *map(_number_after, added)),
+                next_number=max(used, default=roster.next_number),
             )
         case InstanceDeleted(name=name, at_ms=at):
             return _with(roster, replace(roster.instances[name], deleted_ms=at, addresses=()))
@@ -194,7 +196,8 @@ def _with(roster: Roster, *instances: Instance) -> Roster:
     return replace(roster, instances={**roster.instances, **changed})
 
 
-def _number_after(name: InstanceName) -> int:
-    """A uniform scale set's instance `workers_7` uses up number 7; other names use none."""
-    _, _, number = name.rpartition("_")
-    return int(number) + 1 if number.isascii() and number.isdigit() else 0
+def number_of(roster: Roster, name: InstanceName) -> int | None:
+    """7 for `workers_7` in a uniform scale set; elsewhere names have no number."""
+    _, _, digits = name.rpartition("_")
+    is_number = roster.is_numbered and digits.isascii() and digits.isdigit()
+    return int(digits) if is_number else None

@@ -161,12 +161,16 @@ class Roster:
     fault_domains: int = 1
     policy: Policy = Policy()
     model: Model = Model()
+    is_numbered: bool = False
+    """A uniform scale set: its instances have numbers, and none is ever given out twice."""
     next_number: int = 0
-    """The next instance id of a uniform scale set: ids are never given out twice."""
     instances: Mapping[InstanceName, Instance] = field(default_factory=dict)
 
     def latest_model_applied(self, instance: Instance) -> bool:
         return instance.model == self.model
+
+    def has_live(self, name: InstanceName) -> bool:
+        return name in self.instances and self.instances[name].is_live
 
     @property
     def live(self) -> tuple[Instance, ...]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 
 from fairwarning.core.draft import Draft
+from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Model, Policy, Priority, Scope, ScopeKind
 from fairwarning.core.notice import refuse_lowered_notice, refuse_terminate_notice
@@ -23,17 +24,20 @@ def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
     roster = draft.scope.roster
     for instance in instances:
         refuse_instance(instance)
-        if instance.name in roster.instances:
+        number = number_of(roster, instance.name)
+        is_used_up = number is not None and number < roster.next_number
+        if is_used_up or instance.name in roster.instances:
             raise Refused(
                 Code.INSTANCE_EXISTS,
                 f"scope {draft.scope.id} has or had an instance {instance.name!r}; choose "
                 "another name",
             )
-    if len(roster.live) + len(instances) > SCOPE_INSTANCES_MAX:
+    room = 1 if roster.kind is ScopeKind.VM else SCOPE_INSTANCES_MAX
+    if len(roster.live) + len(instances) > room:
         raise Refused(
             Code.SCOPE_FULL,
-            f"a scope holds at most {SCOPE_INSTANCES_MAX} instances and {draft.scope.id} has "
-            f"{len(roster.live)}; put the others into another one",
+            f"{draft.scope.id} holds at most {room} instances and has {len(roster.live)}; put the "
+            "others into another scope",
         )
     if len({each.name for each in instances}) != len(instances):
         raise Refused(Code.INSTANCE_EXISTS, "two of the new instances share a name; rename one")
@@ -60,7 +64,7 @@ def change_model(draft: Draft, terminate_notice_ms: int | None) -> None:
 def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
     roster = draft.scope.roster
     for name in names:
-        if name not in roster.instances or not roster.instances[name].is_live:
+        if not roster.has_live(name):
             raise Refused(
                 Code.UNKNOWN_INSTANCE,
                 f"scope {draft.scope.id} has no instance {name!r} to upgrade; "

@@ -59,7 +59,7 @@ class Outbox:
             instances=tuple(
                 scope.roster.instances[name]
                 for name in event.resources
-                if name in scope.roster.instances and scope.roster.instances[name].is_live
+                if scope.roster.has_live(name)
             ),
             duration_s=event.duration_s,
             started_ms=event.started_ms,

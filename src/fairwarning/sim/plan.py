@@ -1,0 +1,150 @@
+"""What a seed stands for: the shape of a world, and the list of steps taken in it.
+
+Every step carries its own dice. So a step means the same when others are left out, and a
+failing plan can be shrunk by deleting steps.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from fairwarning.core.fleet import (
+    AvailabilitySet,
+    CloudService,
+    Member,
+    Orchestration,
+    Place,
+    Resource,
+    ScaleSet,
+    VirtualMachine,
+)
+from fairwarning.core.instants import MINUTE_MS, SECOND_MS
+from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
+
+DICE_MAX = 2**32
+STEPS = 220
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: str
+    dice: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How this world differs from others. Drawn from the seed before anything happens."""
+
+    nodes: int
+    resources: tuple[Resource, ...]
+    operations_pending_max: int
+    signal_loss: float
+    is_stubborn: bool
+    """Drivers that never succeed, so that events end as failed."""
+    skews_ms: tuple[int, ...]
+    weights: dict[str, int]
+
+
+CALM = {
+    "schedule": 6,
+    "operate": 6,
+    "scale_in": 4,
+    "approve": 8,
+    "cancel": 2,
+    "postpone": 2,
+    "happen": 1,
+    "activate": 4,
+    "seen": 2,
+    "power": 2,
+    "model": 1,
+    "upgrade": 1,
+    "policy": 1,
+    "add": 1,
+    "repeat": 3,
+    "go_on": 40,
+    "settle": 12,
+    "deadline": 12,
+    "later": 3,
+    "impact": 10,
+}
+FAULTS = {
+    "fail": 6,
+    "crash": 2,
+    "restart": 4,
+    "clock_step": 1,
+    "impact_fails": 3,
+    "answer_lost": 2,
+    "stale_report": 2,
+}
+
+
+def shape_of(seed: int) -> Shape:
+    rng = Random(seed)
+    nodes = rng.choice([1, 1, 2, 3])
+    faults = rng.choice([0, 1, 1, 2])
+    weights = {kind: max(1, round(w * rng.choice([0.5, 1, 2]))) for kind, w in CALM.items()}
+    weights |= {kind: w * faults for kind, w in FAULTS.items()}
+    is_stubborn = faults > 0 and rng.random() < 0.15
+    if is_stubborn:
+        weights |= {"impact": 1, "impact_fails": 40, "later": 20}
+    return Shape(
+        nodes=nodes,
+        resources=tuple(_resource(rng, number) for number in range(rng.choice([1, 2, 3, 4]))),
+        operations_pending_max=rng.choice([0, 1, 2, 10]),
+        is_stubborn=is_stubborn,
+        signal_loss=rng.choice([0, 0, 0.1, 0.5]),
+        skews_ms=tuple(rng.choice([0, 0, -1, 1, 700, -45_000]) for _ in range(nodes)),
+        weights=weights,
+    )
+
+
+def steps_of(seed: int, shape: Shape) -> list[Step]:
+    rng = Random(f"steps {seed}")
+    kinds = [kind for kind, weight in shape.weights.items() if weight]
+    weights = [shape.weights[kind] for kind in kinds]
+    chosen = rng.choices(kinds, weights, k=STEPS)
+    return [Step(kind, rng.randrange(DICE_MAX)) for kind in chosen]
+
+
+def _resource(rng: Random, number: int) -> Resource:
+    place = Place(subscription=rng.choice(["s1", "s2"]), test=rng.random() < 0.2)
+    policy = Policy(
+        approve_user_reboot=rng.random() < 0.2,
+        approve_user_redeploy=rng.random() < 0.2,
+        approve_all_instances_down=rng.random() < 0.7,
+        notice_ms=rng.choice([{}, {}, {EventType.FREEZE: 20 * MINUTE_MS}]),
+    )
+    kind = rng.choice(["vm", "set", "scale", "scale", "cloud"])
+    if kind == "vm":
+        return VirtualMachine(
+            name=f"vm{number}",
+            addresses=(f"10.0.{number}.1",),
+            priority=rng.choice([Priority.REGULAR, Priority.SPOT]),
+            eviction=rng.choice(list(EvictionPolicy)),
+            policy=policy,
+            place=place,
+        )
+    if kind == "set":
+        members = tuple(Member(name=f"web{number}-{n}") for n in range(rng.randint(1, 6)))
+        domains = rng.randint(1, 3)
+        return AvailabilitySet(
+            name=f"web{number}", members=members, update_domains=domains, policy=policy, place=place
+        )
+    if kind == "cloud":
+        roles = {"FrontEnd": rng.randint(1, 3), "BackEnd": rng.randint(0, 2)}
+        return CloudService(name=f"shop{number}", roles=roles, policy=policy, place=place)
+    spot = rng.random() < 0.25
+    capacity = rng.randint(1, 5)
+    notice_ms = rng.choice([5 * MINUTE_MS, 15 * MINUTE_MS, 5 * MINUTE_MS + 7 * SECOND_MS])
+    return ScaleSet(
+        name=f"workers{number}",
+        capacity=capacity,
+        orchestration=rng.choice(list(Orchestration)),
+        suffixes=tuple(f"{n:08x}" for n in range(capacity)),
+        addresses=tuple(f"10.0.{number}.{n + 1}" for n in range(capacity)),
+        terminate_notice_ms=None if spot or rng.random() < 0.2 else notice_ms,
+        priority=Priority.SPOT if spot else Priority.REGULAR,
+        eviction=rng.choice(list(EvictionPolicy)),
+        update_domains=rng.randint(1, 3),
+        policy=policy,
+        place=place,
+    )

@@ -1,0 +1,115 @@
+"""The checkers' own picture of the world, built from the journal and nothing of the core's rules.
+
+It repeats in the plainest way what an onlooker with the journal in hand would write down.
+"""
+
+from dataclasses import dataclass, field
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Event, EventId, Instance, InstanceName, Policy, ScopeId
+from fairwarning.core.transitions import (
+    Activated,
+    Approved,
+    Cancelled,
+    Completed,
+    Deactivated,
+    DocumentChanged,
+    Failed,
+    InstanceDeleted,
+    InstancesAdded,
+    InstancesUpgraded,
+    ModelChanged,
+    PolicyChanged,
+    PowerChanged,
+    Scheduled,
+    Started,
+)
+from fairwarning.engine.ports import Entry
+
+
+@dataclass(slots=True)
+class SeenEvent:
+    event: Event
+    born_ms: Instant
+    approvals: list[Actor] = field(default_factory=list)
+    started_ms: Instant | None = None
+    ended_ms: Instant | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.started_ms is None and self.ended_ms is None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.started_ms is not None and self.ended_ms is None
+
+
+@dataclass(slots=True)
+class SeenScope:
+    id: ScopeId
+    policy: Policy
+    test: bool
+    is_scale_set: bool
+    instances: dict[InstanceName, Instance] = field(default_factory=dict)
+    down: set[InstanceName] = field(default_factory=set)
+    notices: dict[InstanceName, int | None] = field(default_factory=dict)
+    model_notice_ms: int | None = None
+    deleted: set[InstanceName] = field(default_factory=set)
+    was_deleted: set[InstanceName] = field(default_factory=set)
+    """At any time; a name may come back."""
+    events: dict[EventId, SeenEvent] = field(default_factory=dict)
+    activations: int = 0
+    is_activated: bool = False
+    incarnation: int = 0
+
+    def waiting(self) -> list[SeenEvent]:
+        return [each for each in self.events.values() if each.is_waiting]
+
+    def under_way(self) -> list[SeenEvent]:
+        return [each for each in self.events.values() if each.is_under_way]
+
+    def is_all_down(self) -> bool:
+        live = [name for name in self.instances if name not in self.deleted]
+        return bool(live) and all(name in self.down for name in live)
+
+
+def note(scope: SeenScope, entry: Entry) -> None:
+    transition = entry.transition
+    match transition:
+        case Scheduled(event=event):
+            scope.events[event.id] = SeenEvent(event, entry.at_ms)
+        case Approved(event_id=event_id, by=by):
+            scope.events[event_id].approvals.append(by)
+        case Started(event_id=event_id):
+            scope.events[event_id].started_ms = entry.at_ms
+        case (
+            Cancelled(event_id=event_id) | Completed(event_id=event_id) | Failed(event_id=event_id)
+        ):
+            scope.events[event_id].ended_ms = entry.at_ms
+        case Activated():
+            scope.activations += 1
+            scope.is_activated, scope.incarnation = True, 1
+        case Deactivated():
+            scope.is_activated, scope.incarnation = False, 0
+        case DocumentChanged(incarnation=incarnation):
+            scope.incarnation = incarnation
+        case InstancesAdded(instances=instances):
+            for instance in instances:
+                scope.instances[instance.name] = instance
+                scope.deleted.discard(instance.name)
+                scope.down.discard(instance.name)
+                scope.notices[instance.name] = instance.model.terminate_notice_ms
+        case InstanceDeleted(name=name):
+            scope.deleted.add(name)
+            scope.was_deleted.add(name)
+        case PowerChanged(name=name, power=power):
+            (scope.down.discard if power == "running" else scope.down.add)(name)
+        case ModelChanged(model=model):
+            scope.model_notice_ms = model.terminate_notice_ms
+        case InstancesUpgraded(names=names):
+            for name in names:
+                scope.notices[name] = scope.model_notice_ms
+        case PolicyChanged(policy=policy):
+            scope.policy = policy
+        case _:
+            return

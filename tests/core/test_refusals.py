@@ -1,0 +1,227 @@
+"""Bad input has one defined answer each, and changes nothing."""
+
+import pytest
+
+from fairwarning.core.commands import (
+    AddInstances,
+    Approve,
+    Cancel,
+    ChangeModel,
+    ChangePolicy,
+    Command,
+    Operate,
+    Postpone,
+    ReportDone,
+    Schedule,
+    UpgradeInstances,
+)
+from fairwarning.core.decide import decide
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
+from fairwarning.core.limits import DESCRIPTION_CHARS_MAX
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    Instance,
+    InstanceName,
+    OperationKind,
+    Policy,
+    Scope,
+    instance_actor,
+    operator_actor,
+)
+from fairwarning.core.notice import parse_terminate_notice_ms
+from fairwarning.core.refusals import Code, Refused
+from tests.core.builders import E1, E2, T0, after, names, web, workers
+
+FREEZE = Schedule(event_id=E1, type=EventType.FREEZE, targets=names("web-0"))
+DELETE = Operate(event_id=E1, kind=OperationKind.DELETE, instance=InstanceName("workers_0"))
+ME = operator_actor("me")
+
+
+def schedule(
+    *targets: str, type: EventType = EventType.FREEZE, id: EventId = E2, **more: object
+) -> Schedule:
+    return Schedule(event_id=id, type=type, targets=names(*targets), **more)  # type: ignore[arg-type]
+
+
+def ended() -> Scope:
+    happened = schedule("web-0", type=EventType.REBOOT, id=E1, already_happened=True)
+    return after(web(), happened, ReportDone(event_id=E1))
+
+
+def deleted() -> Scope:
+    scope = after(workers(), DELETE, Approve(event_id=E1, by=ME))
+    return after(scope, ReportDone(event_id=E1))
+
+
+CASES: list[tuple[str, Scope, Command, Code]] = [
+    ("unknown instance", web(), schedule("stranger"), Code.UNKNOWN_INSTANCE),
+    ("two update domains", web(), schedule("web-0", "web-1"), Code.SPANS_UPDATE_DOMAINS),
+    ("notice below the minimum", web(), schedule("web-0", notice_ms=1), Code.NOTICE_TOO_SHORT),
+    (
+        "one ms below the minimum",
+        web(),
+        schedule("web-0", not_before_ms=Instant(T0 + 15 * MINUTE_MS - 1000)),
+        Code.NOTICE_TOO_SHORT,
+    ),
+    (
+        "too far ahead",
+        web(),
+        schedule("web-0", notice_ms=400 * DAY_MS),
+        Code.NOT_BEFORE_TOO_FAR,
+    ),
+    ("deleted instance", deleted(), schedule("workers_0"), Code.INSTANCE_DELETED),
+    ("approving a finished event", ended(), Approve(event_id=E1, by=ME), Code.EVENT_FINISHED),
+    ("cancelling a finished event", ended(), Cancel(event_id=E1), Code.EVENT_FINISHED),
+    (
+        "cancelling a started event",
+        after(web(), schedule("web-0", id=E1, already_happened=True)),
+        Cancel(event_id=E1),
+        Code.EVENT_STARTED,
+    ),
+    (
+        "same type pending",
+        after(web(), FREEZE),
+        schedule("web-2", "web-0"),
+        Code.ALREADY_PENDING,
+    ),
+    (
+        "same operation pending",
+        after(workers(), DELETE),
+        Operate(event_id=E2, kind=OperationKind.DELETE, instance=InstanceName("workers_0")),
+        Code.ALREADY_PENDING,
+    ),
+    ("used id", after(web(), FREEZE), schedule("web-1", id=E1), Code.EVENT_ID_USED),
+    ("id of a finished event", ended(), schedule("web-1", id=E1), Code.EVENT_ID_USED),
+    ("no GUID", web(), schedule("web-0", id=EventId("nonsense")), Code.EVENT_ID_INVALID),
+    ("no target", web(), schedule(), Code.NO_TARGET),
+    ("a target twice", web(), schedule("web-0", "web-0"), Code.NO_TARGET),
+    ("unknown event", web(), Approve(event_id=E1, by=ME), Code.UNKNOWN_EVENT),
+    (
+        "a stranger approves",
+        after(web(), FREEZE),
+        Approve(event_id=E1, by=instance_actor(InstanceName("workers_0"))),
+        Code.NOT_IN_SCOPE,
+    ),
+    ("preempt of a regular", web(), schedule("web-0", type=EventType.PREEMPT), Code.NOT_SPOT),
+    (
+        "evict of a regular",
+        web(),
+        Operate(event_id=E1, kind=OperationKind.EVICT, instance=InstanceName("web-0")),
+        Code.NOT_SPOT,
+    ),
+    (
+        "terminate without delete",
+        workers(),
+        schedule("workers_0", type=EventType.TERMINATE),
+        Code.TERMINATE_BY_DELETE_ONLY,
+    ),
+    (
+        "terminate notice too short",
+        workers(),
+        ChangeModel(terminate_notice_ms=5 * MINUTE_MS - 1),
+        Code.TERMINATE_NOTICE_INVALID,
+    ),
+    (
+        "terminate notice too long",
+        workers(),
+        ChangeModel(terminate_notice_ms=15 * MINUTE_MS + 1),
+        Code.TERMINATE_NOTICE_INVALID,
+    ),
+    (
+        "model of a set without one",
+        web(),
+        ChangeModel(terminate_notice_ms=5 * MINUTE_MS),
+        Code.NOT_A_SCALE_SET,
+    ),
+    (
+        "long description",
+        web(),
+        schedule("web-0", description="x" * (DESCRIPTION_CHARS_MAX + 1)),
+        Code.DESCRIPTION_TOO_LONG,
+    ),
+    ("negative duration", web(), schedule("web-0", duration_s=-2), Code.DURATION_INVALID),
+    (
+        "notice lowered",
+        web(),
+        ChangePolicy(policy=Policy(notice_ms={EventType.REBOOT: MINUTE_MS})),
+        Code.NOTICE_NOT_LOWERABLE,
+    ),
+    (
+        "negative notice in a test fleet",
+        web(test=True),
+        ChangePolicy(policy=Policy(notice_ms={EventType.REBOOT: -1})),
+        Code.NOTICE_NOT_LOWERABLE,
+    ),
+    (
+        "postponing a delete",
+        after(workers(), DELETE),
+        Postpone(event_id=E1, new_event_id=E2, not_before_ms=Instant(T0 + HOUR_MS)),
+        Code.NOT_POSTPONABLE,
+    ),
+    (
+        "instance exists",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("web-0")),)),
+        Code.INSTANCE_EXISTS,
+    ),
+    (
+        "number used up",
+        workers(),
+        AddInstances(instances=(Instance(name=InstanceName("workers_1")),)),
+        Code.INSTANCE_EXISTS,
+    ),
+    (
+        "bad name",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("no/slash")),)),
+        Code.NAME_INVALID,
+    ),
+    (
+        "bad address",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("10.0.0.300",)),)),
+        Code.ADDRESS_INVALID,
+    ),
+    (
+        "full",
+        workers(100),
+        AddInstances(instances=(Instance(name=InstanceName("workers_100")),)),
+        Code.SCOPE_FULL,
+    ),
+    ("upgrade of a stranger", workers(), UpgradeInstances(names=names("x")), Code.UNKNOWN_INSTANCE),
+]
+
+
+@pytest.mark.parametrize(("what", "scope", "command", "code"), CASES, ids=[c[0] for c in CASES])
+def test_bad_input_gets_its_answer(what: str, scope: Scope, command: Command, code: Code) -> None:
+    with pytest.raises(Refused) as refused:
+        decide(scope, command, T0)
+    assert refused.value.code is code
+    problem, remedy = refused.value.message.split("; ", 1)
+    assert problem
+    assert remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["PT4M59S", "PT15M1S", "P1D", "5", "", "PT", "P", "pt5m", "PT5.5M", "-PT5M"]
+)
+def test_a_terminate_timeout_is_5_to_15_minutes_of_iso_8601(text: str) -> None:
+    with pytest.raises(Refused) as refused:
+        parse_terminate_notice_ms(text)
+    assert refused.value.code is Code.TERMINATE_NOTICE_INVALID
+    assert "PT5M" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"), [("PT5M", 5), ("PT15M", 15), ("PT0H7M", 7), ("PT300S", 5)]
+)
+def test_a_good_terminate_timeout_is_read(text: str, minutes: int) -> None:
+    assert parse_terminate_notice_ms(text) == minutes * MINUTE_MS
+
+
+def test_a_test_fleet_may_rehearse_what_a_real_one_may_not() -> None:
+    scope = web(test=True)
+    for event_type in EventType:
+        command = schedule("web-0", type=event_type, notice_ms=0)
+        assert decide(scope, command, T0).transitions

@@ -1,0 +1,42 @@
+"""The promises hold in many worlds, and those worlds are not dull."""
+
+from collections import Counter
+
+import pytest
+
+from fairwarning.sim.run import run_seed
+
+SEEDS_EACH = 120
+
+
+@pytest.mark.parametrize("first", [0, 10_000])
+def test_every_promise_is_kept(first: int) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + SEEDS_EACH):
+        outcome = run_seed(seed)
+        assert outcome.broken is None, f"python -m fairwarning.sim --seed {seed}: {outcome.broken}"
+        happened += outcome.happened
+    rare = [
+        "AttemptFailed",
+        "AttemptLost",
+        "Cancelled",
+        "Deactivated",
+        "Failed",
+        "InstanceDeleted",
+        "InstancesUpgraded",
+        "answer lost",
+        "busy",
+        "clock stepped ahead",
+        "clock stepped back",
+        "crash",
+        "driver's answer lost",
+        "impact failed",
+        "stale report",
+    ]
+    assert not [what for what in rare if not happened[what]]
+
+
+def test_a_seed_tells_the_same_story_twice() -> None:
+    first, second = run_seed(7), run_seed(7)
+    assert first.trace == second.trace
+    assert first.happened == second.happened
