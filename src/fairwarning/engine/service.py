@@ -67,13 +67,16 @@ class Engine:
             timing=self._rules.timing,
         )
         self._running: asyncio.Task[None] | None = None
+        self._takes_work = True
 
     async def start(self) -> None:
+        self._takes_work = True
         self._store.listen(self._on_signal)
         self._running = asyncio.create_task(self._ticker.run(), name=f"ticker {self._node}")
 
     async def stop(self) -> None:
         """Work under way is given back; it goes on at the next start, under the same key."""
+        self._takes_work = False
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -138,7 +141,8 @@ class Engine:
         return receipt
 
     def _step(self, command: Command) -> Step:
-        rules, node = self._rules, self._node
+        rules = self._rules
+        node = self._node if self._takes_work else None
 
         def step(scope: Scope, moment: Moment) -> Change:
             change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)

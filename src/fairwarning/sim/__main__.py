@@ -10,7 +10,7 @@ from fairwarning.sim.run import Outcome, run_seed, shrink
 
 
 @click.command(
-    epilog="Examples: `python -m fairwarning.sim --seeds 1000`, `python -m fairwarning.sim --seed 42`"
+    epilog="Examples: `python -m fairwarning.sim --seeds 1000`; the same with `--seed 42`"
 )
 @click.option("--seeds", default=100, show_default=True, help="How many seeds to run.")
 @click.option("--first", default=0, show_default=True, help="The first of them.")

@@ -1,0 +1,50 @@
+"""Makes the project's own environment in .venv, once, with nothing but Python."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / ".venv"
+PYTHON = FOLDER / "bin" / "python"
+
+
+def ensure(extra: str = "") -> Path:
+    """The environment's Python, with the project and the given extra installed."""
+    if sys.version_info < (3, 11):
+        found = ".".join(map(str, sys.version_info[:2]))
+        sys.exit(f"Fairwarning needs Python 3.11 or newer and this is {found}; call a newer one")
+    stamp = FOLDER / f".ready-{extra or 'run'}"
+    wanted = _fingerprint(extra)
+    if not (PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted):
+        print("Making the environment in .venv (once, about a minute) …", file=sys.stderr)
+        _make(extra)
+        stamp.write_text(wanted)
+    return PYTHON
+
+
+def _fingerprint(extra: str) -> str:
+    inputs = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
+    return hashlib.sha256(b"\0".join([*inputs, extra.encode(), sys.version.encode()])).hexdigest()
+
+
+def _make(extra: str) -> None:
+    try:
+        venv.create(FOLDER, with_pip=True, clear=not PYTHON.exists())
+    except (subprocess.CalledProcessError, ImportError):
+        sys.exit(
+            "this Python cannot make virtual environments; on Debian or Ubuntu run "
+            "`apt-get install python3-venv` first"
+        )
+    target = f"{ROOT}[{extra}]" if extra else str(ROOT)
+    install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*install, "--constraint", ROOT / "constraints.txt", "--editable", target],
+        env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"},
+        check=False,
+    )
+    if done.returncode:
+        sys.exit("the packages could not be installed; the lines above say why")

@@ -1,0 +1,21 @@
+"""The program `fairwarning`."""
+
+import click
+
+from fairwarning import __version__
+from fairwarning.cli.story import story
+
+_EXAMPLES = """\b
+Examples:
+  fairwarning story            the life of one event, told in the terminal
+  fairwarning story --json     the same for a script, one JSON object a line
+"""
+
+
+@click.group(epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Fairwarning: no machine goes down without fair warning."""
+
+
+main.add_command(story)

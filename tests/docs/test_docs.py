@@ -1,0 +1,45 @@
+"""The documents say what the code does."""
+
+import os
+import re
+from pathlib import Path
+
+from fairwarning.core.lifecycle import LEGAL
+from fairwarning.core.refusals import Code
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+def test_every_refusal_has_its_section_and_no_other_has() -> None:
+    sections = re.findall(r"^### (.+)$", (ROOT / "docs/refusals.md").read_text(), re.MULTILINE)
+    assert sorted(sections) == sorted(Code)
+
+
+def test_the_diagram_is_drawn_from_the_table() -> None:
+    page = ROOT / "docs/lifecycle.md"
+    text = page.read_text()
+    drawn = re.sub(r"```mermaid\n.*?```", f"```mermaid\n{_diagram()}```", text, flags=re.DOTALL)
+    if os.environ.get("UPDATE"):
+        page.write_text(drawn)
+    assert text == drawn, "run UPDATE=1 ./test tests/docs"
+
+
+def _diagram() -> str:
+    lines = ["stateDiagram-v2"]
+    for phase, moves in LEGAL.items():
+        for transition, target in moves.items():
+            lines.append(f"    {phase or '[*]'} --> {target}: {transition.__name__}")
+        if phase is not None and not moves:
+            lines.append(f"    {phase} --> [*]")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def test_links_lead_somewhere() -> None:
+    dead = [
+        f"{document.name}: {target}"
+        for document in DOCUMENTS
+        for target in re.findall(r"\]\(([^)#\s]+)", document.read_text())
+        if "://" not in target and not (document.parent / target).exists()
+    ]
+    assert not dead

@@ -1,0 +1,273 @@
+"""Timers, drivers, crashes and outages, with the real engine on a virtual clock."""
+
+import pytest
+
+from fairwarning.core.commands import Approve, Operate, Schedule
+from fairwarning.core.fleet import Place, VirtualMachine
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.model import (
+    EventType,
+    InstanceName,
+    OperationKind,
+    Phase,
+    ScopeId,
+    instance_actor,
+)
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.service import Engine, Rules
+from tests.core.builders import E1, E2, names
+from tests.engine.harness import ME, TEST_WEB, FailingStore, Rig
+
+REBOOT = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"), duration_s=30)
+
+
+async def phase(rig: Rig, scope_id: ScopeId) -> Phase:
+    return (await rig.store.read(scope_id)).events[E1].phase
+
+
+async def test_an_event_starts_at_its_time_to_the_millisecond() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    receipt = await engine.submit(scope.id, REBOOT, by=ME)
+    not_before = receipt.scope.events[E1].not_before_ms
+    await rig.clock.advance_to(type(not_before)(not_before - 1))
+    assert await phase(rig, scope.id) is Phase.SCHEDULED
+    await rig.clock.advance(1)
+    assert await phase(rig, scope.id) is Phase.STARTED
+    await rig.clock.advance(30 * SECOND_MS - 1)
+    assert await phase(rig, scope.id) is Phase.STARTED
+    await rig.clock.advance(1)
+    assert await phase(rig, scope.id) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_the_history_says_who_when_and_why() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.submit(scope.id, REBOOT, by=ME, why="firmware")
+    web_1 = instance_actor(InstanceName("web-1"))
+    await engine.approve(E1, by=web_1)
+    await rig.clock.advance(MINUTE_MS)
+    told = [
+        (type(e.transition).__name__, str(e.by), e.why)
+        for e in await rig.entries()
+        if getattr(e.transition, "event_id", None) == E1
+    ]
+    assert told == [
+        ("Scheduled", "operator:me", "firmware"),
+        ("Approved", "instance:web-1", ""),
+        ("Started", "instance:web-1", ""),
+        ("HandedOver", "instance:web-1", ""),
+        ("Completed", "engine:engine", ""),
+    ]
+    await engine.stop()
+
+
+async def test_a_driver_that_fails_is_tried_again() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    rig.driver.fail(InstanceName("web-0"), times=2)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(HOUR_MS)
+    assert await phase(rig, scope.id) is Phase.COMPLETED
+    assert (await rig.history()).count("AttemptFailed") == 2
+    await engine.stop()
+
+
+async def test_a_driver_that_always_fails_ends_the_event_as_failed() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    rig.driver.fail(InstanceName("web-0"), times=99)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(HOUR_MS)
+    event = (await rig.store.read(scope.id)).events[E1]
+    assert event.phase is Phase.FAILED
+    assert event.outcome == "gave up after attempt 5: instance 'web-0' was told to fail"
+    await engine.stop()
+
+
+async def test_a_driver_that_hangs_is_cut_off_and_never_holds_the_event_for_ever() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    rig.driver.hang(InstanceName("web-0"))
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(4 * HOUR_MS)
+    event = (await rig.store.read(scope.id)).events[E1]
+    assert event.phase is Phase.FAILED
+    assert "no answer within 1830 s" in event.outcome
+    await engine.stop()
+
+
+async def test_an_unknown_driver_is_named_in_the_history() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    vm = VirtualMachine(name="web-0", place=Place(driver="libvrit"))
+    scope = await rig.declare(engine, vm)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(HOUR_MS)
+    event = (await rig.store.read(scope.id)).events[E1]
+    assert event.phase is Phase.FAILED
+    assert "no driver is called 'libvrit'" in event.outcome
+    await engine.stop()
+
+
+def kill(engine: Engine) -> None:
+    """As kill -9 leaves it: nothing is given back, nothing is cleaned up."""
+    assert engine._running is not None
+    engine._running.cancel()
+    for task in engine._outbox._tasks:
+        task.cancel()
+
+
+async def test_another_node_takes_over_from_one_that_died() -> None:
+    rig = Rig()
+    first = await rig.node("first")
+    scope = await rig.declare(first)
+    await first.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(15 * MINUTE_MS + SECOND_MS)
+    assert await phase(rig, scope.id) is Phase.STARTED
+    kill(first)
+    second = await rig.node("second")
+    await rig.clock.advance(MINUTE_MS)
+    assert await phase(rig, scope.id) is Phase.COMPLETED
+    assert "AttemptLost" in await rig.history()
+    await second.stop()
+
+
+async def test_a_node_that_stops_gives_its_work_back_at_once() -> None:
+    rig = Rig()
+    first = await rig.node("first")
+    scope = await rig.declare(first)
+    await first.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(15 * MINUTE_MS)
+    await first.stop()
+    work = (await rig.store.read(scope.id)).events[E1].work
+    assert work is not None
+    assert work.node is None
+    second = await rig.node("second")
+    await rig.clock.settle()
+    work = (await rig.store.read(scope.id)).events[E1].work
+    assert work is not None
+    assert work.node == "second"
+    await second.stop()
+
+
+async def test_two_nodes_carry_out_an_impact_once() -> None:
+    rig = Rig()
+    first, second = await rig.node("first"), await rig.node("second")
+    scope = await rig.declare(first)
+    await first.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(HOUR_MS)
+    history = await rig.history()
+    assert history.count("HandedOver") == 1
+    assert history.count("Completed") == 1
+    await first.stop()
+    await second.stop()
+
+
+async def test_the_feed_has_every_entry_once_and_goes_on_from_any_position() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(HOUR_MS)
+    expected = await rig.entries()
+    feed = engine.changes()
+    read = [await anext(feed) for _ in expected]
+    assert read == expected
+    rest = engine.changes(after=expected[2].position)
+    assert [await anext(rest) for _ in expected[3:]] == expected[3:]
+    await engine.submit(
+        scope.id, Schedule(event_id=E2, type=EventType.FREEZE, targets=names("web-1")), by=ME
+    )
+    assert type((await anext(feed)).transition).__name__ == "Scheduled"
+    await engine.stop()
+
+
+async def test_an_outage_is_told_to_the_caller_and_costs_only_time() -> None:
+    clock = VirtualClock()
+    store = FailingStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    store.is_down = True
+    with pytest.raises(StoreDown, match="switched off"):
+        await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await clock.advance(20 * MINUTE_MS)
+    store.is_down = False
+    assert await phase(rig, scope.id) is Phase.SCHEDULED
+    await clock.advance(MINUTE_MS)
+    assert await phase(rig, scope.id) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_work_whose_handover_was_written_but_not_told_is_found_again() -> None:
+    clock = VirtualClock()
+    store = FailingStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    store.loses_answers = True
+    with pytest.raises(StoreDown):
+        await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    store.loses_answers = False
+    assert await phase(rig, scope.id) is Phase.STARTED
+    await clock.advance(2 * MINUTE_MS)
+    assert await phase(rig, scope.id) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_the_limit_on_pending_operations_counts_the_whole_subscription() -> None:
+    rig = Rig()
+    engine = await rig.node(rules=Rules(operations_pending_max=2))
+    scope = await rig.declare(engine)
+    other = await rig.declare(engine, VirtualMachine(name="db"))
+    for target, name in ((scope, "web-0"), (other, "db")):
+        await engine.submit(target.id, _restart(engine, name), by=ME)
+    with pytest.raises(Refused) as refused:
+        await engine.submit(scope.id, _restart(engine, "web-1"), by=ME)
+    assert refused.value.code is Code.TOO_MANY_OPERATIONS
+    await rig.clock.advance(HOUR_MS)
+    await engine.submit(scope.id, _restart(engine, "web-1"), by=ME)
+    await engine.stop()
+
+
+def _restart(engine: Engine, name: str) -> Operate:
+    return Operate(
+        event_id=engine.new_id(), kind=OperationKind.RESTART, instance=InstanceName(name)
+    )
+
+
+async def test_many_timers_at_one_instant_all_fire() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    machines = [VirtualMachine(name=f"vm{n}") for n in range(600)]
+    scopes = await engine.declare(machines, by=ME)
+    for scope, machine in zip(scopes, machines, strict=True):
+        command = Schedule(
+            event_id=engine.new_id(), type=EventType.FREEZE, targets=names(machine.name)
+        )
+        await engine.submit(scope.id, command, by=ME)
+    await rig.clock.advance(HOUR_MS)
+    assert (await rig.history()).count("Completed") == 600
+    await engine.stop()
+
+
+async def test_a_test_fleet_runs_an_event_with_no_notice() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine, TEST_WEB)
+    command = Schedule(event_id=E1, type=EventType.TERMINATE, targets=names("web-0"), notice_ms=0)
+    await engine.submit(scope.id, command, by=ME)
+    await rig.clock.advance(SECOND_MS + 5 * SECOND_MS)
+    assert not (await rig.store.read(scope.id)).roster.has_live(InstanceName("web-0"))
+    await engine.stop()
