@@ -2,6 +2,7 @@
 
 import secrets
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -10,6 +11,10 @@ from fairwarning.core.model import EventId, NodeId
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.ports import Clock, Drivers, Store
 from fairwarning.engine.service import Engine, Rules
+from fairwarning.metadata.endpoint import Endpoint
+from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.server import MetadataServer
+from fairwarning.metadata.service import Service
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
@@ -57,3 +62,16 @@ def make_engine(store: Store, clock: Clock, *, rules: Rules | None = None) -> En
         ids=new_event_id,
         rules=rules,
     )
+
+
+async def make_metadata_server(
+    engine: Engine,
+    store: Store,
+    clock: Clock,
+    addresses: Sequence[tuple[str, int]],
+    rules: EndpointRules,
+) -> MetadataServer:
+    """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
+    views = await engine.show()
+    endpoint = Endpoint(engine, store, clock, rules)
+    return MetadataServer(Service(views, endpoint, rules), addresses)

@@ -84,6 +84,8 @@ class Signal:
 
     scope_id: ScopeId
     next_deadline_ms: Instant | None
+    scope: Scope | None = None
+    """As it is now, if this node made the change; another's must be read."""
 
 
 Listener = Callable[[Signal], None]

@@ -27,7 +27,9 @@ from fairwarning.engine.ports import (
     Step,
     Store,
 )
+from fairwarning.engine.seen import SeenNotes
 from fairwarning.engine.ticker import Ticker
+from fairwarning.engine.views import Views
 
 _log = logging.getLogger(__name__)
 
@@ -54,11 +56,14 @@ class Engine:
         rules: Rules | None = None,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._node = node
         self._ids = ids
         self._rules = rules or Rules()
         self._ticker = Ticker(store, clock, self._tick)
         self._feed = Feed(store)
+        self._views: Views | None = None
+        self._background: list[asyncio.Task[None]] = []
         self._outbox = Outbox(
             clock=clock,
             drivers=drivers,
@@ -74,6 +79,14 @@ class Engine:
         self._store.listen(self._on_signal)
         self._running = asyncio.create_task(self._ticker.run(), name=f"ticker {self._node}")
 
+    async def show(self) -> Views:
+        """Keeps every document ready in memory from now on, for an endpoint on this node."""
+        views = self._views = Views(self._store)
+        await views.load()
+        notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
+        self._background.append(asyncio.create_task(notes.run(), name="seen notes"))
+        return views
+
     async def stop(self) -> None:
         """Work under way is given back; it goes on at the next start, under the same key."""
         self._takes_work = False
@@ -81,6 +94,12 @@ class Engine:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
             self._running = None
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self._background = []
+        if self._views is not None:
+            await self._views.close()
         await self._outbox.stop()
 
     def new_id(self) -> EventId:
@@ -111,6 +130,8 @@ class Engine:
     def _on_signal(self, signal: Signal) -> None:
         self._ticker.on_signal(signal)
         self._feed.on_signal(signal)
+        if self._views is not None:
+            self._views.on_signal(signal)
 
     async def _tick(self, scope_id: ScopeId) -> Receipt:
         return await self._transact(scope_id, Tick(), by=ENGINE, skip_busy=True)

@@ -1,0 +1,1 @@
+"""The metadata endpoint beside nginx, Go and Flask: see README.md."""

@@ -1,0 +1,23 @@
+"""What every peer serves, to whom, and where: loopback addresses only."""
+
+import os
+
+SERVER_HOST = "127.0.0.1"
+SOURCES = tuple(f"127.0.1.{number}" for number in range(1, 33))
+"""Clients ask from these, so that the look-up by source address is a real one."""
+CONNECTIONS = 32
+PATH = "/metadata/scheduledevents?api-version=2020-07-01"
+DOCUMENT = (
+    b'{"DocumentIncarnation":2,"Events":[{"EventId":"4CAEA225-A741-474D-A72E-428C86FCD853",'
+    b'"EventStatus":"Scheduled","EventType":"Reboot","ResourceType":"VirtualMachine",'
+    b'"Resources":["web-1"],"NotBefore":"Thu, 22 Jul 2027 04:50:17 GMT",'
+    b'"Description":"Host server is undergoing maintenance.","EventSource":"Platform",'
+    b'"DurationInSeconds":-1}]}'
+)
+"""What the others serve if ours is not asked for; else they serve the same bytes as ours."""
+
+
+def cores() -> tuple[int, int]:
+    """The server's and the load's. On a machine with one they share it, and times mean little."""
+    available = sorted(os.sched_getaffinity(0))
+    return available[0], available[min(1, len(available) - 1)]

@@ -1,0 +1,205 @@
+"""What instances may see, ready in memory, for every scope of the fleet.
+
+Theory of operation. A poll must not touch the store, so each scope has a `View` that is
+replaced when its scope changes: by the receipt of this node's own commits, before the
+caller hears of them, and by a re-read when another node signals. A higher revision always
+wins, so the order in which news arrives does not matter. A view keeps its scope only
+while it shows events; an idle fleet costs a few hundred bytes an instance.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from fairwarning.core.document import render, visible_events
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.refusals import Refused
+from fairwarning.core.versions import ApiVersion
+from fairwarning.engine.ports import Signal, Store, StoreDown
+
+PAGE_SCOPES_MAX = 1_000
+REREAD_PAUSE_S = 0.2
+
+
+class View:
+    """One scope as its instances see it."""
+
+    __slots__ = ("_documents", "_shown", "activated_ms", "forms", "incarnation", "is_asked",
+                 "is_test", "listeners", "revision", "scope_id")  # fmt: skip
+
+    def __init__(self, scope_id: ScopeId, *, is_test: bool) -> None:
+        self.scope_id = scope_id
+        self.is_test = is_test
+        self.revision = -1
+        self.activated_ms: Instant | None = None
+        self.incarnation = 0
+        self.is_asked = False
+        """Whether an instance has asked since this was last noted in the store."""
+        self.listeners: set[Callable[[], None]] | None = None
+        """Called once, at the next change; made only while somebody waits."""
+        self.forms: dict[int, tuple[bytes, bytes]] = {}
+        """Where the endpoint keeps what it made of the documents; emptied at each change."""
+        self._documents: dict[str, bytes] = {}
+        self._shown: Scope | None = None
+
+    def put(self, scope: Scope) -> None:
+        if scope.revision <= self.revision:
+            return
+        same = (scope.activated_ms, scope.incarnation) == (self.activated_ms, self.incarnation)
+        self.revision = scope.revision
+        if same:
+            return
+        self.activated_ms, self.incarnation = scope.activated_ms, scope.incarnation
+        self._documents, self.forms = {}, {}
+        self._shown = scope if visible_events(scope) else None
+        waiting, self.listeners = self.listeners, None
+        for listener in waiting or ():
+            listener()
+
+    def document(self, version: ApiVersion) -> bytes:
+        """The body for an activated scope."""
+        found = self._documents.get(version.name)
+        if found is None:
+            if self._shown is None:
+                found = b'{"DocumentIncarnation":%d,"Events":[]}' % self.incarnation
+            else:
+                found = render(self._shown, version)
+            self._documents[version.name] = found
+        return found
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        if self.listeners is None:
+            self.listeners = set()
+        self.listeners.add(listener)
+
+    def forget(self, listener: Callable[[], None]) -> None:
+        if self.listeners is not None:
+            self.listeners.discard(listener)
+
+
+class Member:
+    """An instance and the view of its scope. One object for as long as the instance lives."""
+
+    __slots__ = ("allowance", "is_live", "name", "second", "view")
+
+    def __init__(self, name: InstanceName, view: View) -> None:
+        self.name = name
+        self.view = view
+        self.is_live = True
+        self.second = 0
+        self.allowance = 0
+        """Requests left in `second`, for the endpoint's rate limit."""
+
+
+class Views:
+    """The whole fleet, by address and by name."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._views: dict[ScopeId, View] = {}
+        self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
+        self._by_address: dict[str, Member] = {}
+        self._addresses: dict[ScopeId, tuple[str, ...]] = {}
+        self._by_name: dict[str, Member | list[Member]] = {}
+        self._reading: dict[ScopeId, asyncio.Task[None]] = {}
+        self._again: set[ScopeId] = set()
+        """Signalled once more while being read."""
+        self.generation = 0
+        """Goes up when an address or a name comes or goes."""
+
+    async def load(self) -> None:
+        """Reads the fleet once, at the start."""
+        after: ScopeId | None = None
+        while page := await self._store.scopes(after=after, limit=PAGE_SCOPES_MAX):
+            for scope in page:
+                self.put(scope)
+            after = page[-1].id
+
+    async def close(self) -> None:
+        tasks = list(self._reading.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def put(self, scope: Scope) -> None:
+        view = self._views.get(scope.id)
+        if view is None:
+            view = self._views[scope.id] = View(scope.id, is_test=scope.roster.test)
+        if scope.revision > view.revision:
+            self._enrol(view, scope.roster)
+            view.put(scope)
+
+    def on_signal(self, signal: Signal) -> None:
+        """A commit of this node brings its scope along; another's must be read."""
+        if signal.scope is not None:
+            self.put(signal.scope)
+        elif signal.scope_id in self._reading:
+            self._again.add(signal.scope_id)
+        else:
+            task = asyncio.create_task(self._reread(signal.scope_id))
+            self._reading[signal.scope_id] = task
+            task.add_done_callback(lambda _: self._reading.pop(signal.scope_id, None))
+
+    async def _reread(self, scope_id: ScopeId) -> None:
+        while True:
+            self._again.discard(scope_id)
+            try:
+                self.put(await self._store.read(scope_id))
+            except StoreDown:
+                await asyncio.sleep(REREAD_PAUSE_S)
+                continue
+            except Refused:
+                return
+            if scope_id not in self._again:
+                return
+
+    def by_address(self, address: str) -> Member | None:
+        return self._by_address.get(address)
+
+    def by_name(self, name: str) -> list[Member]:
+        found = self._by_name.get(name, [])
+        return found if isinstance(found, list) else [found]
+
+    def some_names(self, limit: int) -> list[str]:
+        return [name for name, _ in zip(self._by_name, range(limit), strict=False)]
+
+    def asked(self) -> list[View]:
+        """The views to note as seen: asked since last time, or with somebody waiting now."""
+        return [each for each in self._views.values() if each.is_asked or each.listeners]
+
+    def _enrol(self, view: View, roster: Roster) -> None:
+        known = self._members.setdefault(view.scope_id, {})
+        live = {each.name for each in roster.live}
+        addresses = {a: each.name for each in roster.live for a in each.addresses}
+        if live == known.keys() and self._addresses.get(view.scope_id) == tuple(addresses):
+            return
+        self.generation += 1
+        for name in known.keys() - live:
+            self._retire(known.pop(name))
+        for name in live - known.keys():
+            member = known[name] = Member(name, view)
+            self._add_name(member)
+        for address in self._addresses.get(view.scope_id, ()):
+            if self._by_address[address].view is view:
+                del self._by_address[address]
+        self._addresses[view.scope_id] = tuple(addresses)
+        for address, name in addresses.items():
+            self._by_address[address] = known[name]
+
+    def _add_name(self, member: Member) -> None:
+        """Names are unique in most fleets, so most entries are no list."""
+        others = self._by_name.get(member.name)
+        if others is None:
+            self._by_name[member.name] = member
+        elif isinstance(others, list):
+            others.append(member)
+        else:
+            self._by_name[member.name] = [others, member]
+
+    def _retire(self, member: Member) -> None:
+        member.is_live = False
+        rest = [each for each in self.by_name(member.name) if each is not member]
+        if rest:
+            self._by_name[member.name] = rest
+        else:
+            del self._by_name[member.name]

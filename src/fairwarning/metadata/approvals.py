@@ -1,0 +1,28 @@
+"""The body of a POST: which events are approved. JSON whatever its Content-Type says."""
+
+import json
+
+from fairwarning.core.model import EventId
+from fairwarning.metadata.limits import START_REQUESTS_MAX
+
+
+def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
+    """The ids in upper case, each once; None if the body is not what it must be.
+
+    DocumentIncarnation may stand beside StartRequests, as a string or a number; it is
+    ignored, as Azure ignores it.
+    """
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    requests = document.get("StartRequests") if isinstance(document, dict) else None
+    if not isinstance(requests, list) or not 1 <= len(requests) <= START_REQUESTS_MAX:
+        return None
+    found: dict[EventId, None] = {}
+    for request in requests:
+        id = request.get("EventId") if isinstance(request, dict) else None
+        if not isinstance(id, str):
+            return None
+        found[EventId(id.strip().upper())] = None
+    return tuple(found)

@@ -1,0 +1,183 @@
+"""What a request means: its head, read once. Pure, so that equal bytes have equal meaning.
+
+Everything here depends on the bytes of the head and the rules alone, never on who sent
+them: that is settled apart, for every request. So the meaning of a poll can be remembered
+by its bytes.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from urllib.parse import parse_qsl, unquote
+
+from fairwarning.core.versions import BY_NAME, VERSIONS, ApiVersion
+from fairwarning.metadata.answers import (
+    BAD_FORMAT,
+    BAD_QUERY,
+    BAD_WAIT,
+    DUPLICATE_PARAMETER,
+    FORWARDED,
+    NO_METADATA_HEADER,
+    NOT_FOUND,
+    Answer,
+    bad_version,
+    latest_version,
+    method_not_allowed,
+)
+from fairwarning.metadata.instance import INSTANCE_VERSIONS
+from fairwarning.metadata.limits import WAIT_S_MAX, EndpointRules
+
+_EVENT_VERSIONS = [version.name for version in VERSIONS]
+_BASE_PATH = re.compile(r"/vm/([^/]+)(/.*)", re.DOTALL)
+
+
+class Kind(Enum):
+    EVENTS = auto()
+    APPROVE = auto()
+    INSTANCE = auto()
+    VERSIONS = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A request's first lines, as the parser found them. Names of headers are lower case."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def values(self, name: str) -> list[str]:
+        return [value for each, value in self.headers if each == name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request that is in order."""
+
+    kind: Kind
+    version: ApiVersion | None = None
+    instance_version: str = ""
+    path: tuple[str, ...] = ()
+    is_text: bool = False
+    tag: str = ""
+    wait_s: int = 0
+    vm: str | None = None
+    """Named by the base path /vm/NAME; worth something on a loopback listener only."""
+    proxied: tuple[str, str] | None = None
+    """`X-Instance-ID` and its signature, both still to be verified."""
+    is_forwarded: bool = False
+    is_plain: bool = True
+    """The source address alone says who asks."""
+    form: int = 0
+    """Which of a view's ready answers it wants, if it keeps the connection; else one more."""
+
+
+def read(head: Head, rules: EndpointRules) -> Ask | Answer:
+    """The ask, or the answer that refuses it."""
+    target, _, query = head.target.partition("?")
+    if not target.startswith("/"):
+        return NOT_FOUND
+    vm, path = None, unquote(target)
+    if match := _BASE_PATH.fullmatch(path):
+        vm, path = match.groups()
+    parts = [part for part in path.split("/") if part]
+    if not parts or parts[0].lower() != "metadata":
+        return NOT_FOUND
+    parameters = _parameters(query)
+    if isinstance(parameters, Answer):
+        return parameters
+    found = _route(head, [part.lower() for part in parts[1:]], parameters, rules)
+    if isinstance(found, Answer):
+        return found
+    refusal = _refuse_headers(head, found, rules)
+    if refusal is not None:
+        return refusal
+    return _with_caller(found, head, vm)
+
+
+def _parameters(query: str) -> dict[str, str] | Answer:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)
+    except ValueError:
+        return BAD_QUERY
+    names = [name.lower() for name, _ in pairs]
+    if len(set(names)) != len(names):
+        return DUPLICATE_PARAMETER
+    return dict(zip(names, (value for _, value in pairs), strict=True))
+
+
+def _route(
+    head: Head, parts: list[str], parameters: dict[str, str], rules: EndpointRules
+) -> Ask | Answer:
+    match parts:
+        case ["scheduledevents"]:
+            return _events(head, parameters, rules)
+        case ["latest", "scheduledevents"]:
+            return latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
+        case ["instance", *path]:
+            return _instance(head, tuple(path), parameters)
+        case ["versions"]:
+            if head.method != "GET":
+                return method_not_allowed("GET")
+            return Ask(kind=Kind.VERSIONS)
+        case _:
+            return NOT_FOUND
+
+
+def _events(head: Head, parameters: dict[str, str], rules: EndpointRules) -> Ask | Answer:
+    if head.method not in ("GET", "POST"):
+        return method_not_allowed("GET", "POST")
+    name = parameters.get("api-version", "")
+    if name.lower() == "latest":
+        return latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
+    version = BY_NAME.get(name)
+    if version is None:
+        status = rules.unknown_version_status if name else 400
+        return bad_version(status, _EVENT_VERSIONS[:-4:-1])
+    if head.method == "POST":
+        return Ask(kind=Kind.APPROVE, version=version)
+    wait = parameters.get("wait", "0")
+    if not (wait.isascii() and wait.isdigit() and int(wait[:9]) <= WAIT_S_MAX):
+        return BAD_WAIT
+    tags = head.values("if-none-match")
+    return Ask(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=int(wait))
+
+
+def _instance(head: Head, path: tuple[str, ...], parameters: dict[str, str]) -> Ask | Answer:
+    if head.method != "GET":
+        return method_not_allowed("GET")
+    version = parameters.get("api-version", "")
+    if version not in INSTANCE_VERSIONS:
+        return bad_version(400, INSTANCE_VERSIONS[:-4:-1])
+    form = parameters.get("format", "json").lower()
+    if form not in ("json", "text"):
+        return BAD_FORMAT
+    return Ask(kind=Kind.INSTANCE, instance_version=version, path=path, is_text=form == "text")
+
+
+def _refuse_headers(head: Head, ask: Ask, rules: EndpointRules) -> Answer | None:
+    is_old_post = (
+        ask.kind is Kind.APPROVE
+        and ask.version is not None
+        and ask.version.is_header_optional_on_post
+        and not rules.requires_header_on_old_post
+    )
+    if not is_old_post and [v.lower() for v in head.values("metadata")] != ["true"]:
+        return NO_METADATA_HEADER
+    if head.values("x-forwarded-for") and not rules.proxy_secret:
+        return FORWARDED
+    return None
+
+
+def _with_caller(ask: Ask, head: Head, vm: str | None) -> Ask:
+    ids, signatures = head.values("x-instance-id"), head.values("x-instance-id-signature")
+    proxied = (ids[0], signatures[0]) if len(ids) == len(signatures) == 1 else None
+    forwarded = bool(head.values("x-forwarded-for"))
+    return replace(
+        ask,
+        vm=vm,
+        proxied=proxied,
+        is_forwarded=forwarded,
+        is_plain=vm is None and proxied is None and not forwarded,
+        form=0 if ask.version is None else 2 * VERSIONS.index(ask.version),
+    )

@@ -1,0 +1,271 @@
+"""One client's connection: polls that we know are answered before they are parsed.
+
+Theory of operation. A poller sends the same bytes for hours. When a request that came in
+one piece turns out to be a poll, its bytes are remembered together with their meaning;
+the next time equal bytes come, parsing is skipped and nothing else. Whatever is not such
+a poll goes through the parser, one request at a time, in order. A poll that waits holds
+no task: the view calls back when its document changes.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import cast
+
+from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.views import Member
+from fairwarning.metadata.answers import BROKEN, MALFORMED, OUT_OF_SERVICE, Answer, to_bytes
+from fairwarning.metadata.asks import Ask, Kind, read
+from fairwarning.metadata.limits import (
+    KEEP_ALIVE_S,
+    PIPELINED_MAX,
+    REMEMBERED_BYTES_MAX,
+    REQUEST_S_MAX,
+)
+from fairwarning.metadata.reader import Reader, Received, Refusal
+from fairwarning.metadata.service import Service
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool]
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = ("_closes", "_first", "_generation", "_is_busy", "_is_full", "_member",
+                 "_on_loopback", "_queue", "_reader", "_service", "_transport", "_wait",
+                 "address", "expires_s")  # fmt: skip
+
+    def __init__(
+        self, service: Service, address: str, *, on_loopback: bool, first: bytes = b""
+    ) -> None:
+        """`first` was read before there was a transport, and goes before all else."""
+        self._service = service
+        self._first = first
+        self.address = address
+        self._on_loopback = on_loopback
+        self._transport: asyncio.Transport | None = None
+        self._reader: Reader | None = None
+        self._queue: deque[tuple[Received, bytes | None]] | None = None
+        self._member: Member | None = None
+        self._generation = -1
+        self._is_busy = False
+        self._is_full = False
+        self._closes = False
+        self._wait: Wait | None = None
+        self.expires_s: float = time.monotonic() + REQUEST_S_MAX
+        """When silence ends the connection; infinite while we owe the answer."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._service.join(self)
+        first, self._first = self._first, b""
+        if first:
+            self.data_received(first)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._service.leave(self)
+        self._stop_waiting()
+        self._transport = None
+        self._queue = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._reader is None and not self._is_busy and not self._closes:
+            known = self._service.remembered.get(data)
+            if known is not None:
+                ask, closes = known
+                self._poll(ask, closes)
+                return
+        self._parse(data)
+
+    def eof_received(self) -> bool:
+        """A client that half-closes still gets its answer, unless that could be minutes away."""
+        self._closes = True
+        return self._is_busy and self._wait is None
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._pump()
+
+    def expire(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _parse(self, data: bytes) -> None:
+        if self._closes:
+            return
+        is_first = self._reader is None and not self._queue
+        if self._reader is None:
+            self._reader = Reader(self._continue)
+            self.expires_s = time.monotonic() + REQUEST_S_MAX
+        reader = self._reader
+        try:
+            found = reader.feed(data)
+        except Refusal as refusal:
+            self._reader = None
+            self._refuse(refusal.answer)
+            return
+        if reader.is_between:
+            self._reader = None
+        if not found:
+            return
+        queue = self._queue
+        if queue is None:
+            queue = self._queue = deque()
+        is_whole = is_first and len(found) == 1 and reader.is_between and not reader.is_upgrade
+        raw = data if is_whole and len(data) <= REMEMBERED_BYTES_MAX else None
+        queue.extend((each, raw) for each in found)
+        if len(queue) > PIPELINED_MAX:
+            self._refuse(MALFORMED)
+            return
+        self._pump()
+
+    def _continue(self) -> None:
+        if self._transport is not None and not self._is_busy:
+            self._transport.write(_CONTINUE)
+
+    def _pump(self) -> None:
+        """Answers what is queued, until one has to wait."""
+        while self._queue and not self._is_busy and not self._is_full:
+            received, raw = self._queue.popleft()
+            self._handle(received, raw)
+        if not self._queue:
+            self._queue = None
+
+    def _handle(self, received: Received, raw: bytes | None) -> None:
+        closes = not received.keeps_alive
+        ask = read(received.head, self._service.rules)
+        if isinstance(ask, Answer):
+            self._send(ask, closes=closes, has_body=received.head.method != "HEAD")
+            return
+        if ask.kind is Kind.EVENTS:
+            if raw is not None and not received.body:
+                self._service.remember(raw, ask, closes=closes)
+            self._poll(ask, closes)
+            return
+        member = self._find(ask)
+        if isinstance(member, Answer):
+            self._send(member, closes=closes)
+        elif (refused := self._service.polls.throttle(member, closes=closes)) is not None:
+            self._write(refused, closes=closes)
+        else:
+            self._begin(self._answer(ask, member, received.body, closes))
+
+    def _find(self, ask: Ask) -> Member | Answer:
+        callers = self._service.callers
+        if not ask.is_plain:
+            return callers.find(ask, self.address, on_loopback=self._on_loopback)
+        if self._generation != callers.generation or self._member is None:
+            found = callers.find(ask, self.address, on_loopback=self._on_loopback)
+            if isinstance(found, Answer):
+                return found
+            self._member, self._generation = found, callers.generation
+        return self._member
+
+    def _poll(self, ask: Ask, closes: bool) -> None:
+        member = self._find(ask)
+        if isinstance(member, Answer):
+            self._send(member, closes=closes)
+            return
+        polls = self._service.polls
+        ready = polls.throttle(member, closes=closes)
+        if ready is None:
+            ready = polls.answer(ask, member.view, closes=closes)
+        if ready is not None:
+            self._write(ready, closes=closes)
+        elif member.view.activated_ms is None:
+            self._begin(self._activate(ask, member, closes))
+        else:
+            self._hold(ask, member, closes)
+
+    def _hold(self, ask: Ask, member: Member, closes: bool) -> None:
+        """The long-poll: answered by the next change, or with 304 when its time is up."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(ask.wait_s, self._wait_is_over)
+        changed = self._changed
+        self._wait = (changed, timer, ask, member, closes)
+        self._is_busy = True
+        self.expires_s = float("inf")
+        member.view.listen(changed)
+
+    def _changed(self) -> None:
+        self._release(is_changed=True)
+
+    def _wait_is_over(self) -> None:
+        self._release(is_changed=False)
+
+    def _release(self, *, is_changed: bool) -> None:
+        wait = self._wait
+        if wait is None:
+            return
+        _, _, ask, member, closes = wait
+        self._stop_waiting()
+        self._is_busy = False
+        polls = self._service.polls
+        if not member.is_live or member.view.activated_ms is None:
+            # Who asked may be gone, or the scope was switched off: ask anew, from the start.
+            self._poll(ask, closes)
+        elif is_changed:
+            self._write(polls.document(ask, member.view, closes=closes), closes=closes)
+        else:
+            self._write(polls.not_modified(member.view, closes=closes), closes=closes)
+        self._pump()
+
+    def _stop_waiting(self) -> None:
+        if self._wait is not None:
+            changed, timer, _, member, _ = self._wait
+            self._wait = None
+            timer.cancel()
+            member.view.forget(changed)
+
+    def _begin(self, work: Coroutine[object, object, None]) -> None:
+        self._is_busy = True
+        self.expires_s = float("inf")
+        self._service.spawn(work)
+
+    async def _activate(self, ask: Ask, member: Member, closes: bool) -> None:
+        try:
+            await self._service.endpoint.activate(member)
+            ready = self._service.polls.answer(ask, member.view, closes=closes)
+        except StoreDown:
+            ready = to_bytes(OUT_OF_SERVICE, self._service.polls.stamp, closes=closes)
+        if ready is None:
+            ready = self._service.polls.not_modified(member.view, closes=closes)
+        self._finish(ready, closes)
+
+    async def _answer(self, ask: Ask, member: Member, body: bytes, closes: bool) -> None:
+        try:
+            answer = await self._service.endpoint.answer(ask, member, body)
+        except Exception:
+            self._service.log_broken(ask)
+            answer = BROKEN
+        ready = to_bytes(answer, self._service.polls.stamp, closes=closes)
+        self._finish(ready, closes or answer.closes)
+
+    def _finish(self, ready: bytes, closes: bool) -> None:
+        self._is_busy = False
+        self._write(ready, closes=closes)
+        self._pump()
+
+    def _refuse(self, answer: Answer) -> None:
+        self._queue = None
+        self._closes = True
+        if not self._is_busy:
+            self._send(answer, closes=True)
+
+    def _send(self, answer: Answer, *, closes: bool, has_body: bool = True) -> None:
+        closes = closes or answer.closes
+        ready = to_bytes(answer, self._service.polls.stamp, closes=closes, has_body=has_body)
+        self._write(ready, closes=closes)
+
+    def _write(self, ready: bytes, *, closes: bool) -> None:
+        self.expires_s = time.monotonic() + KEEP_ALIVE_S
+        if self._transport is None:
+            return
+        self._transport.write(ready)
+        if closes or self._closes:
+            self._closes = True
+            self._queue = None
+            self._transport.close()

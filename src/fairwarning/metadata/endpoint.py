@@ -1,0 +1,107 @@
+"""What takes longer than a look into memory: activation, approvals, instance metadata."""
+
+import asyncio
+import json
+
+from fairwarning.core.commands import Activate, Approve
+from fairwarning.core.instants import SECOND_MS, later
+from fairwarning.core.model import EventId, ScopeId, instance_actor
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.ports import Clock, Store, StoreDown
+from fairwarning.engine.service import Engine
+from fairwarning.engine.views import Member
+from fairwarning.metadata import instance as instances
+from fairwarning.metadata.answers import BAD_BODY, NOT_FOUND, OUT_OF_SERVICE, Answer, error
+from fairwarning.metadata.approvals import read_event_ids
+from fairwarning.metadata.asks import Ask, Kind
+from fairwarning.metadata.instance import INSTANCE_VERSIONS
+from fairwarning.metadata.limits import EndpointRules
+
+_APPROVED = Answer(status=200)
+_VERSIONS = Answer(
+    status=200,
+    body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode(),
+)
+
+
+class Endpoint:
+    def __init__(self, engine: Engine, store: Store, clock: Clock, rules: EndpointRules) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._activating: dict[ScopeId, asyncio.Task[None]] = {}
+
+    async def answer(self, ask: Ask, member: Member, body: bytes) -> Answer:
+        """For every kind but polls of an activated scope, which memory answers."""
+        try:
+            match ask.kind:
+                case Kind.VERSIONS:
+                    return _VERSIONS
+                case Kind.INSTANCE:
+                    return await self._instance(ask, member)
+                case Kind.APPROVE | Kind.EVENTS:
+                    await self.activate(member)
+                    return await self._approve(member, body)
+        except StoreDown:
+            return OUT_OF_SERVICE
+
+    async def activate(self, member: Member) -> None:
+        """The first request of a scope; the others wait with it. Raises StoreDown."""
+        view = member.view
+        view.is_asked = True
+        if view.activated_ms is not None:
+            return
+        task = self._activating.get(view.scope_id)
+        if task is None:
+            task = asyncio.create_task(self._activate(member))
+            self._activating[view.scope_id] = task
+            task.add_done_callback(lambda _: self._activating.pop(view.scope_id, None))
+        await asyncio.shield(task)
+
+    async def _activate(self, member: Member) -> None:
+        delay_ms = self._rules.activation_delay_s * SECOND_MS
+        if delay_ms:
+            alarm = self._clock.alarm()
+            try:
+                await alarm.wait(later(self._clock.now(), delay_ms))
+            finally:
+                alarm.close()
+        by = instance_actor(member.name)
+        await self._engine.submit(member.view.scope_id, Activate(), by=by)
+
+    async def _instance(self, ask: Ask, member: Member) -> Answer:
+        scope = await self._store.read(member.view.scope_id)
+        if not scope.roster.has_live(member.name):
+            return NOT_FOUND
+        instance = scope.roster.instances[member.name]
+        return instances.answer(
+            scope, instance, ask.instance_version, ask.path, is_text=ask.is_text
+        )
+
+    async def _approve(self, member: Member, body: bytes) -> Answer:
+        """All of the events or none: an unknown id refuses the whole request."""
+        ids = read_event_ids(body)
+        if ids is None:
+            return BAD_BODY
+        for id in ids:
+            if not await self._is_known(member.view.scope_id, id):
+                return error(400, f"Bad request. No event {id} is known here; nothing was approved")
+        by = instance_actor(member.name)
+        for id in ids:
+            try:
+                await self._engine.submit(member.view.scope_id, Approve(event_id=id, by=by), by=by)
+            except Refused as refused:
+                if refused.code is Code.NOT_IN_SCOPE:
+                    return NOT_FOUND
+                if refused.code not in (Code.EVENT_FINISHED, Code.UNKNOWN_EVENT):
+                    raise
+        return _APPROVED
+
+    async def _is_known(self, scope_id: ScopeId, id: EventId) -> bool:
+        """An event that is over stays known for ever, so that a late approval is no error."""
+        try:
+            found, _ = await self._store.find_event(id)
+        except Refused:
+            return False
+        return found == scope_id

@@ -1,0 +1,92 @@
+"""Who is asking. Never a matter of a header that a client can set.
+
+Theory of operation. The source address decides. Only where the operator said so may
+something else: on a loopback listener the base path /vm/NAME, so that one laptop can play
+a whole fleet; and from a proxy's own address a name under an HMAC that only the proxy can
+make, as OpenStack's metadata proxy does it.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+
+from fairwarning.engine.views import Member, Views
+from fairwarning.metadata.answers import FORWARDED, Answer, error
+from fairwarning.metadata.asks import Ask
+from fairwarning.metadata.limits import EndpointRules
+
+_HINT_NAMES_MAX = 5
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def canonical(host: str) -> str:
+    """The form that addresses have in the fleet: no zone, and IPv4 as IPv4."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(address)
+
+
+def sign(secret: str, instance: str) -> str:
+    return hmac.new(secret.encode(), instance.encode(), hashlib.sha256).hexdigest()
+
+
+class Callers:
+    """Finds the member of the fleet behind a request, or the answer that there is none."""
+
+    def __init__(self, views: Views, rules: EndpointRules) -> None:
+        self._views = views
+        self._rules = rules
+
+    @property
+    def generation(self) -> int:
+        return self._views.generation
+
+    def by_address(self, address: str) -> Member | None:
+        return self._views.by_address(address)
+
+    def find(self, ask: Ask, address: str, *, on_loopback: bool) -> Member | Answer:
+        """`on_loopback`: the listener is, and the peer is too."""
+        if ask.proxied is not None and address in self._rules.proxy_addresses:
+            return self._behind_proxy(*ask.proxied)
+        if ask.is_forwarded:
+            return FORWARDED
+        if ask.vm is not None:
+            return self._by_path(ask.vm) if on_loopback else _no_base_path()
+        member = self._views.by_address(address)
+        if member is None:
+            return self._unknown_address(address, on_loopback=on_loopback)
+        return member
+
+    def _behind_proxy(self, instance: str, signature: str) -> Member | Answer:
+        expected = sign(self._rules.proxy_secret, instance)
+        if not hmac.compare_digest(expected.encode(), signature.lower().encode()):
+            return error(404, "Not found. The signature of X-Instance-ID is wrong")
+        return self._by_path(instance)
+
+    def _by_path(self, name: str) -> Member | Answer:
+        found = self._views.by_name(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            scopes = ", ".join(sorted(each.view.scope_id for each in found)[:_HINT_NAMES_MAX])
+            return error(404, f"Not found. Several scopes have an instance {name}: {scopes}")
+        return error(404, f"Not found. No instance is called {name}{self._known()}")
+
+    def _unknown_address(self, address: str, *, on_loopback: bool) -> Answer:
+        hint = ". On loopback put /vm/NAME before /metadata" + self._known() if on_loopback else ""
+        return error(404, f"Not found. Address {address} belongs to no instance{hint}")
+
+    def _known(self) -> str:
+        names = self._views.some_names(_HINT_NAMES_MAX)
+        return f"; there are {', '.join(names)}" if names else "; the fleet is empty"
+
+
+def _no_base_path() -> Answer:
+    return error(404, "Not found. /vm/NAME is for loopback listeners only")

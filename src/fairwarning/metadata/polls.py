@@ -1,0 +1,75 @@
+"""Answers to polls from memory, as ready bytes. Both the fast and the parsed path end here.
+
+That is why they cannot differ: recognising a poll by its bytes only saves the parsing.
+Identity, rate limit and activation are looked at for every request.
+"""
+
+import time
+
+from fairwarning.engine.views import Member, View
+from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Stamp, head, to_bytes
+from fairwarning.metadata.asks import Ask
+from fairwarning.metadata.limits import EndpointRules
+
+REQUESTS_PER_SECOND = 5
+_OK, _NOT_MODIFIED = 200, 304
+
+
+class Polls:
+    def __init__(self, rules: EndpointRules) -> None:
+        self.stamp = Stamp()
+        limit = rules.requests_per_second_max
+        self._limit = REQUESTS_PER_SECOND if limit is None else limit
+        self._test_limit = limit or 0
+
+    def throttle(self, member: Member, *, closes: bool) -> bytes | None:
+        """The answer 429 if the instance has used up this second."""
+        limit = self._test_limit if member.view.is_test else self._limit
+        if not limit:
+            return None
+        second = int(time.monotonic())
+        if member.second != second:
+            member.second, member.allowance = second, limit
+        if member.allowance:
+            member.allowance -= 1
+            return None
+        return to_bytes(TOO_MANY_REQUESTS, self.stamp, closes=closes)
+
+    def answer(self, ask: Ask, view: View, *, closes: bool) -> bytes | None:
+        """The whole response; None if the scope is not activated, or the caller is to wait."""
+        if view.activated_ms is None:
+            return None
+        view.is_asked = True
+        if ask.tag and matches(ask.tag, tag_of(view)):
+            return None if ask.wait_s else self.not_modified(view, closes=closes)
+        return self.document(ask, view, closes=closes)
+
+    def document(self, ask: Ask, view: View, *, closes: bool) -> bytes:
+        form = view.forms.get(ask.form + closes)
+        if form is None:
+            form = _make_form(ask, view, closes=closes)
+        return form[0] + self.stamp.next() + form[1]
+
+    def not_modified(self, view: View, *, closes: bool) -> bytes:
+        start = head(_NOT_MODIFIED, 0, headers={"ETag": tag_of(view)}, closes=closes)
+        return start + self.stamp.next() + b"\r\n\r\n"
+
+
+def _make_form(ask: Ask, view: View, *, closes: bool) -> tuple[bytes, bytes]:
+    assert ask.version is not None
+    body = view.document(ask.version)
+    start = head(_OK, len(body), headers={"ETag": tag_of(view)}, closes=closes)
+    form = view.forms[ask.form + closes] = (start, b"\r\n\r\n" + body)
+    return form
+
+
+def tag_of(view: View) -> str:
+    """Two activations count from 1 alike, so the tag names the activation too."""
+    return f'"{view.incarnation}-{view.activated_ms or 0:x}"'
+
+
+def matches(tags: str, tag: str) -> bool:
+    """If-None-Match with quotes, without, weak, several, or `*`."""
+    bare = tag.strip('"')
+    given = (each.strip().removeprefix("W/").strip('"') for each in tags.split(","))
+    return any(each in (bare, "*") for each in given)

@@ -1,0 +1,192 @@
+"""Listeners of our own: a known poll on a fresh connection is answered without a transport.
+
+Theory of operation. Most clients open a connection for every poll. With TCP_DEFER_ACCEPT a
+connection is ready only once its request is there, so accept, one read, one write and
+close are all that such a poll costs. Anything else becomes an ordinary transport.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from fairwarning.metadata.asks import Ask
+from fairwarning.metadata.connection import Connection
+from fairwarning.metadata.identity import canonical, is_loopback
+from fairwarning.metadata.limits import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
+from fairwarning.metadata.service import Service
+
+_BACKLOG = 4_096
+_ACCEPTS_AT_ONCE = 64
+_DEFER_S = 5
+_SWEEP_S = 1.0
+_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_OUT_OF_FILES_PAUSE_S = 0.2
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """One address."""
+
+    def __init__(self, service: Service, host: str, port: int) -> None:
+        self._service = service
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_DEFER_ACCEPT"):
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_S)
+        try:
+            self._socket.bind((host, port))
+        except OSError:
+            self._socket.close()
+            raise
+        self._socket.setblocking(False)
+        self._family = family
+        self._accept: Callable[[], tuple[int, tuple[str, int]]] = self._socket._accept  # type: ignore[attr-defined]
+        self._accepts = 1
+        self._is_loopback = is_loopback(host)
+        self._adopting: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        host, port = self._socket.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def start(self) -> None:
+        self._socket.listen(_BACKLOG)
+        asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept_all)
+
+    def stop(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._socket.fileno())
+        self._socket.close()
+        for task in self._adopting:
+            task.cancel()
+
+    def _accept_all(self) -> None:
+        """As many as were there last time: one too many costs a failed call, one too few a turn.
+
+        The C type of a socket, which `socket.SocketType` is, spares the wrapper around it.
+        These two make a known poll on a fresh connection a third cheaper.
+        """
+        family = self._family
+        try:
+            for _ in range(self._accepts):
+                fd, peer = self._accept()
+                self._greet(socket.SocketType(family, socket.SOCK_STREAM, 0, fd), peer[0])
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            self._accepts = max(1, self._accepts // 2)
+        except OSError as error:
+            self._pause(error)
+        else:
+            self._accepts = min(_ACCEPTS_AT_ONCE, self._accepts * 2)
+
+    def _greet(self, client: socket.SocketType, host: str) -> None:
+        address = host if self._family == socket.AF_INET else canonical(host)
+        try:
+            data = client.recv(REMEMBERED_BYTES_MAX + 1, socket.MSG_DONTWAIT)
+            known = self._service.remembered.get(data)
+            if known is not None and known[1]:
+                ready = self._ready(known[0], address)
+                if ready is not None:
+                    client.send(ready)
+                    client.close()
+                    return
+        except BlockingIOError:
+            data = b""
+        except OSError:
+            client.close()
+            return
+        self._adopt(
+            socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach()), address, data
+        )
+
+    def _ready(self, ask: Ask, address: str) -> bytes | None:
+        if not ask.is_plain:
+            return None
+        service = self._service
+        member = service.callers.by_address(address)
+        if member is None:
+            return None
+        polls = service.polls
+        refused = polls.throttle(member, closes=True)
+        return polls.answer(ask, member.view, closes=True) if refused is None else refused
+
+    def _pause(self, error: OSError) -> None:
+        """Out of file descriptors: accepting again at once would only burn the processor."""
+        if error.errno not in _OUT_OF_FILES:
+            _log.warning("cannot accept: %s", error)
+        loop, fd = asyncio.get_running_loop(), self._socket.fileno()
+        loop.remove_reader(fd)
+        loop.call_later(_OUT_OF_FILES_PAUSE_S, self._resume, fd)
+
+    def _resume(self, fd: int) -> None:
+        if self._socket.fileno() == fd:
+            asyncio.get_running_loop().add_reader(fd, self._accept_all)
+
+    def _adopt(self, client: socket.socket, address: str, data: bytes) -> None:
+        on_loopback = self._is_loopback and is_loopback(address)
+        if not on_loopback and self._service.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
+            client.close()
+            return
+        client.setblocking(False)
+        task = asyncio.create_task(self._connect(client, address, data, on_loopback))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
+
+    async def _connect(
+        self, client: socket.socket, address: str, data: bytes, on_loopback: bool
+    ) -> None:
+        def make() -> Connection:
+            return Connection(self._service, address, on_loopback=on_loopback, first=data)
+
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(make, client)
+        except OSError:
+            client.close()
+
+
+class MetadataServer:
+    """All listeners of the endpoint, and the broom that sweeps out silent connections."""
+
+    def __init__(self, service: Service, addresses: Sequence[tuple[str, int]]) -> None:
+        self._service = service
+        self._listeners: list[Listener] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        try:
+            for host, port in addresses:
+                self._listeners.append(Listener(service, host, port))
+        except OSError:
+            self._close_listeners()
+            raise
+
+    @property
+    def urls(self) -> list[str]:
+        return [listener.url for listener in self._listeners]
+
+    def start(self) -> None:
+        for listener in self._listeners:
+            listener.start()
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        self._close_listeners()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+        await self._service.close()
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.stop()
+        self._listeners = []
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now = time.monotonic()
+            for connection in [c for c in self._service.connections if c.expires_s < now]:
+                connection.expire()

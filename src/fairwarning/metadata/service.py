@@ -1,0 +1,69 @@
+"""What all connections of the endpoint share."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
+
+from fairwarning.engine.views import Views
+from fairwarning.metadata.asks import Ask
+from fairwarning.metadata.endpoint import Endpoint
+from fairwarning.metadata.identity import Callers
+from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
+from fairwarning.metadata.polls import Polls
+
+if TYPE_CHECKING:
+    from fairwarning.metadata.connection import Connection
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    def __init__(self, views: Views, endpoint: Endpoint, rules: EndpointRules) -> None:
+        self.rules = rules
+        self.endpoint = endpoint
+        self.callers = Callers(views, rules)
+        self.polls = Polls(rules)
+        self.connections: set[Connection] = set()
+        self.remembered: dict[bytes, tuple[Ask, bool]] = {}
+        """The bytes of polls, with their meaning and whether they end the connection."""
+        self._counts: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def join(self, connection: "Connection") -> None:
+        self.connections.add(connection)
+        self._counts[connection.address] = self.count(connection.address) + 1
+
+    def leave(self, connection: "Connection") -> None:
+        self.connections.discard(connection)
+        left = self.count(connection.address) - 1
+        if left > 0:
+            self._counts[connection.address] = left
+        else:
+            self._counts.pop(connection.address, None)
+
+    def count(self, address: str) -> int:
+        """How many connections this address has open."""
+        return self._counts.get(address, 0)
+
+    def remember(self, raw: bytes, ask: Ask, *, closes: bool) -> None:
+        if len(self.remembered) >= REMEMBERED_POLLS_MAX:
+            # Real pollers are back after one parse each; a flood of odd ones gains nothing.
+            self.remembered.clear()
+        self.remembered[raw] = (ask, closes)
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def log_broken(self, ask: Ask) -> None:
+        _log.exception("a request broke: %s", ask.kind.name)
+
+    async def close(self) -> None:
+        for connection in list(self.connections):
+            connection.expire()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,25 @@
+"""The fleet that a first start finds: one of each kind, for rehearsing."""
+
+from fairwarning.core.fleet import (
+    AvailabilitySet,
+    CloudService,
+    Member,
+    Place,
+    Resource,
+    ScaleSet,
+    VirtualMachine,
+)
+from fairwarning.core.instants import MINUTE_MS
+
+_PLACE = Place(test=True)
+STARTER_FLEET: tuple[Resource, ...] = (
+    VirtualMachine(name="db", place=_PLACE),
+    AvailabilitySet(
+        name="web",
+        update_domains=3,
+        members=tuple(Member(name=f"web-{number}") for number in range(3)),
+        place=_PLACE,
+    ),
+    ScaleSet(name="workers", capacity=2, terminate_notice_ms=5 * MINUTE_MS, place=_PLACE),
+    CloudService(name="shop", roles={"FrontEnd": 2, "BackEnd": 1}, place=_PLACE),
+)

@@ -1,0 +1,117 @@
+"""Who is asking, and that nobody can be somebody else."""
+
+import pytest
+
+from fairwarning.core.commands import AddInstances, Approve, Operate
+from fairwarning.core.model import Instance, InstanceName, OperationKind, instance_actor
+from fairwarning.metadata.identity import canonical, sign
+from fairwarning.metadata.limits import EndpointRules
+from tests.metadata.rig import ME, PATH, Client, Rig, request
+
+NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+
+
+async def who(rig: Rig, source: str, path: str = NAME, **headers: str) -> tuple[int, str]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = await rig.ask(path, source=source, headers={"Metadata": "true", **named})
+    return response.status, response.body.decode()
+
+
+async def test_the_source_address_decides(rig: Rig) -> None:
+    assert await who(rig, "127.0.1.10") == (200, "web-0")
+    assert await who(rig, "127.0.2.11") == (200, "workers_1")
+
+
+async def test_two_scopes_see_two_documents(rig: Rig) -> None:
+    await rig.schedule("web-0")
+    assert len((await rig.ask(source="127.0.1.11")).events) == 1
+    assert (await rig.ask(source="127.0.2.10")).events == []
+
+
+async def test_a_strange_address_gets_no_document(rig: Rig) -> None:
+    response = await rig.ask(source="127.0.9.9")
+    assert response.status == 404
+    assert "127.0.9.9 belongs to no instance" in str(response.json()["error"])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Instance-ID": "workers_0"},
+        {"X-Instance-ID": "workers_0", "X-Instance-ID-Signature": sign("", "workers_0")},
+        {"X-Real-IP": "127.0.2.10"},
+        {"Forwarded": "for=127.0.2.10"},
+        {"Host": "127.0.2.10"},
+        {"X-Vm": "workers_0"},
+    ],
+)
+async def test_no_header_makes_a_client_somebody_else(rig: Rig, headers: dict[str, str]) -> None:
+    response = await rig.ask(NAME, headers={"Metadata": "true", **headers})
+    assert response.body == b"web-0"
+
+
+async def test_on_loopback_the_base_path_names_the_vm(rig: Rig) -> None:
+    assert await who(rig, "127.0.0.1", f"/vm/workers_2{NAME}") == (200, "workers_2")
+    status, text = await who(rig, "127.0.0.1", f"/vm/nobody{NAME}")
+    assert status == 404
+    assert "web-0" in text
+    status, text = await who(rig, "127.0.0.1")
+    assert status == 404
+    assert "/vm/NAME" in text
+
+
+async def test_ipv6(unused_tcp_port: int) -> None:
+    rig = Rig()
+    await rig.start("::1")
+    assert await who(rig, "::1") == (200, "six")
+    assert await who(rig, "::1", f"/vm/web-0{NAME}") == (200, "web-0")
+    await rig.stop()
+
+
+def test_addresses_have_one_form() -> None:
+    assert canonical("::ffff:10.0.0.5") == "10.0.0.5"
+    assert canonical("FE80::1%eth0") == "fe80::1"
+
+
+async def test_a_trusted_proxy_names_the_instance_under_its_signature() -> None:
+    rules = EndpointRules(proxy_secret="s3cret", proxy_addresses=frozenset({"127.0.7.7"}))
+    rig = Rig(rules)
+    await rig.start()
+    good = {"X_Instance_ID": "workers_0", "X_Instance_ID_Signature": sign("s3cret", "workers_0")}
+    assert await who(rig, "127.0.7.7", **good) == (200, "workers_0")
+    assert await who(rig, "127.0.7.7", X_Forwarded_For="10.0.0.1", **good) == (200, "workers_0")
+    forged = {**good, "X_Instance_ID": "web-0"}
+    assert (await who(rig, "127.0.7.7", **forged))[0] == 404
+    assert (await who(rig, "127.0.7.7", X_Instance_ID="web-0"))[0] == 404
+    assert await who(rig, "127.0.1.10", **good) == (200, "web-0")
+    assert (await who(rig, "127.0.1.10", X_Forwarded_For="10.0.0.1", **good))[0] == 400
+    await rig.stop()
+
+
+async def poll(client: Client) -> int:
+    await client.send(request(PATH))
+    return (await client.receive()).status
+
+
+async def test_a_deleted_instance_is_a_stranger_on_its_open_connection(rig: Rig) -> None:
+    client = await rig.connect("127.0.2.10")
+    assert await poll(client) == 200
+    delete = Operate(
+        event_id=rig.engine.new_id(),
+        kind=OperationKind.DELETE,
+        instance=InstanceName("workers_0"),
+    )
+    await rig.submit(rig.workers, delete)
+    by = instance_actor(InstanceName("workers_0"))
+    await rig.engine.submit(rig.workers.id, Approve(event_id=delete.event_id, by=by), by=ME)
+    await rig.clock.advance(60_000)
+    assert await poll(client) == 404
+
+
+async def test_an_address_that_passes_on_takes_effect_at_once(rig: Rig) -> None:
+    client = await rig.connect("127.0.1.99")
+    assert await poll(client) == 404
+    new = Instance(name=InstanceName("web-9"), addresses=("127.0.1.99",))
+    await rig.submit(rig.web, AddInstances(instances=(new,)))
+    assert await poll(client) == 200
+    assert await who(rig, "127.0.1.99") == (200, "web-9")

@@ -1,0 +1,47 @@
+"""Five requests a second, then 429 with Retry-After; test fleets are not limited."""
+
+import pytest
+
+from fairwarning.metadata.limits import EndpointRules
+from tests.metadata.rig import PATH, Rig, request
+
+
+async def statuses(rig: Rig, count: int, source: str = "127.0.1.10") -> list[int]:
+    client = await rig.connect(source)
+    found = []
+    for _ in range(count):
+        await client.send(request(PATH))
+        response = await client.receive()
+        if response.status == 429:
+            assert response.headers["retry-after"] == "1"
+        found.append(response.status)
+    return found
+
+
+async def test_a_real_fleet_is_limited_for_each_instance_apart() -> None:
+    rig = Rig(test=False)
+    await rig.start()
+    found = await statuses(rig, 40)
+    assert found[:5] == [200] * 5
+    assert found.count(200) <= 15
+    assert 429 in found
+    assert (await statuses(rig, 5, "127.0.1.11")) == [200] * 5
+    await rig.stop()
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_test"),
+    [(EndpointRules(), True), (EndpointRules(requests_per_second_max=0), False)],
+)
+async def test_no_limit(rules: EndpointRules, is_test: bool) -> None:
+    rig = Rig(rules, test=is_test)
+    await rig.start()
+    assert await statuses(rig, 40) == [200] * 40
+    await rig.stop()
+
+
+async def test_a_limit_that_is_set_holds_in_a_test_fleet_too() -> None:
+    rig = Rig(EndpointRules(requests_per_second_max=2))
+    await rig.start()
+    assert 429 in await statuses(rig, 20)
+    await rig.stop()

@@ -1,0 +1,102 @@
+"""Long-polls: held until the document changes, or their time is up."""
+
+import asyncio
+
+import pytest
+
+from fairwarning.core.commands import Approve, Operate
+from fairwarning.core.model import InstanceName, OperationKind, instance_actor
+from tests.metadata.rig import ME, Client, Rig, request
+
+WAIT = "/metadata/scheduledevents?api-version=2020-07-01&wait="
+
+
+async def hold(rig: Rig, source: str = "127.0.1.10", wait: str = "300") -> Client:
+    """A client that waits, as far as the server is concerned, when this returns."""
+    tag = (await rig.ask(source=source)).headers["etag"]
+    client = await rig.connect(source)
+    await client.send(request(WAIT + wait, headers={"Metadata": "true", "If-None-Match": tag}))
+    views = rig.engine._views
+    assert views is not None
+    member = views.by_address(source)
+    assert member is not None
+    before = len(member.view.listeners or ())
+    async with asyncio.timeout(10):
+        while len(member.view.listeners or ()) == before:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    return client
+
+
+async def test_a_change_answers_everybody_who_waits(rig: Rig) -> None:
+    clients = [await hold(rig, f"127.0.1.{10 + n % 4}") for n in range(12)]
+    await rig.schedule("web-0")
+    for client in clients:
+        response = await client.receive()
+        assert (response.status, response.incarnation) == (200, 2)
+
+
+async def test_other_scopes_wait_on(rig: Rig) -> None:
+    client = await hold(rig, "127.0.2.10")
+    await rig.schedule("web-0")
+    await rig.schedule("workers_0")
+    assert (await client.receive()).incarnation == 2
+
+
+async def test_time_up_is_not_modified(rig: Rig) -> None:
+    client = await hold(rig, wait="1")
+    response = await client.receive()
+    assert (response.status, response.body) == (304, b"")
+    await client.send(request())
+    assert (await client.receive()).status == 200
+
+
+async def test_without_a_matching_tag_there_is_no_wait(rig: Rig) -> None:
+    assert (await rig.ask(WAIT + "300")).status == 200
+    headers = {"Metadata": "true", "If-None-Match": "0"}
+    assert (await rig.ask(WAIT + "300", headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("wait", ["-1", "x", "", "301", "1.5", "9" * 400, "٣"])
+async def test_a_bad_wait_is_refused(rig: Rig, wait: str) -> None:
+    from urllib.parse import quote
+
+    assert (await rig.ask(WAIT + quote(wait))).status == 400
+
+
+async def test_what_is_sent_while_waiting_is_answered_afterwards(rig: Rig) -> None:
+    client = await hold(rig)
+    await client.send(request("/metadata/versions"))
+    await rig.schedule("web-0")
+    assert (await client.receive()).incarnation == 2
+    assert "apiVersions" in (await client.receive()).json()
+
+
+async def test_a_client_that_goes_away_is_forgotten(rig: Rig) -> None:
+    client = await hold(rig)
+    views = rig.engine._views
+    assert views is not None
+    member = views.by_address("127.0.1.10")
+    assert member is not None
+    await client.close()
+    async with asyncio.timeout(10):
+        while member.view.listeners:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    await rig.schedule("web-0")
+
+
+async def test_an_instance_deleted_while_it_waits_gets_no_document(rig: Rig) -> None:
+    client = await hold(rig, "127.0.2.10")
+    delete = Operate(
+        event_id=rig.engine.new_id(),
+        kind=OperationKind.DELETE,
+        instance=InstanceName("workers_0"),
+    )
+    await rig.submit(rig.workers, delete)
+    assert (await client.receive()).incarnation == 2
+    client = await hold(rig, "127.0.2.10")
+    by = instance_actor(InstanceName("workers_0"))
+    await rig.engine.submit(rig.workers.id, Approve(event_id=delete.event_id, by=by), by=ME)
+    assert (await client.receive()).incarnation == 3
+    client = await hold(rig, "127.0.2.10")
+    await rig.clock.advance(60_000)
+    assert (await client.receive()).status == 404

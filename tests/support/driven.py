@@ -1,0 +1,58 @@
+"""A served endpoint (`served.py`) and the way to drive it from another process."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+from tests.support.vms import running
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = (sys.executable, "-m", "tests.support.served")
+Fleet = Mapping[str, Mapping[str, Sequence[str]]]
+"""Availability sets, their instances, and the addresses of each."""
+_BEGUN = frozenset({"started", "completed"})
+
+
+@contextmanager
+def serving(fleet: Fleet, address: str, serve: Sequence[str] = OURS) -> Iterator["Server"]:
+    """Start it, wait until it says that it is ready, and end it with the block."""
+    command = [*serve, "--metadata", address, "--fleet", json.dumps(fleet)]
+    with running(command, stdin=PIPE, stdout=PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise RuntimeError(f"the server ended with code {process.wait(10)} before it was ready")
+        yield Server(process)
+
+
+class Server:
+    def __init__(self, process: Popen[str]) -> None:
+        self._process = process
+
+    def schedule(self, instance: str, event_id: str | None = None) -> str:
+        """Announce a Reboot, under this id if one is given; return its id."""
+        wanted = None if event_id is None else event_id.upper()
+        return self._ask({"schedule": instance, "id": wanted})["id"]
+
+    def wait_until_started(self, event_id: str, timeout_s: float = 10) -> str:
+        """The event's phase once it has started, or whatever it still is when time is up."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            phase = self._ask({"phase": event_id})["phase"]
+            if phase in _BEGUN or time.monotonic() > deadline:
+                return phase
+            time.sleep(0.05)
+
+    def _ask(self, order: Mapping[str, str | None]) -> dict[str, str]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline()
+        if not said:
+            raise RuntimeError(f"the server ended while it was asked to {order}")
+        found: dict[str, str] = json.loads(said)
+        return found

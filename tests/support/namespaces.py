@@ -1,0 +1,104 @@
+"""VMs without virtual machines: a story is played out in network namespaces of its own.
+
+`run_in_vms(story, ...)` calls `story(rig, ...)` in a new process whose network holds nothing
+but 169.254.169.254 and a private link to each VM, and hands back what the story returned. No
+packet can leave, so the real address and port 80 may be used; root is not needed, since the
+new network belongs to a new user namespace.
+
+A story is a module-level function; what goes in and out of it is JSON. It runs in a process
+of its own because a process cannot enter a user namespace once it has threads. What it prints
+goes where the caller's output goes.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ENDPOINT = "169.254.169.254"
+_ROOT = Path(__file__).resolve().parents[2]
+_NEW_NETWORK = ("unshare", "--net", "--uts")
+_NEW_USER = ("--user", "--map-root-user")
+
+
+class NoNamespaces(Exception):
+    """This machine lets us make no network namespace."""
+
+
+def run_in_vms(
+    story: Callable[..., Any],
+    vms: Mapping[str, str | Sequence[str]],
+    *,
+    endpoints: Sequence[str] = (ENDPOINT,),
+    arguments: Mapping[str, Any] | None = None,
+    timeout_s: float = 60,
+) -> Any:
+    """Play `story(rig, **arguments)` with VMs named and addressed as given; return its result.
+
+    Raises `NoNamespaces` where none can be made, `AssertionError` if the story fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder, "result.json")
+        order = {
+            "story": f"{story.__module__}:{story.__qualname__}",
+            "vms": {name: _listed(addresses) for name, addresses in vms.items()},
+            "endpoints": list(endpoints),
+            "arguments": dict(arguments or {}),
+            "result": str(result),
+        }
+        _play([*new_network(), sys.executable, "-m", "tests.support.inside"], order, timeout_s)
+        return json.loads(result.read_text())
+
+
+@cache
+def new_network() -> tuple[str, ...]:
+    """The command that runs another one in a network of its own.
+
+    Root goes without a user namespace if it can: inside one it could no longer read the
+    files of other users.
+    """
+    with_user = (*_NEW_NETWORK, *_NEW_USER, "--")
+    ways = [(*_NEW_NETWORK, "--"), with_user] if os.geteuid() == 0 else [with_user]
+    said = ""
+    for way in ways:
+        # A second one inside: some systems grant a user namespace and then no rights in it.
+        probe = [*way, *_NEW_NETWORK, "--", "true"]
+        tried = subprocess.run(probe, capture_output=True, text=True, check=False)
+        if tried.returncode == 0:
+            return way
+        said = tried.stderr.strip()
+    raise NoNamespaces(
+        f"cannot make a network namespace: {said}; run as root, or allow user namespaces: "
+        "sysctl -w user.max_user_namespaces=10000, on Debian kernel.unprivileged_userns_clone=1, "
+        "on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0"
+    )
+
+
+def _listed(addresses: str | Sequence[str]) -> list[str]:
+    return [addresses] if isinstance(addresses, str) else list(addresses)
+
+
+def _play(command: Sequence[str], order: Mapping[str, Any], timeout_s: float) -> None:
+    story = order["story"]
+    process = subprocess.Popen(
+        [*command, json.dumps(order)],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        code = process.wait(timeout_s)
+    except BaseException as interruption:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(interruption, subprocess.TimeoutExpired):
+            raise AssertionError(f"{story} took longer than {timeout_s} s") from None
+        raise
+    if code != 0:
+        raise AssertionError(f"{story} failed with code {code}; its output says why")

