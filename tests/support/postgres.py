@@ -53,7 +53,9 @@ def _bin() -> Path:
 class PostgresServer:
     """Reached over a socket in its own directory, so that servers never meet."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """With these settings instead of the usual ones."""
+        self._settings = _SETTINGS | settings
         self._home = Path(tempfile.mkdtemp(prefix="fw-pg-"))
         self._data = self._home / "data"
         self._log = self._home / "log"
@@ -68,7 +70,7 @@ class PostgresServer:
         return f"host={self._home} user=postgres dbname={database}"
 
     def start(self) -> None:
-        settings = [part for item in _SETTINGS.items() for part in ("-c", "=".join(item))]
+        settings = [part for item in self._settings.items() for part in ("-c", "=".join(item))]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._prefix, _bin() / "postgres", "-D", self._data, "-k", self._home, *settings],

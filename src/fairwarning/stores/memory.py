@@ -90,7 +90,7 @@ class MemoryStore:
             return Receipt(scope=before, at_ms=now, transitions=())
         writes = writes_of(before, change)
         for address, _ in writes.addresses_added:
-            if address in self._addresses:
+            if address in self._addresses and address not in writes.addresses_removed:
                 refuse_address_in_use(address)
         for event in writes.born:
             if event.id in self._events:
@@ -103,6 +103,9 @@ class MemoryStore:
 
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
         return [id for id in sorted(self._scopes) if after is None or id > after][:limit]
+
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        return [self._scopes[id] for id in await self.scope_ids(after=after, limit=limit)]
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
         if event_id not in self._events:
@@ -178,6 +181,7 @@ class MemoryStore:
                     transition=transition,
                 )
             )
-        signal = Signal(scope_id=scope.id, next_deadline_ms=writes.next_deadline_ms)
+        deadline = writes.next_deadline_ms
+        signal = Signal(scope_id=scope.id, next_deadline_ms=deadline, scope=scope)
         for listener in self._listeners:
             listener(signal)

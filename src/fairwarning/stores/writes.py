@@ -1,10 +1,11 @@
 """What a change means for any store: which rows it touches. Pure, and the same for all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
+from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import Event, EventId, InstanceName, Scope, ScopeId
 from fairwarning.core.operations import pending_operations
 from fairwarning.core.refusals import Code, Refused
@@ -16,6 +17,7 @@ from fairwarning.core.transitions import (
     Cancelled,
     Completed,
     Failed,
+    Forgotten,
     HandedOver,
     InstancesAdded,
     Scheduled,
@@ -48,6 +50,7 @@ class Writes:
     entries: tuple[Transition, ...]
     addresses_added: tuple[tuple[str, InstanceName], ...]
     addresses_removed: tuple[str, ...]
+    """Removed before others are added: an address may pass from one instance to another."""
     next_deadline_ms: Instant | None
     pending_operations: int
 
@@ -55,20 +58,24 @@ class Writes:
 def writes_of(before: Scope, change: Change) -> Writes:
     after = replace(change.scope, revision=before.revision + 1)
     born, touched = _events_touched(change.transitions)
-    old, new = _addresses(before), _addresses(after)
-    same_roster = before.roster is after.roster
+    events = after.events
+    if not events.keys() >= set(touched):
+        # Ended and forgotten in one turn: the scope no longer has it, its history does.
+        events = fold(before, _remembering(change.transitions)).events
+    roster_changed = before.roster is not after.roster
+    old, new = (_addresses(before), _addresses(after)) if roster_changed else ({}, {})
     return Writes(
         scope=after,
-        roster_changed=not same_roster,
-        born=tuple(after.events[id] for id in born),
-        changed=tuple(after.events[id] for id in touched if id not in born),
+        roster_changed=roster_changed,
+        born=tuple(events[id] for id in born),
+        changed=tuple(events[id] for id in touched if id not in born),
         entries=tuple(each for each in change.transitions if not isinstance(each, HOUSEKEEPING)),
-        addresses_added=()
-        if same_roster
-        else tuple((address, name) for address, name in new.items() if address not in old),
-        addresses_removed=()
-        if same_roster
-        else tuple(address for address in old if address not in new),
+        addresses_added=tuple(
+            (address, name) for address, name in new.items() if old.get(address) != name
+        ),
+        addresses_removed=tuple(
+            address for address, name in old.items() if new.get(address) != name
+        ),
         next_deadline_ms=change.next_deadline_ms,
         pending_operations=pending_operations(after),
     )
@@ -99,6 +106,10 @@ def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], l
         if isinstance(transition, _ON_EVENT):
             touched[transition.event_id] = None
     return born, list(touched)
+
+
+def _remembering(transitions: Iterable[Transition]) -> Iterator[Transition]:
+    return (each for each in transitions if not isinstance(each, Forgotten))
 
 
 def _addresses(scope: Scope) -> dict[str, InstanceName]:

@@ -1,0 +1,22 @@
+"""Who wants to know of commits. One that breaks is logged, and the others are still told."""
+
+import logging
+
+from fairwarning.engine.ports import Listener, Signal
+
+_log = logging.getLogger(__name__)
+
+
+class Listeners:
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+
+    def add(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def tell(self, signal: Signal) -> None:
+        for listener in self._listeners:
+            try:
+                listener(signal)
+            except Exception:
+                _log.exception("a listener broke on the signal of %s", signal.scope_id)

@@ -1,0 +1,46 @@
+"""The steps that lead a database from any older schema to the one this code knows.
+
+The rule: forward only, in order, each in a transaction of its own that also records its
+number. How a database runs one is its own affair; which are missing is decided here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from fairwarning.engine.ports import StoreDown
+
+
+class SchemaTooNew(StoreDown):
+    """A newer version has been at work on this database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    version: int
+    sql: str
+
+
+def load_migrations(dialect: str) -> tuple[Migration, ...]:
+    """Out of `sql/<dialect>/NNNN_words.sql`, numbered from 1 without a gap."""
+    folder = files("fairwarning.stores").joinpath("sql", dialect)
+    found = sorted(
+        (path for path in folder.iterdir() if path.name[:4].isdigit()), key=lambda path: path.name
+    )
+    migrations = tuple(
+        Migration(version=int(path.name[:4]), sql=path.read_text(encoding="utf-8"))
+        for path in found
+    )
+    assert [each.version for each in migrations] == list(range(1, len(migrations) + 1))
+    return migrations
+
+
+def missing_of(migrations: Sequence[Migration], version: int, where: str) -> Sequence[Migration]:
+    """Raises SchemaTooNew; `where` names the database for the one who has to act."""
+    newest = len(migrations)
+    if version > newest:
+        raise SchemaTooNew(
+            f"{where} has schema version {version} and this version of fairwarning knows up to "
+            f"{newest}; upgrade fairwarning, or restore the backup from before the upgrade"
+        )
+    return migrations[version:]

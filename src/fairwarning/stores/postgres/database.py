@@ -1,0 +1,136 @@
+"""The connections to the server, and a bound on every wait for it.
+
+The rule: no call hangs, and no outage outlives its cause. Connecting, a statement, a client
+that falls silent inside a transaction, and a call as a whole each have a limit. A connection
+that has failed is not used again. One whose server has gone while it was idle shows it on
+its socket, so it is replaced before it is used, without asking the server.
+
+psycopg_pool is not used: its tasks try again ever more seldom while callers wait in vain,
+and one that is cancelled while it connects does not end.
+"""
+
+import asyncio
+import select
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import psycopg
+from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.types.string import TextLoader
+
+from fairwarning.engine.ports import StoreDown
+from fairwarning.stores.postgres.failures import explained
+from fairwarning.stores.postgres.scripts import Connection, run
+from fairwarning.stores.statements import Statement
+
+CONNECT_S_MAX = 5
+CALL_S_MAX = 35.0
+"""Longer than the limit on a statement (`limit_session`), which gives the better reason."""
+
+_IDLE = TransactionStatus.IDLE
+_INTRANS = TransactionStatus.INTRANS
+_INERROR = TransactionStatus.INERROR
+_DEFAULTS = {
+    "connect_timeout": str(CONNECT_S_MAX),
+    "application_name": "fairwarning",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+
+
+def conninfo_of(dsn: str) -> str:
+    """What the DSN says itself comes first. Raises psycopg.ProgrammingError."""
+    return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(dsn), "client_encoding": "UTF8"})
+
+
+async def connect(conninfo: str, first: str) -> Connection:
+    """With the statement that it begins with. Raises psycopg.Error."""
+    connection = await AsyncConnection.connect(
+        conninfo, autocommit=True, cursor_factory=AsyncClientCursor
+    )
+    # Bodies are decoded by our own codec, from text.
+    connection.adapters.register_loader("json", TextLoader)
+    try:
+        await run(connection, [Statement(first, {})])
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+class Database:
+    """A pool without tasks of its own: who needs a connection that is not there makes it.
+
+    So an outage is known at once, by the one who meets it, and its end likewise.
+    """
+
+    def __init__(self, conninfo: str, connections_max: int) -> None:
+        self._conninfo = conninfo
+        self._free: list[Connection] = []
+        self._places = asyncio.Semaphore(connections_max)
+
+    async def close(self) -> None:
+        """Once all that were borrowed are back."""
+        free, self._free = self._free, []
+        for connection in free:
+            await connection.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """What was begun and not committed is undone at the end. Raises StoreDown or Refused."""
+        deadline = asyncio.timeout(CALL_S_MAX)
+        try:
+            async with deadline, self._places:
+                connection = await self._take()
+                try:
+                    yield connection
+                except psycopg.Error as error:
+                    reason = explained(error)
+                    if isinstance(reason, StoreDown):
+                        await connection.close()
+                    raise reason from error
+                except asyncio.CancelledError:
+                    # Out of time: it is not asked to undo anything, which could take as long.
+                    await connection.close()
+                    raise
+                finally:
+                    await self._give_back(connection)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise StoreDown(
+                f"PostgreSQL did not answer within {CALL_S_MAX:.0f} s; check that it still works, "
+                "and that it is not overloaded"
+            ) from error
+
+    async def _take(self) -> Connection:
+        while self._free:
+            connection = self._free.pop()
+            if not _has_gone(connection):
+                return connection
+            await connection.close()
+        try:
+            return await connect(self._conninfo, "limit_session")
+        except psycopg.Error as error:
+            raise explained(error) from error
+
+    async def _give_back(self, connection: Connection) -> None:
+        # If it cannot even be undone, then the server has gone, and will have undone it.
+        with suppress(psycopg.Error):
+            if connection.info.transaction_status in (_INTRANS, _INERROR):
+                await connection.rollback()
+        if connection.info.transaction_status == _IDLE:
+            self._free.append(connection)
+        else:
+            await connection.close()
+
+
+def _has_gone(connection: Connection) -> bool:
+    """An idle server says nothing: if there is something to read, it is its end."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,54 @@
+"""The journal as a feed that loses nothing, though commits do not come in the order of numbers.
+
+Theory of operation. The order is (xid, seq): the number of the transaction, then a sequence
+within it. A sequence alone would lose entries: a lower number may be committed after a
+reader has passed it. Transactions may commit out of order too, but the server knows the
+lowest that is still under way (`pg_snapshot_xmin`), and entries from there on are held back
+until it has moved. So what a reader has passed is complete.
+
+A transaction gets its number after it has entered the scope, so the entries of one scope
+are numbered in the order of its revisions. The row lock alone would not do: under
+contention a number is given while the wait for the row still goes on.
+
+Any transaction that writes, in any database of the server, holds the feed back while it
+lasts. Ours last milliseconds, and a reader who finds nothing but held entries waits for
+them, because the signal that told of them has been used up. A longer one only delays.
+"""
+
+import asyncio
+
+from fairwarning.core.model import ScopeId
+from fairwarning.engine.ports import Entry, Position
+from fairwarning.stores.postgres.database import Database
+from fairwarning.stores.postgres.scripts import run
+from fairwarning.stores.rows import entry_of
+from fairwarning.stores.statements import Statement
+
+HELD_LOOKS_MAX = 200
+HELD_PAUSE_S = 0.005
+
+
+async def read_page(
+    database: Database, after: Position, scope_id: ScopeId | None, limit: int
+) -> list[Entry]:
+    """An empty page means that there is nothing more, unless somebody is very slow."""
+    xid, seq = _numbers_of(after)
+    page = {"after_xid": xid, "after_seq": seq, "scope_id": scope_id, "limit": limit}
+    look = [
+        # First, or what is let go in between would be in neither answer.
+        Statement("has_entries_held", {"scope_id": scope_id}),
+        Statement("journal", page),
+    ]
+    for _ in range(HELD_LOOKS_MAX):
+        async with database.connection() as connection:
+            results = await run(connection, look)
+        ((are_held,),) = results["has_entries_held"]
+        if results["journal"] or not are_held:
+            break
+        await asyncio.sleep(HELD_PAUSE_S)
+    return [entry_of(row) for row in results["journal"]]
+
+
+def _numbers_of(position: Position) -> tuple[int, int]:
+    xid, _, seq = (position or "0-0").partition("-")
+    return int(xid), int(seq)

@@ -1,0 +1,53 @@
+"""Brings the database up to the schema that this code knows, one node at a time."""
+
+from collections.abc import Sequence
+
+import psycopg
+
+from fairwarning.stores.migrations import Migration, missing_of
+from fairwarning.stores.postgres.database import connect
+from fairwarning.stores.postgres.failures import explained
+from fairwarning.stores.postgres.scripts import BEGIN, COMMIT, Connection, run
+from fairwarning.stores.statements import Statement
+
+
+async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
+    """Raises SchemaTooNew. A migration that fails leaves the schema as the one before it did."""
+    try:
+        # Its end, however it comes, gives up the lock and undoes what is not committed.
+        async with await connect(conninfo, "limit_schema_wait") as connection:
+            await run(connection, [_plain("lock_schema")])
+            where = f"database {connection.info.dbname!r}"
+            for migration in missing_of(migrations, await _version(connection), where):
+                await connection.execute(b"BEGIN")
+                await connection.execute(migration.sql.encode())
+                record = Statement("record_version", {"version": migration.version})
+                await run(connection, [record, COMMIT])
+            await _continue_journal(connection)
+    except psycopg.Error as error:
+        raise explained(error) from error
+
+
+async def _version(connection: Connection) -> int:
+    return (
+        await _value(connection, "schema_version") if await _value(connection, "has_schema") else 0
+    )
+
+
+async def _continue_journal(connection: Connection) -> None:
+    """After a dump was restored into a younger server, whose transaction numbers are smaller."""
+    if await _value(connection, "journal_lag") < 0:
+        return
+    await run(connection, [BEGIN, _plain("lock_journal")])
+    lag = await _value(connection, "journal_lag")
+    offset = await _value(connection, "journal_offset")
+    await run(connection, [Statement("shift_journal", {"offset": offset + lag + 1}), COMMIT])
+
+
+async def _value(connection: Connection, name: str) -> int:
+    results = await run(connection, [_plain(name)])
+    return int(results[name][0][0])
+
+
+def _plain(name: str) -> Statement:
+    return Statement(name, {})

@@ -1,0 +1,158 @@
+"""Tells the other nodes of commits, and hears of theirs.
+
+Theory of operation. `NOTIFY` inside a transaction makes all commits of the database wait in
+line, so a signal is sent after its commit, by one task on a connection of its own. What
+gathers meanwhile goes in one message, one signal a scope, the latest. Each node hears all
+nodes and ignores itself: its own listeners were told directly, at the commit.
+
+A signal may be lost with a node or a connection. That only delays, because whoever listens
+on a shared store also looks now and then. Both tasks come back by themselves after an
+outage; what waited to be sent is sent then.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+import psycopg
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import ScopeId
+from fairwarning.engine.ports import Signal
+from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.postgres.database import connect
+from fairwarning.stores.postgres.scripts import Connection, run
+from fairwarning.stores.statements import Statement
+
+PAYLOAD_BYTES_MAX = 7_999
+"""The server refuses longer ones."""
+PAUSE_S_MIN = 0.1
+PAUSE_S_MAX = 5.0
+LAST_WORDS_S_MAX = 1.0
+CANCEL_AGAIN_S = 0.1
+
+_log = logging.getLogger(__name__)
+_Line = tuple[ScopeId, Instant | None]
+_decoder = msgspec.json.Decoder(tuple[str, list[_Line]])
+
+
+class Signals:
+    def __init__(self, conninfo: str, listeners: Listeners) -> None:
+        self._listeners = listeners
+        self._token = secrets.token_hex(8)
+        self._waiting: dict[ScopeId, Instant | None] = {}
+        self._has_waiting = asyncio.Event()
+        self._receiving = _Renewed(lambda: connect(conninfo, "listen"))
+        self._sending = _Renewed(lambda: connect(conninfo, "limit_session"))
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Once it returns, nothing that other nodes send is missed."""
+        await self._receiving.make()
+        self._tasks = [
+            asyncio.create_task(self._receiving.keep(self._receive), name="signals received"),
+            asyncio.create_task(self._sending.keep(self._send), name="signals sent"),
+        ]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            await _end(task)
+        with suppress(psycopg.Error, TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S_MAX):
+                await self._send_waiting(await self._sending.make())
+        for renewed in (self._receiving, self._sending):
+            await renewed.drop()
+
+    def publish(self, signals: Iterable[Signal]) -> None:
+        for signal in signals:
+            self._listeners.tell(signal)
+            self._waiting[signal.scope_id] = signal.next_deadline_ms
+            self._has_waiting.set()
+
+    async def _receive(self, connection: Connection) -> None:
+        async for notification in connection.notifies():
+            self._hear(notification.payload)
+
+    def _hear(self, payload: str) -> None:
+        try:
+            token, lines = _decoder.decode(payload)
+        except msgspec.DecodeError:
+            _log.warning("not one of our signals, left out: %.100s", payload)
+            return
+        if token != self._token:
+            for scope_id, deadline in lines:
+                self._listeners.tell(Signal(scope_id=scope_id, next_deadline_ms=deadline))
+
+    async def _send(self, connection: Connection) -> None:
+        while True:
+            await self._has_waiting.wait()
+            await self._send_waiting(connection)
+
+    async def _send_waiting(self, connection: Connection) -> None:
+        taken, self._waiting = self._waiting, {}
+        self._has_waiting.clear()
+        payloads = payloads_of(self._token, taken.items())
+        statements = [Statement("notify", {"payload": payload}) for payload in payloads]
+        try:
+            await run(connection, statements)
+        except BaseException:
+            self._waiting = {**taken, **self._waiting}
+            self._has_waiting.set()
+            raise
+
+
+def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
+    """As few as the limit on their length allows."""
+    frame = len(msgspec.json.encode((token, ())))
+    size, taken = frame, list[_Line]()
+    for line in lines:
+        added = len(msgspec.json.encode(line)) + 1
+        if taken and size + added > PAYLOAD_BYTES_MAX:
+            yield msgspec.json.encode((token, taken)).decode()
+            size, taken = frame, []
+        size += added
+        taken.append(line)
+    if taken:
+        yield msgspec.json.encode((token, taken)).decode()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """Before Python 3.12, `asyncio.wait_for` can lose a cancellation, so one may not be enough."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
+
+
+class _Renewed:
+    """A connection that is made anew, after a pause, whenever it breaks."""
+
+    def __init__(self, make: Callable[[], Awaitable[Connection]]) -> None:
+        self._make = make
+        self._connection: Connection | None = None
+
+    async def make(self) -> Connection:
+        if self._connection is None:
+            self._connection = await self._make()
+        return self._connection
+
+    async def drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def keep(self, use: Callable[[Connection], Awaitable[None]]) -> None:
+        """Never ends. Whoever cancels it drops the connection."""
+        pause_s = PAUSE_S_MIN
+        while True:
+            try:
+                connection = await self.make()
+                pause_s = PAUSE_S_MIN
+                await use(connection)
+            except psycopg.Error as error:
+                _log.warning("signals pause for %.1f s: %s", pause_s, error)
+            await self.drop()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)

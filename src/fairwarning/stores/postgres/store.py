@@ -1,0 +1,166 @@
+"""The store of clusters: any number of nodes on one PostgreSQL, none of which leads.
+
+The difficult parts have modules of their own: how a scope is changed (`transactions.py`),
+why the journal loses nothing (`journal.py`), how nodes hear of each other (`signals.py`),
+and why no call hangs (`database.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.engine.ports import (
+    START,
+    Clock,
+    Due,
+    Entry,
+    Listener,
+    Position,
+    Receipt,
+    Step,
+    StoreDown,
+)
+from fairwarning.stores.codec import decode_event
+from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.migrations import load_migrations
+from fairwarning.stores.postgres.calls import Calls
+from fairwarning.stores.postgres.database import Database, conninfo_of
+from fairwarning.stores.postgres.failures import explained
+from fairwarning.stores.postgres.journal import read_page
+from fairwarning.stores.postgres.schema import migrate
+from fairwarning.stores.postgres.scripts import run
+from fairwarning.stores.postgres.signals import Signals
+from fairwarning.stores.postgres.transactions import Transactions
+from fairwarning.stores.rows import scope_of
+from fairwarning.stores.statements import Statement, Value
+from fairwarning.stores.writes import unknown_event, unknown_scope
+
+CONNECTIONS_MAX = 10
+"""Two more are for signals."""
+
+
+class _Parts(NamedTuple):
+    database: Database
+    signals: Signals
+    transactions: Transactions
+    calls: Calls
+
+
+class PostgresStore:
+    def __init__(
+        self, dsn: str, clock: Clock | None = None, *, connections_max: int = CONNECTIONS_MAX
+    ) -> None:
+        """A clock is for tests; without one, the server's counts."""
+        self._dsn = dsn
+        self._clock = clock
+        self._connections_max = connections_max
+        self._listeners = Listeners()
+        self._opened: _Parts | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+    async def open(self) -> None:
+        """Raises StoreDown if the server cannot be reached, SchemaTooNew if it is ahead of us."""
+        assert self._opened is None, "it is open already"
+        try:
+            conninfo = conninfo_of(self._dsn)
+            await migrate(conninfo, load_migrations("postgres"))
+            signals = Signals(conninfo, self._listeners)
+            await signals.open()
+        except psycopg.Error as error:
+            raise explained(error) from error
+        database = Database(conninfo, self._connections_max)
+        transactions = Transactions(database, signals, self._clock)
+        self._opened = _Parts(database, signals, transactions, Calls())
+
+    async def close(self) -> None:
+        """Finishes what was asked before; what is asked after fails."""
+        if self._opened is None:
+            return
+        parts, self._opened = self._opened, None
+        await parts.calls.finish()
+        await parts.signals.close()
+        await parts.database.close()
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.add(listener)
+
+    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+        parts = self._parts
+        await parts.calls.run(parts.transactions.create(scopes, by, why))
+
+    async def transact(
+        self,
+        scope_id: ScopeId,
+        step: Step,
+        *,
+        by: Actor,
+        why: str = "",
+        counting: bool = False,
+        skip_busy: bool = False,
+    ) -> Receipt:
+        parts = self._parts
+        return await parts.calls.run(
+            parts.transactions.transact(
+                scope_id, step, by=by, why=why, counting=counting, skip_busy=skip_busy
+            )
+        )
+
+    async def read(self, scope_id: ScopeId) -> Scope:
+        rows = await self._rows("read_scope", id=scope_id)
+        if not rows:
+            raise unknown_scope(scope_id)
+        return scope_of(rows[0])
+
+    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
+        return [id for (id,) in await self._rows("scope_ids", after=after or "", limit=limit)]
+
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        rows = await self._rows("scopes", after=after or "", limit=limit)
+        return [scope_of(row) for row in rows]
+
+    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
+        rows = await self._rows("find_event", id=event_id)
+        if not rows:
+            raise unknown_event(event_id)
+        scope_id, body = rows[0]
+        return scope_id, decode_event(body)
+
+    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
+        rows = await self._rows("locate", address=address)
+        return rows[0] if rows else None
+
+    async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
+        parts = self._parts
+        await parts.calls.run(parts.transactions.note_seen(seen))
+
+    async def due(self, limit: int) -> Due:
+        now = None if self._clock is None else self._clock.now()
+        ((now_ms, scope_ids, next_deadline_ms),) = await self._rows("due", now_ms=now, limit=limit)
+        return Due(now_ms=now_ms, scope_ids=tuple(scope_ids), next_deadline_ms=next_deadline_ms)
+
+    async def journal(
+        self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
+    ) -> list[Entry]:
+        parts = self._parts
+        return await parts.calls.run(read_page(parts.database, after, scope_id, limit))
+
+    async def _rows(self, name: str, **values: Value) -> list[Any]:
+        parts = self._parts
+        return await parts.calls.run(_select(parts.database, Statement(name, values)))
+
+    @property
+    def _parts(self) -> _Parts:
+        if self._opened is None:
+            raise StoreDown("the store is not open; open it first")
+        return self._opened
+
+
+async def _select(database: Database, statement: Statement) -> list[Any]:
+    async with database.connection() as connection:
+        return (await run(connection, [statement]))[statement.name]

@@ -1,0 +1,100 @@
+"""How a scope is changed while other nodes want to change it too.
+
+Theory of operation. A transaction is two messages to the server. The first begins it, enters
+the scope, and then, in statements of their own, reads its row, the roster and the clock:
+what is read after the lock cannot be older than the lock. Between the two messages the pure
+step decides. The second writes and commits. A crash at any point leaves all of it or
+nothing, and a node that falls silent in between loses its locks to `limit_session`.
+
+`now` is the server's clock, so that nodes cannot disagree. A counting transaction first
+takes a lock on its subscription and counts after it. Locks are always taken in the order
+subscription, scope, row, address, event, so that no two wait for each other.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Scope, ScopeId
+from fairwarning.engine.ports import Clock, Moment, Receipt, ScopeBusy, Step
+from fairwarning.stores import statements
+from fairwarning.stores.postgres.database import Database
+from fairwarning.stores.postgres.scripts import BEGIN, COMMIT, Results, run
+from fairwarning.stores.postgres.signals import Signals
+from fairwarning.stores.rows import Stored, stored_of
+from fairwarning.stores.statements import Statement
+from fairwarning.stores.turns import signal_of, take_turn
+from fairwarning.stores.writes import unknown_scope, writes_of_new
+
+SEEN_SCOPES_MAX = 100
+"""Noted in one transaction, which keeps all of their rows locked until its end."""
+
+
+class Transactions:
+    def __init__(self, database: Database, signals: Signals, clock: Clock | None) -> None:
+        self._database = database
+        self._signals = signals
+        self._clock = clock
+
+    async def create(self, scopes: Sequence[Scope], by: Actor, why: str) -> None:
+        planned = [writes_of_new(scope) for scope in scopes]
+        async with self._database.connection() as connection:
+            found = await run(connection, [BEGIN, Statement("clock", {})])
+            work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
+            await run(connection, [*work, COMMIT])
+        self._signals.publish(signal_of(writes) for writes in planned)
+
+    async def transact(
+        self,
+        scope_id: ScopeId,
+        step: Step,
+        *,
+        by: Actor,
+        why: str,
+        counting: bool,
+        skip_busy: bool,
+    ) -> Receipt:
+        opening = _opening(scope_id, counting=counting, skip_busy=skip_busy)
+        async with self._database.connection() as connection:
+            found = await run(connection, opening)
+            stored = _stored(scope_id, found)
+            pending = found["count_pending"][0][0] if counting else 0
+            moment = Moment(now_ms=self._now(found), pending_operations=pending)
+            turn = take_turn(stored, step, moment, by=by, why=why)
+            if turn.statements:
+                await run(connection, [*turn.statements, COMMIT])
+        self._signals.publish(turn.signals)
+        return turn.receipt
+
+    async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
+        notes = statements.seen(seen)
+        for first in range(0, len(notes), SEEN_SCOPES_MAX):
+            async with self._database.connection() as connection:
+                await run(connection, [BEGIN, *notes[first : first + SEEN_SCOPES_MAX], COMMIT])
+
+    def _now(self, found: Results) -> Instant:
+        ((now_ms,),) = found["clock"]
+        return Instant(now_ms) if self._clock is None else self._clock.now()
+
+
+def _opening(scope_id: ScopeId, *, counting: bool, skip_busy: bool) -> list[Statement]:
+    """The first message of a transaction: locks first, and then what must not be older."""
+    names = [
+        *(["lock_subscription"] if counting else []),
+        *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
+        "roster",
+        *(["count_pending"] if counting else []),
+        "clock",
+    ]
+    return [BEGIN, *(Statement(name, {"id": scope_id}) for name in names)]
+
+
+def _stored(scope_id: ScopeId, found: Results) -> Stored:
+    """Raises ScopeBusy, if it was not to be waited for, or Refused if there is no such scope."""
+    skips_busy = "try_enter_scope" in found
+    rows = found["lock_free_scope" if skips_busy else "lock_scope"]
+    has_entered = not skips_busy or found["try_enter_scope"][0][0]
+    if skips_busy and found["roster"] and not (rows and has_entered):
+        raise ScopeBusy(f"another node is at work on {scope_id}")
+    if not rows:
+        raise unknown_scope(scope_id)
+    return stored_of(rows[0], found["roster"][0][0])

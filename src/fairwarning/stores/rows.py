@@ -1,0 +1,53 @@
+"""What the SQL stores read: rows, in the column order of their queries, as the core's values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Scope
+from fairwarning.engine.ports import Entry
+from fairwarning.stores.codec import decode_events, decode_roster, decode_transition
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A scope as it lies in the store, with what only the store needs to know."""
+
+    scope: Scope
+    next_deadline_ms: Instant | None
+
+
+def stored_of(row: Row, roster: str) -> Stored:
+    """The roster comes apart from the row, for where it must be read later than the lock."""
+    id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events = row
+    scope = Scope(
+        id=id,
+        roster=decode_roster(roster),
+        revision=revision,
+        incarnation=incarnation,
+        activated_ms=activated_ms,
+        last_seen_ms=last_seen_ms,
+        events=decode_events(events),
+    )
+    return Stored(scope=scope, next_deadline_ms=next_deadline_ms)
+
+
+def scope_of(row: Row) -> Scope:
+    """From the columns of `stored_of`, and the roster as the last one."""
+    return stored_of(row[:-1], row[-1]).scope
+
+
+def entry_of(row: Row) -> Entry:
+    position, scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body = row
+    return Entry(
+        position=position,
+        scope_id=scope_id,
+        revision=revision,
+        at_ms=at_ms,
+        by=Actor(kind=actor_kind, name=actor_name),
+        why=why,
+        transition=decode_transition(kind, body),
+    )

@@ -1,0 +1,227 @@
+-- Each statement: `-- name:`, then why it is as it is, then the statement (stores/queries.py).
+-- Several go to the server in one message, and each sees what was committed before it began.
+
+-- name: has_schema
+SELECT to_regclass('schema_version') IS NOT NULL;
+
+-- name: schema_version
+SELECT coalesce(max(version), 0) FROM schema_version;
+
+-- name: record_version
+INSERT INTO schema_version (version) VALUES (%(version)s);
+
+-- name: lock_schema
+-- The number is ours by choice; it only has to differ from other programs' in this database.
+SELECT pg_advisory_lock(7202177281);
+
+-- name: limit_schema_wait
+SELECT set_config('lock_timeout', '60s', false);
+
+-- name: limit_session
+-- No statement and no silent client holds anything for ever. An answer means durable, so a
+-- role that is set to answer before its commit is on disk is overruled.
+SELECT
+    set_config('statement_timeout', '30s', false),
+    set_config('idle_in_transaction_session_timeout', '30s', false),
+    set_config(
+        'synchronous_commit',
+        CASE current_setting('synchronous_commit')
+            WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit')
+        END,
+        false
+    );
+
+-- name: journal_lag
+-- How far the journal is ahead of this server's transaction numbers; below 0 if all is well.
+SELECT coalesce(max(xid) - journal_number(pg_snapshot_xmax(pg_current_snapshot())), -1)
+FROM journal;
+
+-- name: journal_offset
+SELECT journal_number('0');
+
+-- name: lock_journal
+-- Waits for the writers, so that none goes on with the old numbers.
+LOCK TABLE journal IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: shift_journal
+CREATE OR REPLACE FUNCTION journal_number(xid8) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $1::text::bigint + %(offset)s;
+
+-- name: begin
+-- Whatever the role's default is: a wait for the row lock must end in the newest row.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+-- name: commit
+COMMIT;
+
+-- name: lock_subscription
+-- Before the scope, always, so that two counting transactions cannot wait for each other.
+SELECT pg_advisory_xact_lock(hashtextextended(subscription, 0)) FROM scopes WHERE id = %(id)s;
+
+-- name: enter_scope
+-- A wait for a row lock may give the transaction its number before it has the lock. A wait for
+-- this one does not, so whoever holds it is numbered after all who held it before.
+SELECT pg_advisory_xact_lock(hashtextextended(%(id)s, 1));
+
+-- name: try_enter_scope
+SELECT pg_try_advisory_xact_lock(hashtextextended(%(id)s, 1));
+
+-- name: lock_scope
+-- Against those who write without entering: `note_seen`.
+SELECT
+    id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events
+FROM scopes
+WHERE id = %(id)s
+FOR UPDATE;
+
+-- name: lock_free_scope
+SELECT
+    id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events
+FROM scopes
+WHERE id = %(id)s
+FOR UPDATE SKIP LOCKED;
+
+-- name: roster
+-- Not joined to the lock: after a wait, only the locked row would be read anew.
+SELECT body FROM rosters WHERE scope_id = %(id)s;
+
+-- name: clock
+-- In a statement of its own: as part of another it could be read before the lock was there.
+SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+
+-- name: count_pending
+SELECT coalesce(sum(pending_operations), 0)::bigint
+FROM scopes
+WHERE
+    subscription = (SELECT subscription FROM scopes WHERE id = %(id)s)
+    AND pending_operations > 0;
+
+-- name: read_scope
+-- One statement, so that scope and roster are of one instant.
+SELECT
+    id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events, body
+FROM scopes JOIN rosters ON scope_id = id
+WHERE id = %(id)s;
+
+-- name: scope_ids
+SELECT id FROM scopes WHERE id > %(after)s ORDER BY id LIMIT %(limit)s;
+
+-- name: scopes
+SELECT
+    id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events, body
+FROM scopes JOIN rosters ON scope_id = id
+WHERE id > %(after)s
+ORDER BY id
+LIMIT %(limit)s;
+
+-- name: find_event
+SELECT scope_id, body FROM events WHERE id = %(id)s;
+
+-- name: locate
+SELECT scope_id, instance FROM addresses WHERE address = %(address)s;
+
+-- name: due
+WITH
+moment AS MATERIALIZED (
+    SELECT
+        coalesce(
+            %(now_ms)s::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        ) AS now_ms
+),
+due AS (
+    SELECT id, next_deadline_ms
+    FROM scopes
+    WHERE next_deadline_ms <= (SELECT now_ms FROM moment)
+    ORDER BY next_deadline_ms, id
+    LIMIT %(limit)s
+)
+SELECT
+    now_ms,
+    (SELECT coalesce(array_agg(id ORDER BY next_deadline_ms, id), '{}') FROM due),
+    (SELECT min(next_deadline_ms) FROM scopes WHERE next_deadline_ms > now_ms)
+FROM moment;
+
+-- name: has_entries_held
+-- Committed, and yet not to be shown: a transaction with a smaller number may still commit.
+SELECT EXISTS (
+    SELECT 1
+    FROM journal
+    WHERE
+        xid >= journal_number(pg_snapshot_xmin(pg_current_snapshot()))
+        AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
+);
+
+-- name: journal
+SELECT
+    xid || '-' || seq, scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body
+FROM journal
+WHERE
+    (xid, seq) > (%(after_xid)s, %(after_seq)s)
+    AND xid < journal_number(pg_snapshot_xmin(pg_current_snapshot()))
+    AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
+ORDER BY xid, seq
+LIMIT %(limit)s;
+
+-- name: listen
+LISTEN fairwarning;
+
+-- name: notify
+SELECT pg_notify('fairwarning', %(payload)s);
+
+-- name: add_scope
+INSERT INTO scopes (
+    id, subscription, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms,
+    pending_operations, events
+) VALUES (
+    %(id)s, %(subscription)s, %(revision)s, %(incarnation)s, %(activated_ms)s, %(last_seen_ms)s,
+    %(next_deadline_ms)s, %(pending_operations)s, %(events)s
+);
+
+-- name: change_scope
+UPDATE scopes SET
+    revision = %(revision)s,
+    incarnation = %(incarnation)s,
+    activated_ms = %(activated_ms)s,
+    last_seen_ms = %(last_seen_ms)s,
+    next_deadline_ms = %(next_deadline_ms)s,
+    pending_operations = %(pending_operations)s,
+    events = %(events)s
+WHERE id = %(id)s;
+
+-- name: set_deadline
+UPDATE scopes SET next_deadline_ms = %(next_deadline_ms)s WHERE id = %(id)s;
+
+-- name: note_seen
+-- Notes may come late and out of order; the latest one counts.
+UPDATE scopes SET last_seen_ms = %(at_ms)s
+WHERE id = %(id)s AND coalesce(last_seen_ms, 0) < %(at_ms)s;
+
+-- name: add_roster
+INSERT INTO rosters (scope_id, body) VALUES (%(scope_id)s, %(body)s);
+
+-- name: change_roster
+UPDATE rosters SET body = %(body)s WHERE scope_id = %(scope_id)s;
+
+-- name: remove_address
+DELETE FROM addresses WHERE address = %(address)s;
+
+-- name: add_address
+INSERT INTO addresses (address, scope_id, instance)
+VALUES (%(address)s, %(scope_id)s, %(instance)s);
+
+-- name: add_event
+INSERT INTO events (id, scope_id, type, source, phase, created_ms, ended_ms, body)
+VALUES (
+    %(id)s, %(scope_id)s, %(type)s, %(source)s, %(phase)s, %(created_ms)s, %(ended_ms)s, %(body)s
+);
+
+-- name: change_event
+UPDATE events SET phase = %(phase)s, ended_ms = %(ended_ms)s, body = %(body)s WHERE id = %(id)s;
+
+-- name: append_entry
+INSERT INTO journal (scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body)
+VALUES (
+    %(scope_id)s, %(revision)s, %(at_ms)s, %(actor_kind)s, %(actor_name)s, %(why)s, %(kind)s,
+    %(body)s
+);

@@ -1,0 +1,72 @@
+"""How the file is opened, and what its failures mean to the one who has to act.
+
+The rule: a connection that has failed is not used again. Closing it undoes whatever was
+under way, and the next use opens another, so an outage ends as soon as its cause does.
+"""
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from fairwarning.engine.ports import StoreDown
+
+BUSY_S_MAX = 5.0
+"""How long a foreign program, such as a backup, may keep the file locked."""
+
+_ADVICE = {
+    "SQLITE_FULL": "the disk is full; free some space, and it goes on by itself",
+    "SQLITE_BUSY": "another program keeps it locked; let that end",
+    "SQLITE_LOCKED": "another program keeps it locked; let that end",
+    "SQLITE_CORRUPT": "it is damaged; restore it from a backup",
+    "SQLITE_NOTADB": "it is no database; restore it from a backup, or choose another file",
+    "SQLITE_READONLY": "it cannot be written; check its permissions and its disk",
+    "SQLITE_CANTOPEN": "it cannot be opened; check its permissions and its directory",
+    "SQLITE_PERM": "it cannot be opened; check its permissions and its directory",
+    "SQLITE_IOERR": "the disk does not read or write; check it",
+}
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    # Transactions are begun by hand: the module's own would begin too late for a savepoint.
+    connection = sqlite3.connect(path, timeout=BUSY_S_MAX, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+class Handle:
+    """A connection of one thread, opened when it is needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def get(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = connect(self._path)
+        return self._connection
+
+    def discard(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+def is_outage(error: sqlite3.Error) -> bool:
+    """Whether the file failed us, rather than we it: a broken rule or a bad value is a bug."""
+    ours = sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError
+    return not isinstance(error, ours | sqlite3.InterfaceError)
+
+
+def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
+    name = getattr(error, "sqlite_errorname", "")
+    # SQLITE_IOERR_WRITE is a kind of SQLITE_IOERR.
+    kind = "_".join(name.split("_")[:2])
+    advice = _ADVICE.get(kind, "it cannot be used; see the cause in the log")
+    return StoreDown(f"cannot work on {path}: {advice}")

@@ -1,0 +1,216 @@
+"""The embedded store: one file, one process, one writer.
+
+Theory of operation. The file is ours alone (`lock.py`), so the journal's numbers follow the
+commits, and a count over a subscription is exact without a lock. All writes go through one
+thread that commits them in groups (`writer.py`); reads have a connection of their own, and
+in WAL mode see the last commit without waiting for the next. `synchronous = FULL` makes an
+answer durable against a loss of power.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.engine.ports import (
+    START,
+    Clock,
+    Due,
+    Entry,
+    Listener,
+    Moment,
+    Position,
+    Receipt,
+    Signal,
+    Step,
+    StoreDown,
+)
+from fairwarning.stores import statements
+from fairwarning.stores.codec import decode_event
+from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.migrations import load_migrations
+from fairwarning.stores.rows import Row, Stored, entry_of, scope_of, stored_of
+from fairwarning.stores.sqlite.connection import store_down
+from fairwarning.stores.sqlite.lock import FileLock
+from fairwarning.stores.sqlite.queries import QUERIES
+from fairwarning.stores.sqlite.reader import Reader
+from fairwarning.stores.sqlite.schema import migrate
+from fairwarning.stores.sqlite.writer import Writer
+from fairwarning.stores.statements import Statement
+from fairwarning.stores.turns import signal_of, take_turn
+from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
+
+
+class SqliteStore:
+    def __init__(self, path: str | Path, clock: Clock) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._listeners = Listeners()
+        self._lock = FileLock(self._path.with_name(f"{self._path.name}.lock"))
+        self._open: tuple[Writer, Reader] | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return False
+
+    async def open(self) -> None:
+        """Makes the file and its directory if need be. Raises StoreInUse or SchemaTooNew."""
+        assert self._open is None, "it is open already"
+        await asyncio.to_thread(self._prepare)
+        self._open = Writer(self._path, self._listeners), Reader(self._path)
+
+    async def close(self) -> None:
+        """Finishes what was asked before; what is asked after fails."""
+        if self._open is None:
+            return
+        (writer, reader), self._open = self._open, None
+        await writer.stop()
+        await reader.stop()
+        self._lock.release()
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.add(listener)
+
+    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+        planned = [writes_of_new(scope) for scope in scopes]
+
+        def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
+            now = self._clock.now()
+            _execute(connection, statements.creation(planned, at_ms=now, by=by, why=why))
+            return None, tuple(signal_of(writes) for writes in planned)
+
+        await self._writer.submit(work)
+
+    async def transact(
+        self,
+        scope_id: ScopeId,
+        step: Step,
+        *,
+        by: Actor,
+        why: str = "",
+        counting: bool = False,
+        skip_busy: bool = False,
+    ) -> Receipt:
+        """Nobody else writes, so no scope is ever busy."""
+
+        def work(connection: sqlite3.Connection) -> tuple[Receipt, tuple[Signal, ...]]:
+            stored = _load(connection, scope_id)
+            subscription = stored.scope.roster.subscription
+            pending = _count(connection, subscription) if counting else 0
+            moment = Moment(now_ms=self._clock.now(), pending_operations=pending)
+            turn = take_turn(stored, step, moment, by=by, why=why)
+            _execute(connection, turn.statements)
+            return turn.receipt, turn.signals
+
+        return await self._writer.submit(work)
+
+    async def read(self, scope_id: ScopeId) -> Scope:
+        row = await self._one("read_scope", id=scope_id)
+        if row is None:
+            raise unknown_scope(scope_id)
+        return scope_of(row)
+
+    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
+        return [id for (id,) in await self._all("scope_ids", after=after or "", limit=limit)]
+
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        rows = await self._all("scopes", after=after or "", limit=limit)
+        return [scope_of(row) for row in rows]
+
+    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
+        row = await self._one("find_event", id=event_id)
+        if row is None:
+            raise unknown_event(event_id)
+        return row[0], decode_event(row[1])
+
+    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
+        row = await self._one("locate", address=address)
+        return None if row is None else (row[0], row[1])
+
+    async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
+        def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
+            _execute(connection, statements.seen(seen))
+            return None, ()
+
+        await self._writer.submit(work)
+
+    async def due(self, limit: int) -> Due:
+        def query(connection: sqlite3.Connection) -> Due:
+            now = self._clock.now()
+            ids = connection.execute(QUERIES["due"], {"now_ms": now, "limit": limit})
+            ahead = connection.execute(QUERIES["next_deadline"], {"now_ms": now})
+            return Due(
+                now_ms=now,
+                scope_ids=tuple(id for (id,) in ids),
+                next_deadline_ms=ahead.fetchone()[0],
+            )
+
+        return await self._reader.read(query)
+
+    async def journal(
+        self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
+    ) -> list[Entry]:
+        first = int(after) if after else 0
+        name = "journal" if scope_id is None else "journal_of_scope"
+        rows = await self._all(name, after=first, scope_id=scope_id, limit=limit)
+        return [entry_of(row) for row in rows]
+
+    def _prepare(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+            migrate(self._path, load_migrations("sqlite"))
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, OSError | sqlite3.Error):
+                raise store_down(error, self._path) from error
+            raise
+
+    @property
+    def _writer(self) -> Writer:
+        return self._parts[0]
+
+    @property
+    def _reader(self) -> Reader:
+        return self._parts[1]
+
+    @property
+    def _parts(self) -> tuple[Writer, Reader]:
+        if self._open is None:
+            raise StoreDown(f"the store of {self._path} is not open; open it first")
+        return self._open
+
+    async def _one(self, name: str, **values: str) -> Row | None:
+        rows = await self._all(name, **values)
+        return rows[0] if rows else None
+
+    async def _all(self, name: str, **values: str | int | None) -> list[Any]:
+        return await self._reader.read(
+            lambda connection: connection.execute(QUERIES[name], values).fetchall()
+        )
+
+
+def _load(connection: sqlite3.Connection, scope_id: ScopeId) -> Stored:
+    row = connection.execute(QUERIES["read_scope"], {"id": scope_id}).fetchone()
+    if row is None:
+        raise unknown_scope(scope_id)
+    return stored_of(row[:-1], row[-1])
+
+
+def _count(connection: sqlite3.Connection, subscription: str) -> int:
+    row = connection.execute(QUERIES["count_pending"], {"subscription": subscription}).fetchone()
+    return int(row[0])
+
+
+def _execute(connection: sqlite3.Connection, work: Sequence[Statement]) -> None:
+    for statement in work:
+        try:
+            connection.execute(QUERIES[statement.name], statement.values)
+        except sqlite3.IntegrityError as error:
+            key = statements.contested_key(statement)
+            if key is not None and error.sqlite_errorname == "SQLITE_CONSTRAINT_PRIMARYKEY":
+                statements.refuse_taken(statement.name, key)
+            raise

@@ -1,0 +1,106 @@
+"""The one thread that writes, and its group commit.
+
+Theory of operation. A commit costs a sync of the disk, and the cost is the same for one
+change and for a hundred. So the thread takes all jobs that wait, up to a limit, runs each
+inside a savepoint of one transaction, and commits once; those that come meanwhile make up
+the next batch. A job that is refused is undone to its savepoint and the others go on. If
+the database itself fails, at any statement or at the commit, then nothing of the batch is
+stored, and every job fails: even a refusal may rest on a change that is now undone.
+
+The whole batch comes back to the event loop in one call: first the signals, then the
+callers, so that nobody acts on a change of which listeners have not heard.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.sqlite.connection import Handle, store_down
+from fairwarning.stores.sqlite.job import Job, T, Work
+
+BATCH_JOBS_MAX = 256
+
+_log = logging.getLogger(__name__)
+
+
+class Writer:
+    """Lives in the event loop that makes it, until it is stopped."""
+
+    def __init__(self, path: Path, listeners: Listeners) -> None:
+        self._path = path
+        self._listeners = listeners
+        self._handle = Handle(path)
+        self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        # A daemon: whoever was answered is safe, so a process that breaks need not wait for it.
+        name = f"writer of {path.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def submit(self, work: Work[T]) -> T:
+        """Returns once the work is durable; raises what the work raises, or StoreDown."""
+        job = Job(work, self._loop)
+        self._jobs.put(job)
+        return await job.outcome()
+
+    async def stop(self) -> None:
+        """What was submitted before is finished first."""
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._commit(batch)
+            try:
+                self._loop.call_soon_threadsafe(self._deliver, batch)
+            except RuntimeError:
+                _log.warning("the event loop was closed before %d jobs came back", len(batch))
+        self._handle.discard()
+
+    def _next_batch(self) -> list[Job[Any]]:
+        """Waits for the first job and takes what else is there; empty when it is time to stop."""
+        batch: list[Job[Any]] = []
+        while len(batch) < BATCH_JOBS_MAX:
+            try:
+                job = self._jobs.get(block=not batch)
+            except queue.Empty:
+                break
+            if job is None:
+                if batch:
+                    self._jobs.put(None)
+                break
+            batch.append(job)
+        return batch
+
+    def _commit(self, batch: Sequence[Job[Any]]) -> None:
+        try:
+            connection = self._handle.get()
+            connection.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                job.attempt(connection)
+            connection.execute("COMMIT")
+        except Exception as error:
+            self._handle.discard()
+            for job in batch:
+                job.fail(self._explained(error))
+
+    def _explained(self, error: Exception) -> Exception:
+        """One for each caller: an exception collects the trace of whoever it is raised in."""
+        if not isinstance(error, sqlite3.Error):
+            return error
+        outage = store_down(error, self._path)
+        outage.__cause__ = error
+        return outage
+
+    def _deliver(self, batch: Sequence[Job[Any]]) -> None:
+        for job in batch:
+            for signal in job.signals:
+                self._listeners.tell(signal)
+        for job in batch:
+            job.deliver()

@@ -1,0 +1,156 @@
+"""What the SQL stores write: `Writes` as named statements, the same for every dialect.
+
+The rule: rows that two transactions may both want are taken in one order everywhere
+(scopes, then addresses, then events, each by key), so that no two wait for each other in
+a circle. A unique key that is taken is a refusal, and `refuse_taken` knows which.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from fairwarning.core.announcing import refuse_used_id
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Event, EventId, ScopeId
+from fairwarning.core.transitions import Transition
+from fairwarning.stores.codec import encode
+from fairwarning.stores.writes import Writes, refuse_address_in_use, refuse_scope_exists
+
+Value = str | int | None
+
+_RANKS = (
+    ("add_scope", "change_scope"),
+    ("add_roster", "change_roster"),
+    ("remove_address", "add_address"),
+    ("add_event",),
+    ("change_event",),
+    ("append_entry",),
+)
+_RANK_OF = {name: rank for rank, names in enumerate(_RANKS) for name in names}
+_CONTESTED = {
+    "add_scope": "id",
+    "remove_address": "address",
+    "add_address": "address",
+    "add_event": "id",
+}
+
+
+class Statement(NamedTuple):
+    name: str
+    values: Mapping[str, Value]
+
+
+def creation(
+    planned: Iterable[Writes], *, at_ms: Instant, by: Actor, why: str
+) -> tuple[Statement, ...]:
+    return _in_lock_order(
+        statement
+        for writes in planned
+        for statement in (
+            Statement("add_scope", _scope_values(writes)),
+            Statement("add_roster", _roster_values(writes)),
+            *_around(writes, at_ms, by, why),
+        )
+    )
+
+
+def change(writes: Writes, *, at_ms: Instant, by: Actor, why: str) -> tuple[Statement, ...]:
+    statements = [Statement("change_scope", _scope_values(writes))]
+    if writes.roster_changed:
+        statements.append(Statement("change_roster", _roster_values(writes)))
+    return _in_lock_order((*statements, *_around(writes, at_ms, by, why)))
+
+
+def new_deadline(scope_id: ScopeId, next_deadline_ms: Instant | None) -> Statement:
+    return Statement("set_deadline", {"id": scope_id, "next_deadline_ms": next_deadline_ms})
+
+
+def seen(notes: Mapping[ScopeId, Instant]) -> tuple[Statement, ...]:
+    return tuple(
+        Statement("note_seen", {"id": id, "at_ms": at_ms}) for id, at_ms in sorted(notes.items())
+    )
+
+
+def contested_key(statement: Statement) -> str | None:
+    """What another transaction may have taken before; None if nobody else wants this row."""
+    column = _CONTESTED.get(statement.name)
+    return None if column is None else str(statement.values[column])
+
+
+def refuse_taken(name: str, key: str) -> None:
+    """Raises the refusal that a statement meets whose key is taken; returns if there is none."""
+    match name:
+        case "add_scope":
+            refuse_scope_exists(ScopeId(key))
+        case "add_address":
+            refuse_address_in_use(key)
+        case "add_event":
+            refuse_used_id(EventId(key))
+        case _:
+            pass
+
+
+def _around(writes: Writes, at_ms: Instant, by: Actor, why: str) -> Iterator[Statement]:
+    id = writes.scope.id
+    for address in writes.addresses_removed:
+        yield Statement("remove_address", {"address": address})
+    for address, name in writes.addresses_added:
+        yield Statement("add_address", {"address": address, "scope_id": id, "instance": name})
+    for event in writes.born:
+        yield Statement("add_event", _event_values(id, event))
+    for event in writes.changed:
+        yield Statement("change_event", _event_values(id, event))
+    for transition in writes.entries:
+        yield Statement("append_entry", _entry_values(writes, transition, at_ms, by, why))
+
+
+def _in_lock_order(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    return tuple(
+        sorted(statements, key=lambda each: (_RANK_OF[each.name], contested_key(each) or ""))
+    )
+
+
+def _scope_values(writes: Writes) -> Mapping[str, Value]:
+    scope = writes.scope
+    return {
+        "id": scope.id,
+        "subscription": scope.roster.subscription,
+        "revision": scope.revision,
+        "incarnation": scope.incarnation,
+        "activated_ms": scope.activated_ms,
+        "last_seen_ms": scope.last_seen_ms,
+        "next_deadline_ms": writes.next_deadline_ms,
+        "pending_operations": writes.pending_operations,
+        "events": encode(scope.events),
+    }
+
+
+def _roster_values(writes: Writes) -> Mapping[str, Value]:
+    return {"scope_id": writes.scope.id, "body": encode(writes.scope.roster)}
+
+
+def _event_values(scope_id: ScopeId, event: Event) -> Mapping[str, Value]:
+    return {
+        "id": event.id,
+        "scope_id": scope_id,
+        "type": event.type.value,
+        "source": event.source.value,
+        "phase": event.phase.value,
+        "created_ms": event.created_ms,
+        "ended_ms": event.ended_ms,
+        "body": encode(event),
+    }
+
+
+def _entry_values(
+    writes: Writes, transition: Transition, at_ms: Instant, by: Actor, why: str
+) -> Mapping[str, Value]:
+    return {
+        "scope_id": writes.scope.id,
+        "revision": writes.scope.revision,
+        "at_ms": at_ms,
+        "actor_kind": by.kind,
+        "actor_name": by.name,
+        "why": why,
+        "kind": type(transition).__name__,
+        "body": encode(transition),
+    }

@@ -1,0 +1,43 @@
+"""One turn of a scope: the step is run on what is stored, and says what is to be written."""
+
+from dataclasses import dataclass
+
+from fairwarning.core.model import Actor
+from fairwarning.engine.ports import Moment, Receipt, Signal, Step
+from fairwarning.stores import statements
+from fairwarning.stores.rows import Stored
+from fairwarning.stores.statements import Statement
+from fairwarning.stores.writes import Writes, writes_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    receipt: Receipt
+    statements: tuple[Statement, ...]
+    """Empty: what is stored is right as it is, and there is nothing to commit."""
+    signals: tuple[Signal, ...]
+
+
+def signal_of(writes: Writes) -> Signal:
+    scope = writes.scope
+    return Signal(scope_id=scope.id, next_deadline_ms=writes.next_deadline_ms, scope=scope)
+
+
+def take_turn(stored: Stored, step: Step, moment: Moment, *, by: Actor, why: str) -> Turn:
+    """Raises what the step raises, and Refused if the change cannot be stored."""
+    before, now = stored.scope, moment.now_ms
+    change = step(before, moment)
+    deadline = change.next_deadline_ms
+    if not change.transitions:
+        has_moved = deadline != stored.next_deadline_ms
+        return Turn(
+            receipt=Receipt(scope=before, at_ms=now, transitions=()),
+            statements=(statements.new_deadline(before.id, deadline),) if has_moved else (),
+            signals=(),
+        )
+    writes = writes_of(before, change)
+    return Turn(
+        receipt=Receipt(scope=writes.scope, at_ms=now, transitions=change.transitions),
+        statements=statements.change(writes, at_ms=now, by=by, why=why),
+        signals=(signal_of(writes),),
+    )

@@ -1,0 +1,3 @@
+"""What tests of every folder may ask for."""
+
+pytest_plugins = ["tests.support.postgres"]

@@ -1,0 +1,229 @@
+"""The store of clusters: locks, the server's clock, and signals between nodes."""
+
+import asyncio
+from dataclasses import replace
+from itertools import pairwise
+
+import psycopg
+import pytest
+
+from fairwarning.core.commands import AddInstances, Tick
+from fairwarning.core.decide import Change
+from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import Moment, ScopeBusy, Signal
+from fairwarning.stores.codec import encode
+from fairwarning.stores.postgres import PostgresStore
+from fairwarning.stores.postgres.signals import PAYLOAD_BYTES_MAX, payloads_of
+from tests.stores.fleet import ME, deciding, declare, vm, web, whole_journal
+from tests.stores.nodes import nodes, stranger, wait_for
+from tests.stores.steps import changing
+
+
+@pytest.mark.parametrize("how", ["enter", "lock_row"])
+async def test_a_busy_scope_is_skipped_or_waited_for(
+    postgres: PostgresStore, postgres_dsn: str, how: str
+) -> None:
+    id = await declare(postgres, web(), web("free"))
+    async with stranger(postgres_dsn) as other:
+        await getattr(other, how)(id)
+        with pytest.raises(ScopeBusy, match="web"):
+            await postgres.transact(id, changing, by=ME, skip_busy=True)
+        receipt = await postgres.transact(web("free").id, changing, by=ME, skip_busy=True)
+        assert receipt.scope.revision == 3
+        waiting = asyncio.create_task(postgres.transact(id, changing, by=ME))
+        await other.wait_until_blocked()
+        assert (await postgres.read(id)).revision == 2
+        await other.leave()
+        assert (await waiting).scope.revision == 3
+        assert (await postgres.transact(id, changing, by=ME, skip_busy=True)).scope.revision == 4
+
+
+async def test_what_is_read_is_no_older_than_the_lock(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    """A join with the locked row would show the roster as it was before the wait."""
+    id = await declare(postgres, web())
+    scope = await postgres.read(id)
+    grown = replace(
+        scope.roster, instances={**scope.roster.instances, **web("new").roster.instances}
+    )
+    seen: list[Scope] = []
+
+    def step(before: Scope, moment: Moment) -> Change:
+        seen.append(before)
+        return changing(before, moment)
+
+    async with stranger(postgres_dsn) as other:
+        await other.lock_row(id)
+        waiting = asyncio.create_task(postgres.transact(id, step, by=ME))
+        await other.wait_until_blocked()
+        await other.execute("UPDATE scopes SET revision = 7 WHERE id = %s", id)
+        body = encode(grown)
+        await other.execute("UPDATE rosters SET body = %s WHERE scope_id = %s", body, id)
+        await other.leave()
+        await waiting
+    assert [(each.revision, each.roster) for each in seen] == [(7, grown)]
+
+
+async def test_the_time_is_the_servers_and_read_after_the_wait(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 1) as (store,), stranger(postgres_dsn) as other:
+        id = await declare(store, web())
+        first = await other.now_ms()
+        await other.enter(id)
+        waiting = asyncio.create_task(store.transact(id, changing, by=ME))
+        await other.wait_until_blocked()
+        released = await other.now_ms()
+        await other.leave()
+        receipt = await waiting
+        assert first <= released <= receipt.at_ms <= await other.now_ms()
+        assert first <= (await store.due(1)).now_ms <= await other.now_ms()
+
+
+async def test_an_unchanged_deadline_costs_no_commit(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    id = await declare(postgres, web())
+    await postgres.transact(id, deciding(Tick()), by=ME)
+    async with stranger(postgres_dsn) as other:
+        row = await other.execute("SELECT xmin, ctid FROM scopes WHERE id = %s", id)
+        await postgres.transact(id, deciding(Tick()), by=ME)
+        assert await other.execute("SELECT xmin, ctid FROM scopes WHERE id = %s", id) == row
+        await postgres.transact(id, changing, by=ME)
+        assert await other.execute("SELECT xmin, ctid FROM scopes WHERE id = %s", id) != row
+
+
+async def test_a_roster_is_rewritten_only_when_it_changes(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    id = await declare(postgres, web())
+
+    def idle(scope: Scope, moment: Moment) -> Change:
+        change = changing(scope, moment)
+        return replace(change, scope=replace(change.scope, roster=scope.roster))
+
+    async with stranger(postgres_dsn) as other:
+        query = "SELECT xmin, ctid FROM rosters WHERE scope_id = %s"
+        row = await other.execute(query, id)
+        await postgres.transact(id, idle, by=ME)
+        assert await other.execute(query, id) == row
+        await postgres.transact(id, changing, by=ME)
+        assert await other.execute(query, id) != row
+
+
+async def test_every_node_hears_every_commit_once(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 3) as stores:
+        told: list[list[Signal]] = [[] for _ in stores]
+        for store, heard in zip(stores, told, strict=True):
+            store.listen(heard.append)
+        await stores[0].create([web()], by=ME)
+        own = replace(told[0][0], scope=None)
+        await wait_for(lambda: told[1] and told[2])
+        # What a node says comes after what it heard, so an echo would be here by now.
+        await stores[1].create([vm("fence")], by=ME)
+        await wait_for(lambda: len(told[0]) == 2 and len(told[2]) == 2)
+        for heard in told:
+            assert [replace(each, scope=None) for each in heard] == [
+                own,
+                Signal(scope_id=vm("fence").id, next_deadline_ms=None),
+            ]
+        assert [each.scope is not None for each in told[0]] == [True, False]
+        assert [each.scope is not None for each in told[1]] == [False, True]
+
+
+async def test_many_signals_fit_into_few_messages(postgres_dsn: str) -> None:
+    fleet = [vm(f"{number}-{'x' * 50}") for number in range(500)]
+    async with nodes(postgres_dsn, 2) as (sender, receiver):
+        told: set[ScopeId] = set()
+        receiver.listen(lambda signal: told.add(signal.scope_id))
+        await sender.create(fleet, by=ME)
+        await wait_for(lambda: told == {scope.id for scope in fleet})
+
+
+def test_payloads_are_as_long_as_they_may_be() -> None:
+    lines = [(ScopeId(f"é{number}"), None) for number in range(2_000)]
+    payloads = list(payloads_of("token", lines))
+    sizes = [len(payload.encode()) for payload in payloads]
+    longest = len(encode(lines[-1])) + 1
+    assert all(size <= PAYLOAD_BYTES_MAX for size in sizes)
+    assert all(size + longest > PAYLOAD_BYTES_MAX for size, _ in pairwise(sizes))
+    assert list(payloads_of("token", [])) == []
+
+
+async def test_what_waits_is_still_sent_when_a_node_closes(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 2) as (sender, receiver):
+        told: list[Signal] = []
+        receiver.listen(told.append)
+        await sender.create([web()], by=ME)
+        await sender.close()
+        await wait_for(lambda: told)
+
+
+async def test_strange_words_on_the_channel_are_left_out(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 2) as (sender, receiver), stranger(postgres_dsn) as other:
+        told: list[Signal] = []
+        receiver.listen(told.append)
+        for payload in ("", "nonsense", '["token"]', '["token", [["id", "never"]]]'):
+            await other.execute("SELECT pg_notify('fairwarning', %s)", payload)
+        await sender.create([web()], by=ME)
+        await wait_for(lambda: told)
+        assert [each.scope_id for each in told] == [web().id]
+
+
+async def test_nodes_that_want_the_same_do_not_block_each_other_for_ever(
+    postgres_dsn: str,
+) -> None:
+    """Each takes what both want in the same order, so one waits and is refused."""
+    async with nodes(postgres_dsn, 2) as (one, two):
+        for round in range(10):
+            addresses = [f"10.0.{round}.{number}" for number in range(30)]
+            pair = [
+                [vm(f"a{round}", *addresses[:16]), vm(f"b{round}", *addresses[16:])],
+                [vm(f"c{round}", *addresses[29:13:-1]), vm(f"d{round}", *addresses[13::-1])],
+            ]
+            results = await asyncio.gather(
+                one.create(pair[0], by=ME), two.create(pair[1], by=ME), return_exceptions=True
+            )
+            codes = [each.code if isinstance(each, Refused) else each for each in results]
+            assert sorted(map(str, codes)) == sorted([str(None), Code.ADDRESS_IN_USE])
+
+
+async def test_nodes_that_note_the_same_scopes_do_not_block_each_other(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 2) as (one, two):
+        fleet = [vm(f"v{number}") for number in range(60)]
+        await one.create(fleet, by=ME)
+        clock = VirtualClock()
+        forth = {scope.id: clock.now() for scope in fleet}
+        back = {scope.id: clock.now() for scope in reversed(fleet)}
+        changes = [one.transact(scope.id, changing, by=ME) for scope in fleet[::7]]
+        notes = [store.note_seen(seen) for store, seen in ((one, forth), (two, back)) * 5]
+        await asyncio.gather(*changes, *notes)
+        for scope in fleet:
+            assert (await one.read(scope.id)).last_seen_ms == clock.now()
+
+
+async def test_a_refusal_names_the_address_that_is_taken(postgres: PostgresStore) -> None:
+    id = await declare(postgres, web(), vm("other", "10.0.0.5"))
+    wanted = Instance(name=InstanceName("new"), addresses=("10.0.0.1", "10.0.0.5"))
+    with pytest.raises(Refused, match=r"address 10\.0\.0\.5 already belongs"):
+        await postgres.transact(id, deciding(AddInstances(instances=(wanted,))), by=ME)
+
+
+async def test_a_restored_dump_goes_on_with_its_journal(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    """In a server whose transaction numbers are smaller than those in the journal."""
+    id = await declare(postgres, web())
+    await postgres.close()
+    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        connection.execute("UPDATE journal SET xid = xid + 1000000000")
+    for round in range(2):
+        await postgres.open()
+        entries = await whole_journal(postgres)
+        assert [each.revision for each in entries] == list(range(1, 3 + round))
+        await postgres.transact(id, changing, by=ME)
+        (new,) = await postgres.journal(after=entries[-1].position, limit=10)
+        assert new.revision == 3 + round
+        await postgres.close()
+    await postgres.open()

@@ -1,0 +1,176 @@
+"""The server goes away, hangs or breaks off: the store says so, and comes back by itself."""
+
+import asyncio
+import os
+import signal
+import time
+
+import psycopg
+import pytest
+
+from fairwarning.core.decide import Change
+from fairwarning.core.model import Scope
+from fairwarning.engine.clocks import SystemClock
+from fairwarning.engine.ports import Moment, Signal, Store, StoreDown
+from fairwarning.stores.postgres import PostgresStore, database, scripts
+from tests.stores.fleet import ME, declare, web, whole_journal
+from tests.stores.nodes import nodes, stranger, wait_for
+from tests.stores.steps import changing
+from tests.support.postgres import PostgresServer
+
+OUTAGE_S_MAX = 2.0
+
+
+async def every_call(store: Store) -> list[BaseException | object]:
+    id = web().id
+    return await asyncio.gather(
+        store.read(id),
+        store.transact(id, changing, by=ME),
+        store.create([web("new")], by=ME),
+        store.due(1),
+        store.journal(limit=1),
+        store.locate("10.0.0.1"),
+        store.note_seen({id: SystemClock().now()}),
+        return_exceptions=True,
+    )
+
+
+async def test_a_server_that_dies_and_returns(own_postgres_server: PostgresServer) -> None:
+    server = own_postgres_server
+    name = server.create_database()
+    async with nodes(server.dsn(name), 2) as (one, two):
+        id = await declare(one, web(), web("bell"))
+        heard: list[Signal] = []
+        two.listen(heard.append)
+        for revision in (2, 3):
+            server.kill()
+            began = time.monotonic()
+            for result in await every_call(one):
+                assert isinstance(result, StoreDown), result
+                assert "PostgreSQL" in str(result)
+            assert time.monotonic() - began < OUTAGE_S_MAX, "it is known at once"
+            with pytest.raises(StoreDown, match="goes on by itself"):
+                await PostgresStore(server.dsn(name)).open()
+            server.start()
+            assert (await one.read(id)).revision == revision
+            assert (await one.transact(id, changing, by=ME)).scope.revision == revision + 1
+            assert (await two.read(id)).revision == revision + 1
+            assert len(await whole_journal(two, id)) == revision + 1
+            heard.clear()
+            await wait_for(lambda: rings(one, heard))
+
+
+async def rings(sender: Store, heard: list[Signal]) -> bool:
+    """A signal may be lost while the listener is away, but not for ever."""
+    await sender.transact(web("bell").id, changing, by=ME)
+    return any(signal.scope_id == web("bell").id for signal in heard)
+
+
+async def test_a_connection_that_breaks_inside_a_transaction(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    id = await declare(postgres, web())
+    before = await postgres.read(id), await whole_journal(postgres)
+
+    def cut_off(scope: Scope, moment: Moment) -> Change:
+        with psycopg.connect(postgres_dsn, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        return changing(scope, moment)
+
+    with pytest.raises(StoreDown, match="PostgreSQL"):
+        await postgres.transact(id, cut_off, by=ME)
+    assert (await postgres.read(id), await whole_journal(postgres)) == before
+    assert (await postgres.transact(id, changing, by=ME)).scope.revision == 3
+
+
+async def test_a_refusal_is_one_even_if_the_server_goes_away(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    id = await declare(postgres, web())
+
+    def cut_off(scope: Scope, moment: Moment) -> Change:
+        with psycopg.connect(postgres_dsn, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        raise ValueError("a bug of ours")
+
+    with pytest.raises(ValueError, match="a bug of ours"):
+        await postgres.transact(id, cut_off, by=ME)
+    assert (await postgres.read(id)).revision == 2
+
+
+async def test_a_wait_for_a_lock_has_an_end(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = scripts.QUERIES["limit_session"].replace(b"30s", b"200ms")
+    monkeypatch.setitem(scripts.QUERIES, "limit_session", limits)
+    async with nodes(postgres_dsn, 1) as (store,), stranger(postgres_dsn) as other:
+        id = await declare(store, web())
+        await other.enter(id)
+        with pytest.raises(StoreDown, match="took too long"):
+            await store.transact(id, changing, by=ME)
+        await other.leave()
+        assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+
+
+async def test_a_node_that_falls_silent_loses_its_lock(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = scripts.QUERIES["limit_session"].replace(b"'30s'", b"'200ms'", 2)
+    monkeypatch.setitem(scripts.QUERIES, "limit_session", limits)
+    async with nodes(postgres_dsn, 1) as (silent,):
+        id = await declare(silent, web())
+
+        def step(scope: Scope, moment: Moment) -> Change:
+            with psycopg.connect(postgres_dsn, autocommit=True) as other:
+                # Returns once the silent one has been thrown out.
+                other.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", [scope.id])
+            return changing(scope, moment)
+
+        with pytest.raises(StoreDown, match="PostgreSQL"):
+            await silent.transact(id, step, by=ME)
+        assert (await silent.transact(id, changing, by=ME)).scope.revision == 3
+
+
+async def test_a_server_that_hangs_does_not_hang_us(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await declare(postgres, web())
+    monkeypatch.setattr(database, "CALL_S_MAX", 0.2)
+    async with stranger(postgres_dsn) as other:
+        await other.enter(id)
+        waiting = asyncio.create_task(postgres.transact(id, changing, by=ME))
+        await other.wait_until_blocked()
+        query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        ((pid,),) = await other.execute(query)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreDown, match="did not answer"):
+                await waiting
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await other.leave()
+    monkeypatch.undo()
+    assert (await postgres.transact(id, changing, by=ME)).scope.revision >= 3
+
+
+@pytest.mark.parametrize(
+    ("dsn", "advice"),
+    [
+        ("host=/nowhere dbname=x", "goes on by itself"),
+        ("not a dsn", "DSN cannot be understood"),
+    ],
+)
+async def test_a_server_that_is_not_there(dsn: str, advice: str) -> None:
+    with pytest.raises(StoreDown, match=advice):
+        await PostgresStore(dsn).open()
+
+
+async def test_a_database_that_is_not_there(postgres_server: PostgresServer) -> None:
+    with pytest.raises(StoreDown, match=r"cannot be reached.*database"):
+        await PostgresStore(postgres_server.dsn("nowhere")).open()

@@ -1,0 +1,167 @@
+"""The embedded store: how it groups commits, and whom it keeps waiting."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fairwarning.core.commands import Tick
+from fairwarning.core.model import ScopeId
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import Receipt, Signal, StoreDown
+from fairwarning.stores.sqlite import SqliteStore, StoreInUse
+from fairwarning.stores.sqlite.connection import connect
+from fairwarning.stores.sqlite.writer import BATCH_JOBS_MAX
+from tests.stores.fleet import ME, deciding, declare, vm, web, whole_journal
+from tests.stores.steps import busy_writer, changing
+
+
+def submit_all(store: SqliteStore, ids: list[ScopeId]) -> "asyncio.Future[list[Receipt]]":
+    return asyncio.gather(*(store.transact(id, changing, by=ME) for id in ids))
+
+
+async def test_what_waits_is_committed_together(sqlite: SqliteStore) -> None:
+    """When the first caller hears, the commits of all have been told."""
+    fleet = [vm(f"v{number}") for number in range(50)]
+    first = await declare(sqlite, *fleet)
+    told: list[Signal] = []
+    sqlite.listen(told.append)
+    told_when_answered: list[int] = []
+
+    async def caller(id: ScopeId) -> None:
+        await sqlite.transact(id, changing, by=ME)
+        told_when_answered.append(len(told))
+
+    async with busy_writer(sqlite, first):
+        callers = [asyncio.create_task(caller(scope.id)) for scope in fleet]
+        await asyncio.sleep(0)
+    await asyncio.gather(*callers)
+    assert told_when_answered == [50] * 50
+
+
+async def test_a_batch_has_a_limit(sqlite: SqliteStore) -> None:
+    id = await declare(sqlite, web())
+    told: list[Signal] = []
+    sqlite.listen(told.append)
+    told_when_answered: set[int] = set()
+
+    async def caller() -> None:
+        await sqlite.transact(id, changing, by=ME)
+        told_when_answered.add(len(told))
+
+    async with busy_writer(sqlite, id):
+        callers = [asyncio.create_task(caller()) for _ in range(BATCH_JOBS_MAX + 1)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*callers)
+    assert told_when_answered == {BATCH_JOBS_MAX, BATCH_JOBS_MAX + 1}
+
+
+async def test_readers_do_not_wait_for_the_writer(sqlite: SqliteStore) -> None:
+    id = await declare(sqlite, web(), vm("v", "10.0.0.1"))
+    async with busy_writer(sqlite, id):
+        assert (await sqlite.read(id)).revision == 2
+        assert await sqlite.locate("10.0.0.1") is not None
+        assert len(await whole_journal(sqlite)) == 4
+        await sqlite.due(1)
+
+
+async def test_the_clock_is_read_when_the_step_is_run(
+    sqlite: SqliteStore, clock: VirtualClock
+) -> None:
+    id = await declare(sqlite, web())
+    async with busy_writer(sqlite, id):
+        waiting = asyncio.create_task(sqlite.transact(id, changing, by=ME))
+        await asyncio.sleep(0)
+        clock.step(1_000)
+    assert (await waiting).at_ms == clock.now()
+
+
+async def test_closing_finishes_what_was_asked(sqlite: SqliteStore, clock: VirtualClock) -> None:
+    id = await declare(sqlite, web())
+    callers = submit_all(sqlite, [id] * 50)
+    await asyncio.sleep(0)
+    await sqlite.close()
+    assert len(await callers) == 50
+    with pytest.raises(StoreDown, match="not open"):
+        await sqlite.read(id)
+    await sqlite.open()
+    assert (await sqlite.read(id)).revision == 52
+
+
+async def test_all_is_there_after_a_restart(sqlite: SqliteStore, tmp_path: Path) -> None:
+    id = await declare(sqlite, web())
+    await sqlite.transact(id, changing, by=ME)
+    scope, entries = await sqlite.read(id), await whole_journal(sqlite)
+    await sqlite.close()
+    await sqlite.open()
+    assert await sqlite.read(id) == scope
+    assert await whole_journal(sqlite) == entries
+    await sqlite.transact(id, changing, by=ME)
+    assert len(await sqlite.journal(after=entries[-1].position, limit=10)) == 1
+
+
+async def test_an_unchanged_deadline_costs_no_commit(sqlite: SqliteStore, tmp_path: Path) -> None:
+    id = await declare(sqlite, web())
+    await sqlite.transact(id, deciding(Tick()), by=ME)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as onlooker:
+        version = onlooker.execute("PRAGMA data_version").fetchone()
+        await sqlite.transact(id, deciding(Tick()), by=ME)
+        with pytest.raises(Refused):
+            await sqlite.transact(ScopeId("nobody"), changing, by=ME)
+        assert onlooker.execute("PRAGMA data_version").fetchone() == version
+        await sqlite.transact(id, changing, by=ME)
+        assert onlooker.execute("PRAGMA data_version").fetchone() != version
+
+
+async def test_a_listener_that_breaks_is_alone_with_it(
+    sqlite: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(signal: Signal) -> None:
+        raise ValueError("a bug")
+
+    told: list[Signal] = []
+    sqlite.listen(broken)
+    sqlite.listen(told.append)
+    await sqlite.create([web()], by=ME)
+    assert len(told) == 1
+    assert "a listener broke" in caplog.text
+
+
+async def test_a_file_belongs_to_one_store(
+    sqlite: SqliteStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    second = SqliteStore(path, clock)
+    for _ in range(2):
+        with pytest.raises(StoreInUse, match=r"process \d+ holds .*store\.db\.lock"):
+            await second.open()
+    await declare(sqlite, web())
+    await sqlite.close()
+    await second.open()
+    assert await second.scope_ids(limit=10) == [web().id]
+    await second.close()
+
+
+async def test_directories_are_made(tmp_path: Path, clock: VirtualClock) -> None:
+    store = SqliteStore(tmp_path / "a" / "b" / "store.db", clock)
+    await store.open()
+    await store.create([web()], by=ME)
+    await store.close()
+
+
+def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "store.db")) as connection:
+        settings = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    full = 2
+    assert settings == {
+        "journal_mode": "wal",
+        "synchronous": full,
+        "foreign_keys": 1,
+        "busy_timeout": 5_000,
+    }
