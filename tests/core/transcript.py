@@ -34,7 +34,6 @@ from fairwarning.core.transitions import Started, Transition
 from tests.core.builders import T0, event_id, web, workers
 
 _UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS}
-_SCOPES = {"web": web, "workers": workers}
 
 
 @dataclass
@@ -97,10 +96,11 @@ class Player:
             case "power", [name, power]:
                 return ReportPower(instance=InstanceName(name), power=Power(power))
             case "policy", flags:
-                return ChangePolicy(policy=Policy(**dict.fromkeys(flags, True)))
+                return ChangePolicy(policy=Policy(approve_user_reboot="reboot" in flags))
             case "poll", []:
                 return Activate()
-        raise AssertionError(f"the story says {verb} {words}")
+            case _:
+                raise AssertionError(f"the story says {verb} {words}")
 
     def _tell(self, transition: Transition) -> str:
         name = type(transition).__name__
@@ -121,7 +121,8 @@ def play(text: str) -> str:
     header, *paragraphs = [each.strip("\n") for each in text.strip().split("\n\n")]
     first, *_ = paragraphs[0].split("\n")
     _, kind, *flags = first.split()
-    player = Player(_SCOPES[kind](activated="idle" not in flags))
+    activated = "idle" not in flags
+    player = Player(web(activated=activated) if kind == "web" else workers(activated=activated))
     told = [header, first]
     for paragraph in paragraphs[1:]:
         line = paragraph.split("\n")[0]

@@ -61,6 +61,14 @@ class Rig:
         return await self.store.journal(limit=10_000)
 
 
+def kill(engine: Engine) -> None:
+    """As kill -9 leaves it: nothing is given back, nothing is cleaned up."""
+    assert engine._running is not None
+    engine._running.cancel()
+    for task in engine._outbox._tasks:
+        task.cancel()
+
+
 class FailingStore(MemoryStore):
     """Unreachable while `is_down`; with `loses_answers` it writes, and then is unreachable."""
 

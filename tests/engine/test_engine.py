@@ -18,7 +18,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import StoreDown
 from fairwarning.engine.service import Engine, Rules
 from tests.core.builders import E1, E2, names
-from tests.engine.harness import ME, TEST_WEB, FailingStore, Rig
+from tests.engine.harness import ME, TEST_WEB, FailingStore, Rig, kill
 
 REBOOT = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"), duration_s=30)
 
@@ -116,14 +116,6 @@ async def test_an_unknown_driver_is_named_in_the_history() -> None:
     assert event.phase is Phase.FAILED
     assert "no driver is called 'libvrit'" in event.outcome
     await engine.stop()
-
-
-def kill(engine: Engine) -> None:
-    """As kill -9 leaves it: nothing is given back, nothing is cleaned up."""
-    assert engine._running is not None
-    engine._running.cancel()
-    for task in engine._outbox._tasks:
-        task.cancel()
 
 
 async def test_another_node_takes_over_from_one_that_died() -> None:

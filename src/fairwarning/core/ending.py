@@ -1,8 +1,10 @@
 """How events end, and what their end does to the instances (promise 9)."""
 
+from typing import TypeVar
+
 from fairwarning.core.draft import Draft
 from fairwarning.core.instants import Instant
-from fairwarning.core.limits import Timing
+from fairwarning.core.limits import DELETED_KEPT_MAX, FINISHED_KEPT_MAX, Timing
 from fairwarning.core.model import Event, EventType, EvictionPolicy, Instance, Phase, Power
 from fairwarning.core.transitions import (
     Cancelled,
@@ -11,6 +13,8 @@ from fairwarning.core.transitions import (
     InstanceDeleted,
     PowerChanged,
 )
+
+T = TypeVar("T")
 
 
 def complete(draft: Draft, event: Event, now: Instant) -> None:
@@ -41,17 +45,26 @@ def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
 
 
 def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
-    """The journal keeps them; the scope need not carry them for ever."""
+    """A scope that carried all its past would be slow to write. The store keeps it, and an id
+    that was used once is refused by the store for ever.
+    """
     horizon = now - timing.retention_ms
-    events = tuple(
-        each.id
-        for each in draft.scope.events.values()
-        if each.ended_ms is not None and each.ended_ms <= horizon
-    )
-    names = tuple(
-        each.name
-        for each in draft.scope.roster.instances.values()
-        if each.deleted_ms is not None and each.deleted_ms <= horizon
-    )
+    scope = draft.scope
+    ended = [(e.ended_ms, e.id) for e in scope.events.values() if e.ended_ms is not None]
+    gone = [
+        (i.deleted_ms, i.name) for i in scope.roster.instances.values() if i.deleted_ms is not None
+    ]
+    events = _too_old(ended, horizon, FINISHED_KEPT_MAX)
+    names = _too_old(gone, horizon, DELETED_KEPT_MAX)
     if events or names:
         draft.add(Forgotten(event_ids=events, names=names))
+
+
+def _too_old(ended: list[tuple[Instant, T]], horizon: int, kept_max: int) -> tuple[T, ...]:
+    if not ended:
+        return ()
+    ended.sort(key=lambda each: each[0])
+    surplus = max(len(ended) - kept_max, 0)
+    return tuple(
+        name for number, (at, name) in enumerate(ended) if number < surplus or at <= horizon
+    )

@@ -7,6 +7,9 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 SCOPE_INSTANCES_MAX = 100
 """A placement group holds no more (Azure's limit)."""
 SCOPE_EVENTS_MAX = 1_000
+FINISHED_KEPT_MAX = 4
+"""So many of the last events stay in their scope; all others are in the store's history alone."""
+DELETED_KEPT_MAX = 100
 DESCRIPTION_CHARS_MAX = 1_024
 EVENT_DURATION_S_MAX = 7 * 24 * 3600
 NOT_BEFORE_AHEAD_MS_MAX = 366 * DAY_MS
@@ -22,7 +25,7 @@ class Timing:
     idle_grace_ms: int = 15 * MINUTE_MS
     """Requests are noted in the store no more often than this, so the switch waits that long."""
     retention_ms: int = DAY_MS
-    """Finished events stay in their scope, hidden, so that a late retry cannot revive one."""
+    """Finished events and deleted instances stay in their scope so long, if they are not many."""
     lease_ms: int = 30 * SECOND_MS
     """How long a node may be silent before another takes over its driver work."""
     attempt_ms: int = 30 * MINUTE_MS

@@ -38,9 +38,6 @@ class Phase(StrEnum):
     FAILED = "failed"
 
 
-FINISHED = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED})
-
-
 class StartCause(StrEnum):
     APPROVED = "approved"
     DUE = "due"
@@ -221,7 +218,7 @@ class Event:
 
     @property
     def is_finished(self) -> bool:
-        return self.phase in FINISHED
+        return self.ended_ms is not None
 
     @property
     def is_approved(self) -> bool:

@@ -20,7 +20,6 @@ from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.ports import (
     Alarm,
     Clock,
-    Driver,
     DriverFailed,
     Drivers,
     Found,
@@ -64,13 +63,14 @@ class Outbox:
             duration_s=event.duration_s,
             started_ms=event.started_ms,
         )
-        driver = self._drivers.get(scope.roster.driver)
+        alarm = self._clock.alarm()
         task = asyncio.create_task(
-            self._run(order, driver, scope.roster.driver, self._clock.alarm()),
-            name=f"impact {order.key}",
+            self._run(order, scope.roster.driver, alarm), name=f"impact {order.key}"
         )
         self._tasks[task] = order
         task.add_done_callback(self._forget)
+        # Not by the task itself: one that is cancelled before its first turn never runs.
+        task.add_done_callback(lambda _: alarm.close())
 
     async def stop(self) -> None:
         """Gives the work back, so that another node, or the next start, need not wait."""
@@ -90,24 +90,23 @@ class Outbox:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("impact broke off; its lease will run out", exc_info=error)
 
-    async def _run(self, order: Order, driver: Driver | None, name: str, alarm: Alarm) -> None:
+    async def _run(self, order: Order, driver: str, alarm: Alarm) -> None:
+        own = self._clock.alarm()
         job = asyncio.create_task(
-            self._attempt(order, driver, name, alarm, self._clock.alarm()),
-            name=f"driver {order.key}",
+            self._attempt(order, driver, own, alarm), name=f"driver {order.key}"
         )
+        job.add_done_callback(lambda _: own.close())
         try:
             if await self._is_kept_while(job, order, alarm):
                 await self._report(order, job.result(), alarm)
         finally:
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
-            alarm.close()
 
-    async def _attempt(
-        self, order: Order, driver: Driver | None, name: str, keeper: Alarm, alarm: Alarm
-    ) -> Command:
+    async def _attempt(self, order: Order, name: str, alarm: Alarm, keeper: Alarm) -> Command:
         """Never raises: whatever a driver does becomes a report."""
         try:
+            driver = self._drivers.get(name)
             if driver is None:
                 raise DriverFailed(f"no driver is called {name!r}; add one, or change the fleet")
             if order.attempt == 1 or await driver.find(order) is not Found.DONE:
@@ -120,9 +119,8 @@ class Outbox:
         else:
             return ReportDone(event_id=order.key)
         finally:
-            # Before closing, or a virtual clock could see everybody asleep in between.
+            # Before it closes, or a virtual clock could see everybody asleep in between.
             keeper.ring()
-            alarm.close()
 
     async def _is_kept_while(self, job: asyncio.Task[Command], order: Order, alarm: Alarm) -> bool:
         """Renews the lease until the job ends; False if the work was taken away meanwhile."""

@@ -142,6 +142,10 @@ class Store(Protocol):
         """In order of id, so that a reader can page through the fleet."""
         ...
 
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        """The same page, whole."""
+        ...
+
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
         """Any event that ever was, finished ones too. Refuses an unknown id."""
         ...

@@ -4,11 +4,12 @@ Polls only set a flag. Now and then the flags become one write, often enough tha
 of the idle rule covers the delay.
 """
 
+import asyncio
 import logging
 
 from fairwarning.core.instants import later
 from fairwarning.core.limits import Timing
-from fairwarning.engine.ports import Clock, Store, StoreDown
+from fairwarning.engine.ports import Alarm, Clock, Store, StoreDown
 from fairwarning.engine.views import Views
 
 _log = logging.getLogger(__name__)
@@ -20,15 +21,17 @@ class SeenNotes:
         self._clock = clock
         self._views = views
         self._every_ms = max(timing.idle_grace_ms // 3, 1)
-        self._alarm = clock.alarm()
 
-    async def run(self) -> None:
-        try:
-            while True:
-                await self._alarm.wait(later(self._clock.now(), self._every_ms))
-                await self.write()
-        finally:
-            self._alarm.close()
+    def start(self) -> asyncio.Task[None]:
+        alarm = self._clock.alarm()
+        task = asyncio.create_task(self._run(alarm), name="seen notes")
+        task.add_done_callback(lambda _: alarm.close())
+        return task
+
+    async def _run(self, alarm: Alarm) -> None:
+        while True:
+            await alarm.wait(later(self._clock.now(), self._every_ms))
+            await self.write()
 
     async def write(self) -> None:
         asked = [view for view in self._views.asked() if view.activated_ms is not None]

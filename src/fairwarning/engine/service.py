@@ -5,12 +5,13 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
-from fairwarning.core.commands import Approve, Command, Operate, Tick
+from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Tick
 from fairwarning.core.decide import Change, decide
 from fairwarning.core.fleet import Resource, expand
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.operations import OPERATIONS_PENDING_MAX, refuse_over_limit
+from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.feed import Feed
 from fairwarning.engine.outbox import Outbox
@@ -76,15 +77,15 @@ class Engine:
 
     async def start(self) -> None:
         self._takes_work = True
+        self._running = self._ticker.start()
         self._store.listen(self._on_signal)
-        self._running = asyncio.create_task(self._ticker.run(), name=f"ticker {self._node}")
 
     async def show(self) -> Views:
         """Keeps every document ready in memory from now on, for an endpoint on this node."""
         views = self._views = Views(self._store)
         await views.load()
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
-        self._background.append(asyncio.create_task(notes.run(), name="seen notes"))
+        self._background.append(notes.start())
         return views
 
     async def stop(self) -> None:
@@ -117,7 +118,14 @@ class Engine:
         self, scope_id: ScopeId, command: Command, *, by: Actor, why: str = ""
     ) -> Receipt:
         """Returns once the change is durable. Raises Refused or StoreDown."""
-        return await self._transact(scope_id, command, by=by, why=why)
+        try:
+            return await self._transact(scope_id, command, by=by, why=why)
+        except Refused as refused:
+            if refused.code is Code.UNKNOWN_EVENT and isinstance(
+                command, Approve | Cancel | Postpone
+            ):
+                await self._refuse_if_over(scope_id, command.event_id)
+            raise
 
     async def approve(self, event_id: EventId, *, by: Actor, why: str = "") -> Receipt:
         """From outside the scope, where only the event's id is known."""
@@ -126,6 +134,15 @@ class Engine:
 
     def changes(self, after: Position = START) -> AsyncIterator[Entry]:
         return self._feed.changes(after)
+
+    async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
+        """A scope forgets its past, the store does not."""
+        found, event = await self._store.find_event(event_id)
+        if found == scope_id:
+            raise Refused(
+                Code.EVENT_FINISHED,
+                f"event {event_id} is over ({event.phase}); there is nothing left to decide",
+            )
 
     def _on_signal(self, signal: Signal) -> None:
         self._ticker.on_signal(signal)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import Clock, Due, ScopeBusy, Signal, Store, StoreDown
+from fairwarning.engine.ports import Alarm, Clock, Due, ScopeBusy, Signal, Store, StoreDown
 
 BATCH_SCOPES_MAX = 256
 RECHECK_MS = 5_000
@@ -30,7 +30,7 @@ class Ticker:
         self._store = store
         self._clock = clock
         self._tick = tick
-        self._alarm = clock.alarm()
+        self._alarm: Alarm
         self._sleeps_until: Instant | None = None
         self._asleep = False
 
@@ -42,12 +42,15 @@ class Ticker:
         if not self._asleep or self._sleeps_until is None or deadline < self._sleeps_until:
             self._alarm.ring()
 
-    async def run(self) -> None:
-        try:
-            while True:
-                await self._round()
-        finally:
-            self._alarm.close()
+    def start(self) -> asyncio.Task[None]:
+        self._alarm = self._clock.alarm()
+        task = asyncio.create_task(self._run(), name="ticker")
+        task.add_done_callback(lambda _: self._alarm.close())
+        return task
+
+    async def _run(self) -> None:
+        while True:
+            await self._round()
 
     async def _round(self) -> None:
         try:

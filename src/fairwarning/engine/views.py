@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from fairwarning.core.document import render, visible_events
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.model import EventId, InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.core.versions import ApiVersion
 from fairwarning.engine.ports import Signal, Store, StoreDown
@@ -67,6 +67,9 @@ class View:
             self._documents[version.name] = found
         return found
 
+    def shows(self, event_id: EventId) -> bool:
+        return self._shown is not None and event_id in self._shown.events
+
     def listen(self, listener: Callable[[], None]) -> None:
         if self.listeners is None:
             self.listeners = set()
@@ -99,6 +102,7 @@ class Views:
         self._views: dict[ScopeId, View] = {}
         self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
         self._by_address: dict[str, Member] = {}
+        self.by_address: Callable[[str], Member | None] = self._by_address.get
         self._addresses: dict[ScopeId, tuple[str, ...]] = {}
         self._by_name: dict[str, Member | list[Member]] = {}
         self._reading: dict[ScopeId, asyncio.Task[None]] = {}
@@ -152,9 +156,6 @@ class Views:
                 return
             if scope_id not in self._again:
                 return
-
-    def by_address(self, address: str) -> Member | None:
-        return self._by_address.get(address)
 
     def by_name(self, name: str) -> list[Member]:
         found = self._by_name.get(name, [])

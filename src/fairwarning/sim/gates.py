@@ -96,6 +96,9 @@ class GatedStore:
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
         return await self._inner.scope_ids(after=after, limit=limit)
 
+    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
+        return await self._inner.scopes(after=after, limit=limit)
+
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
         return await self._inner.find_event(event_id)
 
