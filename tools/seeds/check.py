@@ -1,6 +1,6 @@
 """Runs the samples of the seed documents, as printed, against a server of ours.
 
-    python3 tools/seeds/check.py --install       gets the Debian packages
+    python3 tools/seeds/check.py --install       gets the Debian packages that are missing
     python3 tools/seeds/check.py SEEDS_FOLDER    one line a sample; exit code 1 if one fails
 
 Everything happens in network namespaces that are made for the run: nothing is ever sent to
@@ -26,13 +26,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run the seed documents' samples as printed.")
     parser.add_argument("seeds", nargs="?", type=Path, help="the folder of the seed documents")
     parser.add_argument("--serve", help="the command that serves (default: ours)", metavar="CMD")
-    parser.add_argument("--install", action="store_true", help="install the Debian packages first")
+    parser.add_argument("--install", action="store_true", help="first install what is missing")
     options = parser.parse_args()
-    if options.install:
+    if options.install and missing():
         subprocess.run(["apt-get", "update", "--quiet"], check=True)  # noqa: S607
         subprocess.run(INSTALL, check=True)  # noqa: S603
-        if options.seeds is None:
-            return 0
+    if options.install and options.seeds is None:
+        return 0
     if options.seeds is None or not options.seeds.is_dir():
         parser.error("name the folder of the seed documents")
     return _check(options.seeds, shlex.split(options.serve) if options.serve else [])

@@ -31,9 +31,9 @@ Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool]
 
 
 class Connection(asyncio.Protocol):
-    __slots__ = ("_closes", "_first", "_generation", "_is_busy", "_is_full", "_member",
-                 "_on_loopback", "_queue", "_reader", "_service", "_transport", "_wait",
-                 "address", "expires_s")  # fmt: skip
+    __slots__ = ("_closes", "_expires_s", "_first", "_generation", "_has_answered", "_is_busy",
+                 "_is_full", "_member", "_on_loopback", "_queue", "_reader", "_service",
+                 "_transport", "_wait", "address")  # fmt: skip
 
     def __init__(
         self, service: Service, address: str, *, on_loopback: bool, first: bytes = b""
@@ -52,7 +52,9 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self._closes = False
         self._wait: Wait | None = None
-        self.expires_s: float = time.monotonic() + REQUEST_S_MAX
+        self._has_answered = False
+        """Since the last sweep; reading a clock at every answer would cost more."""
+        self._expires_s: float = time.monotonic() + REQUEST_S_MAX
         """When silence ends the connection; infinite while we owe the answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,6 +91,19 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self._pump()
 
+    def sweep(self, now_s: float) -> None:
+        """Called about once a second."""
+        if self._has_answered:
+            self._has_answered = False
+            self._expires_s = now_s + KEEP_ALIVE_S
+        elif self._expires_s < now_s:
+            self.expire()
+
+    def _hold_open(self) -> None:
+        """We owe an answer, so silence is ours."""
+        self._has_answered = False
+        self._expires_s = float("inf")
+
     def expire(self) -> None:
         if self._transport is not None:
             self._transport.abort()
@@ -99,7 +114,8 @@ class Connection(asyncio.Protocol):
         is_first = self._reader is None and not self._queue
         if self._reader is None:
             self._reader = Reader(self._continue)
-            self.expires_s = time.monotonic() + REQUEST_S_MAX
+            self._has_answered = False
+            self._expires_s = time.monotonic() + REQUEST_S_MAX
         reader = self._reader
         try:
             found = reader.feed(data)
@@ -169,10 +185,7 @@ class Connection(asyncio.Protocol):
         if isinstance(member, Answer):
             self._send(member, closes=closes)
             return
-        polls = self._service.polls
-        ready = polls.throttle(member, closes=closes)
-        if ready is None:
-            ready = polls.answer(ask, member.view, closes=closes)
+        ready = self._service.polls.ready(ask, member, closes)
         if ready is not None:
             self._write(ready, closes=closes)
         elif member.view.activated_ms is None:
@@ -187,7 +200,7 @@ class Connection(asyncio.Protocol):
         changed = self._changed
         self._wait = (changed, timer, ask, member, closes)
         self._is_busy = True
-        self.expires_s = float("inf")
+        self._hold_open()
         member.view.listen(changed)
 
     def _changed(self) -> None:
@@ -222,7 +235,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, work: Coroutine[object, object, None]) -> None:
         self._is_busy = True
-        self.expires_s = float("inf")
+        self._hold_open()
         self._service.spawn(work)
 
     async def _activate(self, ask: Ask, member: Member, closes: bool) -> None:
@@ -261,7 +274,7 @@ class Connection(asyncio.Protocol):
         self._write(ready, closes=closes)
 
     def _write(self, ready: bytes, *, closes: bool) -> None:
-        self.expires_s = time.monotonic() + KEEP_ALIVE_S
+        self._has_answered = True
         if self._transport is None:
             return
         self._transport.write(ready)

@@ -85,7 +85,7 @@ class Endpoint:
         if ids is None:
             return BAD_BODY
         for id in ids:
-            if not await self._is_known(member.view.scope_id, id):
+            if not member.view.shows(id) and not await self._is_known(member.view.scope_id, id):
                 return error(400, f"Bad request. No event {id} is known here; nothing was approved")
         by = instance_actor(member.name)
         for id in ids:

@@ -18,6 +18,7 @@ _OK, _NOT_MODIFIED = 200, 304
 class Polls:
     def __init__(self, rules: EndpointRules) -> None:
         self.stamp = Stamp()
+        self._next_stamp = self.stamp.next
         limit = rules.requests_per_second_max
         self._limit = REQUESTS_PER_SECOND if limit is None else limit
         self._test_limit = limit or 0
@@ -35,8 +36,23 @@ class Polls:
             return None
         return to_bytes(TOO_MANY_REQUESTS, self.stamp, closes=closes)
 
-    def answer(self, ask: Ask, view: View, *, closes: bool) -> bytes | None:
+    def ready(self, ask: Ask, member: Member, closes: bool) -> bytes | None:
         """The whole response; None if the scope is not activated, or the caller is to wait."""
+        view = member.view
+        if ask.tag or (self._test_limit if view.is_test else self._limit):
+            refused = self.throttle(member, closes=closes)
+            return self.answer(ask, view, closes=closes) if refused is None else refused
+        if view.activated_ms is None:
+            return None
+        # The common poll, with as few calls as can be: each is a fiftieth of its cost.
+        view.is_asked = True
+        form = view.forms.get(ask.form + closes)
+        if form is None:
+            form = _make_form(ask, view, closes=closes)
+        return form[0] + self._next_stamp() + form[1]
+
+    def answer(self, ask: Ask, view: View, *, closes: bool) -> bytes | None:
+        """The same once the rate limit has been looked at."""
         if view.activated_ms is None:
             return None
         view.is_asked = True

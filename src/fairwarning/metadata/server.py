@@ -91,7 +91,9 @@ class Listener:
             if known is not None and known[1]:
                 ready = self._ready(known[0], address)
                 if ready is not None:
-                    client.send(ready)
+                    # Held back until the close, so that answer and end are one packet: a
+                    # quarter of what the poll costs.
+                    client.send(ready, socket.MSG_MORE)
                     client.close()
                     return
         except BlockingIOError:
@@ -110,9 +112,7 @@ class Listener:
         member = service.callers.by_address(address)
         if member is None:
             return None
-        polls = service.polls
-        refused = polls.throttle(member, closes=True)
-        return polls.answer(ask, member.view, closes=True) if refused is None else refused
+        return service.polls.ready(ask, member, closes=True)
 
     def _pause(self, error: OSError) -> None:
         """Out of file descriptors: accepting again at once would only burn the processor."""
@@ -188,5 +188,5 @@ class MetadataServer:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = time.monotonic()
-            for connection in [c for c in self._service.connections if c.expires_s < now]:
-                connection.expire()
+            for connection in list(self._service.connections):
+                connection.sweep(now)

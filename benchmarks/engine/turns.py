@@ -1,0 +1,65 @@
+"""The work that ours and the bare driver both do: schedule an event, cancel it, and again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from fairwarning.core.commands import Activate, Cancel, Command, Schedule
+from fairwarning.core.decide import decide
+from fairwarning.core.fleet import VirtualMachine, expand
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import EventId, EventType, InstanceName, Scope, ScopeId, operator_actor
+from fairwarning.engine.ports import Moment
+from fairwarning.stores.rows import Stored
+from fairwarning.stores.statements import Statement
+from fairwarning.stores.turns import take_turn
+
+ME = operator_actor("benchmark")
+_numbers = count(1)
+
+
+def new_id() -> EventId:
+    return EventId(f"00000000-0000-4000-8000-{next(_numbers):012X}")
+
+
+def machines(number: int) -> list[VirtualMachine]:
+    return [
+        VirtualMachine(name=f"vm{n}", addresses=(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",))
+        for n in range(number)
+    ]
+
+
+def scopes(number: int) -> list[Scope]:
+    return [scope for machine in machines(number) for scope in expand(machine)]
+
+
+def commands(scope: Scope, pairs: int) -> Iterator[Command]:
+    name = InstanceName(scope.roster.resource)
+    yield Activate()
+    for _ in range(pairs):
+        id = new_id()
+        yield Schedule(event_id=id, type=EventType.FREEZE, targets=(name,))
+        yield Cancel(event_id=id)
+
+
+@dataclass(frozen=True, slots=True)
+class BareTurn:
+    scope_id: ScopeId
+    statements: tuple[Statement, ...]
+
+
+def bare_turns(scope: Scope, pairs: int, now: Instant) -> Sequence[BareTurn]:
+    """The statements that a store would issue, worked out beforehand."""
+    stored = Stored(scope=replace(scope, revision=1), next_deadline_ms=None)
+    turns = []
+    for command in commands(scope, pairs):
+        turn = take_turn(
+            stored,
+            lambda scope, moment, command=command: decide(scope, command, moment.now_ms),  # type: ignore[misc]
+            Moment(now_ms=now),
+            by=ME,
+            why="",
+        )
+        turns.append(BareTurn(scope.id, turn.statements))
+        stored = Stored(scope=turn.receipt.scope, next_deadline_ms=turn.signals[0].next_deadline_ms)
+    return turns

@@ -1,0 +1,138 @@
+"""The program as its users start it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, "-m", "fairwarning"]
+PATH = "/metadata/scheduledevents?api-version=2020-07-01"
+
+
+@contextmanager
+def serving(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    command = [*PROGRAM, "serve", "--metadata", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ready(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    said = json.loads(process.stdout.readline())
+    assert said["ready"] is True
+    return str(said["metadata"][0])
+
+
+def ask(url: str, name: str = "web-0") -> dict[str, object]:
+    request = urllib.request.Request(f"{url}/vm/{name}{PATH}", headers={"Metadata": "true"})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=10) as answer:
+        found: dict[str, object] = json.load(answer)
+    return found
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+def test_it_serves_a_starter_fleet_with_no_configuration_at_all(tmp_path: Path) -> None:
+    with serving(HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data")) as process:
+        assert process.stdout is not None
+        said = []
+        while not (line := process.stdout.readline()).startswith("ready "):
+            said.append(line)
+        url = line.split()[1]
+        assert any("starter fleet" in line for line in said)
+        curl = next(line for line in said if "curl" in line)
+        assert f"{url}/vm/web-0{PATH}" in curl
+        assert ask(url) == {"DocumentIncarnation": 1, "Events": []}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    assert (tmp_path / "data/fairwarning/fairwarning.db").exists()
+
+
+def test_a_restart_keeps_the_fleet_and_the_number(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/fw.db"
+    for _ in range(2):
+        with serving("--store", store, "--json") as process:
+            assert ask(ready(process)) == {"DocumentIncarnation": 1, "Events": []}
+            process.kill()
+            process.wait()
+
+
+def test_an_empty_fleet_knows_nobody() -> None:
+    with serving("--store", "memory:", "--empty", "--json") as process:
+        url = ready(process)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(url)
+        assert refused.value.code == 404
+        refused.value.close()
+
+
+def test_a_port_that_is_taken_is_one_clear_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("serve", "--store", "memory:", "--metadata", f"127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert "choose another address with --metadata" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_store_in_use_is_one_clear_line(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/fw.db"
+    with serving("--store", store, "--json") as process:
+        ready(process)
+        done = run("serve", "--store", store, "--metadata", "127.0.0.1:0")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "fw.db" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--store", "mysql://x"], 1, "postgresql://"),
+        (["--store", "sqlite:////proc/nope/fw.db"], 1, "fw.db"),
+        (["--store", "postgresql://nobody@127.0.0.1:1/x?connect_timeout=1"], 1, "PostgreSQL"),
+        (["--metadata", "nonsense"], 2, "HOST:PORT"),
+        (["--metadata", "127.0.0.1:99999"], 2, "HOST:PORT"),
+        (["--metadata", "no.such.host.invalid:80", "--store", "memory:"], 1, "--metadata"),
+        (["--activation-delay", "121"], 2, "120"),
+        (["--unknown-version", "500"], 2, "404"),
+    ],
+)
+def test_bad_arguments_say_what_to_do(arguments: list[str], code: int, words: str) -> None:
+    done = run("serve", *arguments)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_has_examples() -> None:
+    for command in (["--help"], ["serve", "--help"], ["story", "--help"]):
+        done = run(*command)
+        assert done.returncode == 0
+        assert "Example" in done.stdout
+
+
+def test_the_story_is_told_to_people_and_to_scripts() -> None:
+    told = run("story").stdout
+    assert told.index("drains") < told.index("approves") < told.index("The reboot is over")
+    lines = [json.loads(line) for line in run("story", "--json").stdout.splitlines()]
+    incarnations = [each["document"]["DocumentIncarnation"] for each in lines if "document" in each]
+    assert incarnations == [1, 2, 3, 4]
