@@ -73,5 +73,5 @@ async def make_metadata_server(
 ) -> MetadataServer:
     """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
     views = await engine.show()
-    endpoint = Endpoint(engine, store, clock, rules)
+    endpoint = Endpoint(engine, views, store, clock, rules)
     return MetadataServer(Service(views, endpoint, rules), addresses)

@@ -29,6 +29,20 @@ MUTATIONS = [
         "1 never early",
     ),
     Mutation(
+        "lets a policy approve what is not its own",
+        "core/approval.py",
+        "if event.operation is OperationKind.RESTART and policy.approve_user_reboot:",
+        "if policy.approve_user_reboot:",
+        "1 never early",
+    ),
+    Mutation(
+        "calls a scope idle after an hour",
+        "core/deadlines.py",
+        "timing.idle_ms + timing.idle_grace_ms",
+        "timing.idle_ms // 24",
+        "6 same number, same document",
+    ),
+    Mutation(
         "accepts any notice",
         "core/notice.py",
         "if chosen < now + floor_ms:",

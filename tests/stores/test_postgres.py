@@ -9,9 +9,9 @@ import pytest
 
 from fairwarning.core.commands import AddInstances, Tick
 from fairwarning.core.decide import Change
+from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Moment, ScopeBusy, Signal
 from fairwarning.stores.codec import encode
 from fairwarning.stores.postgres import PostgresStore
@@ -171,36 +171,40 @@ async def test_strange_words_on_the_channel_are_left_out(postgres_dsn: str) -> N
         assert [each.scope_id for each in told] == [web().id]
 
 
-async def test_nodes_that_want_the_same_do_not_block_each_other_for_ever(
+async def test_nodes_that_want_the_same_addresses_do_not_block_each_other(
     postgres_dsn: str,
 ) -> None:
-    """Each takes what both want in the same order, so one waits and is refused."""
-    async with nodes(postgres_dsn, 2) as (one, two):
-        for round in range(10):
-            addresses = [f"10.0.{round}.{number}" for number in range(30)]
-            pair = [
-                [vm(f"a{round}", *addresses[:16]), vm(f"b{round}", *addresses[16:])],
-                [vm(f"c{round}", *addresses[29:13:-1]), vm(f"d{round}", *addresses[13::-1])],
-            ]
-            results = await asyncio.gather(
-                one.create(pair[0], by=ME), two.create(pair[1], by=ME), return_exceptions=True
-            )
-            codes = [each.code if isinstance(each, Refused) else each for each in results]
-            assert sorted(map(str, codes)) == sorted([str(None), Code.ADDRESS_IN_USE])
+    """Both wait behind a stranger; taken in two orders, each would then wait for the other."""
+    forth = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
+    async with nodes(postgres_dsn, 2) as (one, two), stranger(postgres_dsn) as other:
+        await one.create([vm("owner")], by=ME)
+        await other.execute("BEGIN")
+        query = "INSERT INTO addresses (address, scope_id, instance) VALUES (%s, %s, 'owner')"
+        await other.execute(query, forth[1], vm("owner").id)
+        callers = [
+            asyncio.create_task(one.create([vm("one", *forth)], by=ME)),
+            asyncio.create_task(two.create([vm("two", *reversed(forth))], by=ME)),
+        ]
+        await other.wait_until_blocked(2)
+        await other.execute("ROLLBACK")
+        results = await asyncio.gather(*callers, return_exceptions=True)
+    codes = {each.code if isinstance(each, Refused) else each for each in results}
+    assert codes == {None, Code.ADDRESS_IN_USE}
 
 
 async def test_nodes_that_note_the_same_scopes_do_not_block_each_other(postgres_dsn: str) -> None:
-    async with nodes(postgres_dsn, 2) as (one, two):
-        fleet = [vm(f"v{number}") for number in range(60)]
-        await one.create(fleet, by=ME)
-        clock = VirtualClock()
-        forth = {scope.id: clock.now() for scope in fleet}
-        back = {scope.id: clock.now() for scope in reversed(fleet)}
-        changes = [one.transact(scope.id, changing, by=ME) for scope in fleet[::7]]
-        notes = [store.note_seen(seen) for store, seen in ((one, forth), (two, back)) * 5]
-        await asyncio.gather(*changes, *notes)
-        for scope in fleet:
-            assert (await one.read(scope.id)).last_seen_ms == clock.now()
+    forth = [vm(name).id for name in ("a", "b", "c")]
+    async with nodes(postgres_dsn, 2) as (one, two), stranger(postgres_dsn) as other:
+        await one.create([vm("a"), vm("b"), vm("c")], by=ME)
+        await other.lock_row(forth[1])
+        callers = [
+            asyncio.create_task(one.note_seen({id: Instant(1) for id in forth})),
+            asyncio.create_task(two.note_seen({id: Instant(2) for id in reversed(forth)})),
+        ]
+        await other.wait_until_blocked(2)
+        await other.leave()
+        await asyncio.gather(*callers)
+        assert {scope.last_seen_ms for scope in await one.scopes(limit=10)} == {2}
 
 
 async def test_a_refusal_names_the_address_that_is_taken(postgres: PostgresStore) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import click
 import uvloop
@@ -19,19 +21,26 @@ from fairwarning.boot import (
 )
 from fairwarning.core.model import operator_actor
 from fairwarning.core.refusals import Refused
+from fairwarning.core.roster import refuse_address
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Store, StoreDown
 from fairwarning.engine.service import Engine
+from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.starter import STARTER_FLEET
 
-_POLL = "/vm/web-0/metadata/scheduledevents?api-version=2020-07-01"
+_POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
 _EXAMPLES = """\b
 Examples:
   fairwarning serve
   fairwarning serve --metadata 127.0.0.1:0 --store memory: --json
   fairwarning serve --metadata 169.254.169.254:80 --store postgresql://fw@db/fairwarning
 """
+
+
+class CannotListen(Exception):
+    def __init__(self, problem: OSError) -> None:
+        super().__init__(f"cannot listen: {problem}; choose another address with --metadata")
 
 
 def _address(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[tuple[str, int]]:
@@ -83,6 +92,19 @@ def _one_address(value: str) -> tuple[str, int]:
     show_default=True,
     help="What an unknown api-version gets.",
 )
+@click.option(
+    "--lenient-post",
+    is_flag=True,
+    help="Take approvals without `Metadata: true`, as old samples send them.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy that may name instances by X-Instance-ID, signed with the secret in the "
+    "environment variable FAIRWARNING_PROXY_SECRET.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the line `ready` as JSON.")
 def serve(
     addresses: list[tuple[str, int]],
@@ -91,6 +113,8 @@ def serve(
     delay_s: int,
     rate: int | None,
     status: str,
+    lenient_post: bool,
+    proxies: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run the engine and the metadata endpoint until Ctrl-C.
@@ -102,14 +126,28 @@ def serve(
         activation_delay_s=delay_s,
         requests_per_second_max=rate,
         unknown_version_status=int(status),
+        is_header_optional_on_post=lenient_post,
+        proxy_secret=_proxy_secret(proxies),
+        proxy_addresses=frozenset(proxies),
     )
     url = store_url or default_store_url()
     try:
         uvloop.run(_serve(addresses, url, rules, make_fleet=not empty, as_json=as_json))
-    except (BadStoreUrl, StoreDown, Refused) as problem:
+    except (BadStoreUrl, StoreDown, Refused, CannotListen) as problem:
         sys.exit(f"fairwarning: {problem}")
-    except OSError as problem:
-        sys.exit(f"fairwarning: cannot listen: {problem}; choose another address with --metadata")
+
+
+def _proxy_secret(proxies: tuple[str, ...]) -> str:
+    """From the environment, because a command line can be read by everybody on the machine."""
+    secret = os.environ.get("FAIRWARNING_PROXY_SECRET", "")
+    if proxies and not secret:
+        raise click.UsageError("--proxy needs the secret in FAIRWARNING_PROXY_SECRET; set it")
+    for address in proxies:
+        try:
+            refuse_address(address)
+        except Refused as refused:
+            raise click.UsageError(f"--proxy: {refused}") from None
+    return secret if proxies else ""
 
 
 async def _serve(
@@ -129,15 +167,27 @@ async def _serve(
     engine = make_engine(store, clock)
     try:
         made = make_fleet and await _make_starter_fleet(engine, store)
-        server = await make_metadata_server(engine, store, clock, addresses, rules)
+        try:
+            server = await make_metadata_server(engine, store, clock, addresses, rules)
+        except OSError as problem:
+            raise CannotListen(problem) from problem
         await engine.start()
         server.start()
-        _tell_ready(server.urls, store_url, made_fleet=made, as_json=as_json)
+        poll = None if as_json else await _example(store)
+        _tell_ready(server.urls, store_url, poll, made_fleet=made, as_json=as_json)
         await stopping.wait()
         await server.stop()
     finally:
         await engine.stop()
         await store.close()
+
+
+async def _example(store: Store) -> str | None:
+    """The path of a poll that works as pasted."""
+    for scope in await store.scopes(limit=100):
+        for instance in scope.roster.live:
+            return _POLL.format(instance.name)
+    return None
 
 
 async def _make_starter_fleet(engine: Engine, store: Store) -> bool:
@@ -147,7 +197,9 @@ async def _make_starter_fleet(engine: Engine, store: Store) -> bool:
     return True
 
 
-def _tell_ready(urls: list[str], store_url: str, *, made_fleet: bool, as_json: bool) -> None:
+def _tell_ready(
+    urls: list[str], store_url: str, poll: str | None, *, made_fleet: bool, as_json: bool
+) -> None:
     if as_json:
         click.echo(json.dumps({"ready": True, "metadata": urls}))
         return
@@ -155,6 +207,9 @@ def _tell_ready(urls: list[str], store_url: str, *, made_fleet: bool, as_json: b
     if made_fleet:
         names = ", ".join(each.name for each in STARTER_FLEET)
         click.echo(f"The store was empty, so it got a starter fleet: {names} (--empty for none).")
-    click.echo("Ask as one of its machines, from another terminal:")
-    click.echo(f"  curl -H Metadata:true '{urls[0]}{_POLL}'")
+    if poll is None:
+        click.echo("The fleet is empty, so nobody can ask yet.")
+    elif is_loopback(urlsplit(urls[0]).hostname or ""):
+        click.echo("Ask as one of its machines, from another terminal:")
+        click.echo(f"  curl -H Metadata:true '{urls[0]}{poll}'")
     click.echo(f"ready {' '.join(urls)}")

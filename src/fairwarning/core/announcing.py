@@ -25,6 +25,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.notice import minimum_notice_ms, not_before, terminate_notice_ms
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.texts import refuse_text
 
 _EVENT_ID = re.compile(r"[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}")
 _POSTPONABLE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
@@ -202,6 +203,7 @@ def _refuse_pending(scope: Scope, event_type: EventType, targets: tuple[Instance
 
 
 def _refuse_texts(description: str, duration_s: int) -> None:
+    refuse_text("description", description)
     if len(description) > DESCRIPTION_CHARS_MAX:
         raise Refused(
             Code.DESCRIPTION_TOO_LONG,

@@ -1,7 +1,7 @@
 """A scope and the transitions that are being decided on it. Lives for one decision."""
 
 from fairwarning.core.lifecycle import apply
-from fairwarning.core.model import Event, EventId, Scope
+from fairwarning.core.model import Scope
 from fairwarning.core.transitions import Transition
 
 
@@ -13,6 +13,3 @@ class Draft:
     def add(self, transition: Transition) -> None:
         self.scope = apply(self.scope, transition)
         self.transitions.append(transition)
-
-    def event(self, event_id: EventId) -> Event:
-        return self.scope.events[event_id]

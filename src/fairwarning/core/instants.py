@@ -65,10 +65,6 @@ def to_datetime(instant: Instant) -> datetime:
     return _EPOCH + timedelta(milliseconds=instant)
 
 
-def from_datetime(moment: datetime) -> Instant:
-    return Instant((moment - _EPOCH) // timedelta(milliseconds=1))
-
-
 def format_rfc1123(instant: Instant) -> str:
     """`Thu, 22 Jul 2021 04:50:17 GMT`, the form of NotBefore on the wire."""
     return format_datetime(to_datetime(instant).replace(microsecond=0), usegmt=True)

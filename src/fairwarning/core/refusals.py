@@ -35,6 +35,7 @@ class Code(StrEnum):
     TERMINATE_BY_DELETE_ONLY = "terminate-by-delete-only"
     TERMINATE_NOTICE_INVALID = "terminate-notice-invalid"
     TERMINATE_NOT_FOR_SPOT = "terminate-not-for-spot"
+    TEXT_INVALID = "text-invalid"
     TOO_MANY_EVENTS = "too-many-events"
     TOO_MANY_OPERATIONS = "too-many-operations"
     UNKNOWN_EVENT = "unknown-event"

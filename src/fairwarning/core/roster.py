@@ -3,13 +3,24 @@
 import ipaddress
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from fairwarning.core.draft import Draft
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, SCOPE_INSTANCES_MAX
-from fairwarning.core.model import Instance, InstanceName, Model, Policy, Priority, Scope, ScopeKind
+from fairwarning.core.model import (
+    Instance,
+    InstanceName,
+    Model,
+    Policy,
+    Priority,
+    Roster,
+    Scope,
+    ScopeKind,
+)
 from fairwarning.core.notice import refuse_lowered_notice, refuse_terminate_notice
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.texts import refuse_text
 from fairwarning.core.transitions import (
     InstancesAdded,
     InstancesUpgraded,
@@ -21,17 +32,15 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
 
 
 def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
+    """New instances are of the newest model, whatever they say."""
     roster = draft.scope.roster
+    instances = tuple(replace(each, model=roster.model, deleted_ms=None) for each in instances)
     for instance in instances:
         refuse_instance(instance)
-        number = number_of(roster, instance.name)
-        is_used_up = number is not None and number < roster.next_number
-        if is_used_up or instance.name in roster.instances:
-            raise Refused(
-                Code.INSTANCE_EXISTS,
-                f"scope {draft.scope.id} has or had an instance {instance.name!r}; choose "
-                "another name",
-            )
+        _refuse_place(roster, instance)
+        _refuse_taken_name(draft.scope, instance.name)
+    if roster.model.terminate_notice_ms is not None:
+        refuse_terminate_on_spot(instances)
     room = 1 if roster.kind is ScopeKind.VM else SCOPE_INSTANCES_MAX
     if len(roster.live) + len(instances) > room:
         raise Refused(
@@ -43,6 +52,36 @@ def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
         raise Refused(Code.INSTANCE_EXISTS, "two of the new instances share a name; rename one")
     if instances:
         draft.add(InstancesAdded(instances=instances))
+
+
+def _refuse_place(roster: Roster, instance: Instance) -> None:
+    inside = (
+        0 <= instance.update_domain < roster.update_domains
+        and 0 <= instance.fault_domain < roster.fault_domains
+    )
+    if not inside:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"instance {instance.name!r} is placed in update domain {instance.update_domain} and "
+            f"fault domain {instance.fault_domain}; {roster.resource!r} has "
+            f"{roster.update_domains} and {roster.fault_domains}, counted from 0",
+        )
+
+
+def _refuse_taken_name(scope: Scope, name: InstanceName) -> None:
+    roster = scope.roster
+    number = number_of(roster, name)
+    if roster.is_numbered and name != f"{roster.resource}_{number}":
+        raise Refused(
+            Code.NAME_INVALID,
+            f"{name!r} is no name for an instance of a uniform scale set; call it "
+            f"'{roster.resource}_{roster.next_number}'",
+        )
+    if name in roster.instances or (number is not None and number < roster.next_number):
+        raise Refused(
+            Code.INSTANCE_EXISTS,
+            f"scope {scope.id} has or had an instance {name!r}; choose another name",
+        )
 
 
 def change_model(draft: Draft, terminate_notice_ms: int | None) -> None:
@@ -120,6 +159,8 @@ def refuse_instance(instance: Instance) -> None:
         )
     for address in instance.addresses:
         refuse_address(address)
+    for key, value in instance.tags.items():
+        refuse_text("tag", key + value)
 
 
 def refuse_name(name: str) -> None:
@@ -134,7 +175,8 @@ def refuse_name(name: str) -> None:
 def refuse_address(text: str) -> None:
     """Only the canonical form, so that equal addresses are equal strings."""
     try:
-        canonical = str(ipaddress.ip_address(text))
+        address = ipaddress.ip_address(text.partition("%")[0])
+        canonical = str(getattr(address, "ipv4_mapped", None) or address)
     except ValueError:
         canonical = ""
     if canonical != text:

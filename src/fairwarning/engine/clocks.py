@@ -5,9 +5,9 @@ import heapq
 import time
 from itertools import count
 
-from fairwarning.core.instants import Instant
+from fairwarning.core.instants import Instant, later
 
-_SLICE_S = 1.0
+_SLICE_MS = 1_000
 """The event loop counts monotonic time; a step of the wall clock is noticed this soon."""
 
 
@@ -17,16 +17,25 @@ class SystemAlarm:
         self._rung = asyncio.Event()
 
     async def wait(self, until: Instant | None) -> None:
-        while not self._rung.is_set():
-            left_s = _SLICE_S if until is None else (until - self._clock.now()) / 1000
-            if left_s <= 0:
+        while until is not None and not self._rung.is_set():
+            left_ms = until - self._clock.now()
+            if left_ms <= 0:
                 break
-            try:
-                async with asyncio.timeout(None if until is None else min(left_s, _SLICE_S)):
-                    await self._rung.wait()
-            except TimeoutError:
-                continue
+            await self._doze(min(left_ms, _SLICE_MS))
+        else:
+            await self._doze(None)
         self._rung.clear()
+
+    async def pause(self, for_ms: int | None) -> None:
+        await self._doze(for_ms)
+        self._rung.clear()
+
+    async def _doze(self, for_ms: int | None) -> None:
+        try:
+            async with asyncio.timeout(None if for_ms is None else for_ms / 1000):
+                await self._rung.wait()
+        except TimeoutError:
+            return
 
     def ring(self) -> None:
         self._rung.set()
@@ -63,6 +72,9 @@ class VirtualAlarm:
                 # Cancelled in its sleep: whoever cleans up is at work until it closes.
                 self._clock.works()
         self._rung = False
+
+    async def pause(self, for_ms: int | None) -> None:
+        await self.wait(None if for_ms is None else later(self._clock.now(), for_ms))
 
     def ring(self) -> None:
         if self._waiter is None or self._waiter.done():

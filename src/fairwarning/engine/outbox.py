@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from fairwarning.core.commands import Command, Release, RenewLease, ReportDone, ReportFailure
-from fairwarning.core.instants import later
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import NodeId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
@@ -126,7 +125,7 @@ class Outbox:
         """Renews the lease until the job ends; False if the work was taken away meanwhile."""
         renewal = RenewLease(event_id=order.key, attempt=order.attempt, node=self._node)
         while True:
-            await alarm.wait(later(self._clock.now(), self._timing.lease_ms // 2))
+            await alarm.pause(self._timing.lease_ms // 2)
             await asyncio.sleep(0)  # The job rings in its last turn, one before it is done.
             if job.done():
                 return True
@@ -146,7 +145,7 @@ class Outbox:
                 await self._submit(order.scope_id, report)
             except StoreDown as outage:
                 _log.warning("the outcome of %s waits for the store: %s", order.key, outage)
-                await alarm.wait(later(self._clock.now(), REPORT_PAUSE_MS))
+                await alarm.pause(REPORT_PAUSE_MS)
             except Refused as reason:
                 _log.info("the outcome of %s is no longer wanted: %s", order.key, reason)
                 return

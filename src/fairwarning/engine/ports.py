@@ -162,6 +162,10 @@ class Store(Protocol):
         """The scopes whose deadline has come, most overdue first."""
         ...
 
+    async def end(self) -> Position:
+        """Whoever goes on from here misses nothing that is committed from now on."""
+        ...
+
     async def journal(
         self,
         *,
@@ -178,6 +182,10 @@ class Alarm(Protocol):
 
     async def wait(self, until: Instant | None) -> None:
         """Returns at `until`, or as soon as somebody rings; at once if it was rung before."""
+        ...
+
+    async def pause(self, for_ms: int | None) -> None:
+        """The same for a duration, which no step of the clock makes longer or shorter."""
         ...
 
     def ring(self) -> None: ...

@@ -7,7 +7,6 @@ of the idle rule covers the delay.
 import asyncio
 import logging
 
-from fairwarning.core.instants import later
 from fairwarning.core.limits import Timing
 from fairwarning.engine.ports import Alarm, Clock, Store, StoreDown
 from fairwarning.engine.views import Views
@@ -30,19 +29,20 @@ class SeenNotes:
 
     async def _run(self, alarm: Alarm) -> None:
         while True:
-            await alarm.wait(later(self._clock.now(), self._every_ms))
-            await self.write()
+            await alarm.pause(self._every_ms)
+            try:
+                await self.write()
+            except StoreDown as outage:
+                _log.warning("could not note who asked, trying again later: %s", outage)
+            except Exception:
+                _log.exception("could not note who asked, trying again later")
 
     async def write(self) -> None:
         asked = [view for view in self._views.asked() if view.activated_ms is not None]
         if not asked:
             return
-        now = self._clock.now()
+        # By the store's clock, by which idle time is counted too.
+        now = (await self._store.due(1)).now_ms
+        await self._store.note_seen({view.scope_id: now for view in asked})
         for view in asked:
             view.is_asked = False
-        try:
-            await self._store.note_seen({view.scope_id: now for view in asked})
-        except StoreDown as outage:
-            _log.warning("could not note who asked, trying again later: %s", outage)
-            for view in asked:
-                view.is_asked = True

@@ -12,6 +12,7 @@ from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.operations import OPERATIONS_PENDING_MAX, refuse_over_limit
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.texts import refuse_text
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.feed import Feed
 from fairwarning.engine.outbox import Outbox
@@ -74,16 +75,23 @@ class Engine:
         )
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
+        self._listens = False
+        self._commits: set[asyncio.Task[Receipt]] = set()
 
     async def start(self) -> None:
         self._takes_work = True
         self._running = self._ticker.start()
-        self._store.listen(self._on_signal)
+        self._listen()
 
     async def show(self) -> Views:
         """Keeps every document ready in memory from now on, for an endpoint on this node."""
         views = self._views = Views(self._store)
+        self._listen()
+        end = await self._store.end()
         await views.load()
+        if self._store.is_shared:
+            following = views.follow(self._feed.changes(end))
+            self._background.append(asyncio.create_task(following, name="views"))
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
         self._background.append(notes.start())
         return views
@@ -101,6 +109,7 @@ class Engine:
         self._background = []
         if self._views is not None:
             await self._views.close()
+        await asyncio.gather(*self._commits, return_exceptions=True)
         await self._outbox.stop()
 
     def new_id(self) -> EventId:
@@ -118,6 +127,7 @@ class Engine:
         self, scope_id: ScopeId, command: Command, *, by: Actor, why: str = ""
     ) -> Receipt:
         """Returns once the change is durable. Raises Refused or StoreDown."""
+        refuse_text("reason", why + by.name)
         try:
             return await self._transact(scope_id, command, by=by, why=why)
         except Refused as refused:
@@ -144,8 +154,14 @@ class Engine:
                 f"event {event_id} is over ({event.phase}); there is nothing left to decide",
             )
 
+    def _listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._store.listen(self._on_signal)
+
     def _on_signal(self, signal: Signal) -> None:
-        self._ticker.on_signal(signal)
+        if self._running is not None:
+            self._ticker.on_signal(signal)
         self._feed.on_signal(signal)
         if self._views is not None:
             self._views.on_signal(signal)
@@ -165,6 +181,15 @@ class Engine:
         why: str = "",
         skip_busy: bool = False,
     ) -> Receipt:
+        """A caller who goes away does not stop it: work that was committed must be taken."""
+        commit = asyncio.create_task(self._transact_fully(scope_id, command, by, why, skip_busy))
+        self._commits.add(commit)
+        commit.add_done_callback(self._commits.discard)
+        return await asyncio.shield(commit)
+
+    async def _transact_fully(
+        self, scope_id: ScopeId, command: Command, by: Actor, why: str, skip_busy: bool
+    ) -> Receipt:
         receipt = await self._store.transact(
             scope_id,
             self._step(command),
@@ -180,9 +205,10 @@ class Engine:
 
     def _step(self, command: Command) -> Step:
         rules = self._rules
-        node = self._node if self._takes_work else None
 
         def step(scope: Scope, moment: Moment) -> Change:
+            # Looked at when it runs: a node that stops takes nothing more.
+            node = self._node if self._takes_work else None
             change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)
             if isinstance(command, Operate):
                 pending_max = rules.operations_pending_max

@@ -10,14 +10,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from fairwarning.core.instants import Instant, later
+from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.ports import Alarm, Clock, Due, ScopeBusy, Signal, Store, StoreDown
 
 BATCH_SCOPES_MAX = 256
 RECHECK_MS = 5_000
-BUSY_PAUSE_MS = 20
+LEFT_PAUSE_MS = 20
 OUTAGE_PAUSE_MS = 500
 
 _log = logging.getLogger(__name__)
@@ -32,14 +32,14 @@ class Ticker:
         self._tick = tick
         self._alarm: Alarm
         self._sleeps_until: Instant | None = None
-        self._asleep = False
+        self._is_asleep = False
 
     def on_signal(self, signal: Signal) -> None:
         """Wakes the ticker only for a deadline before the one that it sleeps towards."""
         deadline = signal.next_deadline_ms
         if deadline is None:
             return
-        if not self._asleep or self._sleeps_until is None or deadline < self._sleeps_until:
+        if not self._is_asleep or self._sleeps_until is None or deadline < self._sleeps_until:
             self._alarm.ring()
 
     def start(self) -> asyncio.Task[None]:
@@ -55,38 +55,59 @@ class Ticker:
     async def _round(self) -> None:
         try:
             due = await self._store.due(BATCH_SCOPES_MAX)
-            are_busy = await self._tick_all(due)
+            are_left = await self._tick_all(due)
         except StoreDown as outage:
             _log.warning("the store is down, trying again: %s", outage)
-            await self._sleep(OUTAGE_PAUSE_MS, None)
+            await self._sleep(OUTAGE_PAUSE_MS)
             return
-        if are_busy:
-            await self._sleep(BUSY_PAUSE_MS, None)
+        except Exception:
+            # Whatever it is, the other scopes' timers must not end with it.
+            _log.exception("the ticker stumbled and goes on")
+            await self._sleep(OUTAGE_PAUSE_MS)
+            return
+        if are_left:
+            await self._sleep(LEFT_PAUSE_MS)
         elif not due.scope_ids:
-            left = None if due.next_deadline_ms is None else due.next_deadline_ms - due.now_ms
-            await self._sleep(self._capped(left), due.next_deadline_ms)
+            await self._sleep_until(due)
 
-    def _capped(self, left_ms: int | None) -> int | None:
+    async def _sleep_until(self, due: Due) -> None:
+        deadline = due.next_deadline_ms
+        self._sleeps_until = deadline
         if not self._store.is_shared:
-            return left_ms
-        return RECHECK_MS if left_ms is None else min(left_ms, RECHECK_MS)
+            await self._asleep(self._alarm.wait(deadline))
+            return
+        # The store's clock says how long; ours, which may differ or step, only measures it.
+        left_ms = RECHECK_MS if deadline is None else min(deadline - due.now_ms, RECHECK_MS)
+        await self._asleep(self._alarm.pause(left_ms))
 
-    async def _sleep(self, for_ms: int | None, until: Instant | None) -> None:
-        """The store's clock says how long; ours, which may differ, only measures it."""
-        self._sleeps_until, self._asleep = until, True
+    async def _sleep(self, for_ms: int) -> None:
+        self._sleeps_until = None
+        await self._asleep(self._alarm.pause(for_ms))
+
+    async def _asleep(self, sleep: Awaitable[None]) -> None:
+        self._is_asleep = True
         try:
-            await self._alarm.wait(None if for_ms is None else later(self._clock.now(), for_ms))
+            await sleep
         finally:
-            self._asleep = False
+            self._is_asleep = False
 
     async def _tick_all(self, due: Due) -> bool:
-        """Whether another node held one of the scopes, so that it must be looked at again."""
+        """Whether a scope must be looked at again: another node held it, or its turn broke."""
         results = await asyncio.gather(
             *(self._tick(scope_id) for scope_id in due.scope_ids), return_exceptions=True
         )
-        for result in results:
-            if isinstance(result, Refused) and result.code is Code.UNKNOWN_SCOPE:
-                continue
-            if isinstance(result, BaseException) and not isinstance(result, ScopeBusy):
-                raise result
-        return any(isinstance(result, ScopeBusy) for result in results)
+        are_left = False
+        for scope_id, result in zip(due.scope_ids, results, strict=True):
+            match result:
+                case ScopeBusy():
+                    are_left = True
+                case StoreDown():
+                    raise result
+                case Refused(code=Code.UNKNOWN_SCOPE):
+                    continue
+                case Exception():
+                    are_left = True
+                    _log.error("the turn of %s broke", scope_id, exc_info=result)
+                case _:
+                    continue
+        return are_left

@@ -8,17 +8,20 @@ while it shows events; an idle fleet costs a few hundred bytes an instance.
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import AsyncIterator, Callable
 
 from fairwarning.core.document import render, visible_events
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.core.versions import ApiVersion
-from fairwarning.engine.ports import Signal, Store, StoreDown
+from fairwarning.engine.ports import Entry, Signal, Store, StoreDown
 
 PAGE_SCOPES_MAX = 1_000
 REREAD_PAUSE_S = 0.2
+
+_log = logging.getLogger(__name__)
 
 
 class View:
@@ -52,9 +55,15 @@ class View:
         self.activated_ms, self.incarnation = scope.activated_ms, scope.incarnation
         self._documents, self.forms = {}, {}
         self._shown = scope if visible_events(scope) else None
+        self.wake()
+
+    def wake(self) -> None:
         waiting, self.listeners = self.listeners, None
         for listener in waiting or ():
-            listener()
+            try:
+                listener()
+            except Exception:
+                _log.exception("a waiting client of %s could not be told", self.scope_id)
 
     def document(self, version: ApiVersion) -> bytes:
         """The body for an activated scope."""
@@ -103,7 +112,7 @@ class Views:
         self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
         self._by_address: dict[str, Member] = {}
         self.by_address: Callable[[str], Member | None] = self._by_address.get
-        self._addresses: dict[ScopeId, tuple[str, ...]] = {}
+        self._addresses: dict[ScopeId, dict[str, InstanceName]] = {}
         self._by_name: dict[str, Member | list[Member]] = {}
         self._reading: dict[ScopeId, asyncio.Task[None]] = {}
         self._again: set[ScopeId] = set()
@@ -137,25 +146,38 @@ class Views:
         """A commit of this node brings its scope along; another's must be read."""
         if signal.scope is not None:
             self.put(signal.scope)
-        elif signal.scope_id in self._reading:
-            self._again.add(signal.scope_id)
         else:
-            task = asyncio.create_task(self._reread(signal.scope_id))
-            self._reading[signal.scope_id] = task
-            task.add_done_callback(lambda _: self._reading.pop(signal.scope_id, None))
+            self._read_soon(signal.scope_id)
+
+    async def follow(self, changes: AsyncIterator[Entry]) -> None:
+        """Makes good what signals of other nodes were lost: the journal loses nothing."""
+        async for entry in changes:
+            view = self._views.get(entry.scope_id)
+            if view is None or view.revision < entry.revision:
+                self._read_soon(entry.scope_id)
+
+    def _read_soon(self, scope_id: ScopeId) -> None:
+        if scope_id in self._reading:
+            self._again.add(scope_id)
+        else:
+            self._reading[scope_id] = asyncio.create_task(self._reread(scope_id))
 
     async def _reread(self, scope_id: ScopeId) -> None:
-        while True:
-            self._again.discard(scope_id)
-            try:
-                self.put(await self._store.read(scope_id))
-            except StoreDown:
-                await asyncio.sleep(REREAD_PAUSE_S)
-                continue
-            except Refused:
-                return
-            if scope_id not in self._again:
-                return
+        try:
+            while True:
+                self._again.discard(scope_id)
+                try:
+                    self.put(await self._store.read(scope_id))
+                except StoreDown:
+                    await asyncio.sleep(REREAD_PAUSE_S)
+                    continue
+                except Refused:
+                    return
+                if scope_id not in self._again:
+                    return
+        finally:
+            # In the same turn as the last look at `_again`, so that no news falls in between.
+            del self._reading[scope_id]
 
     def by_name(self, name: str) -> list[Member]:
         found = self._by_name.get(name, [])
@@ -172,20 +194,26 @@ class Views:
         known = self._members.setdefault(view.scope_id, {})
         live = {each.name for each in roster.live}
         addresses = {a: each.name for each in roster.live for a in each.addresses}
-        if live == known.keys() and self._addresses.get(view.scope_id) == tuple(addresses):
+        before = self._addresses.get(view.scope_id, {})
+        if live == known.keys() and before == addresses:
             return
         self.generation += 1
-        for name in known.keys() - live:
+        gone = known.keys() - live
+        for name in gone:
             self._retire(known.pop(name))
         for name in live - known.keys():
             member = known[name] = Member(name, view)
             self._add_name(member)
-        for address in self._addresses.get(view.scope_id, ()):
-            if self._by_address[address].view is view:
+        for address in before:
+            owner = self._by_address.get(address)
+            if owner is not None and owner.view is view:
                 del self._by_address[address]
-        self._addresses[view.scope_id] = tuple(addresses)
+        self._addresses[view.scope_id] = addresses
         for address, name in addresses.items():
             self._by_address[address] = known[name]
+        if gone:
+            # Whoever waits as an instance that is no more must hear of it.
+            view.wake()
 
     def _add_name(self, member: Member) -> None:
         """Names are unique in most fleets, so most entries are no list."""

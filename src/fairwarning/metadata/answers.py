@@ -30,7 +30,7 @@ class Answer:
 
 
 def error(status: int, text: str, *, closes: bool = False, **headers: str) -> Answer:
-    body = json.dumps({"error": text}, ensure_ascii=False).encode()
+    body = json.dumps({"error": text}).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status=status, body=body, headers=named, closes=closes)
 

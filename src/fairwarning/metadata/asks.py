@@ -28,6 +28,8 @@ from fairwarning.metadata.instance import INSTANCE_VERSIONS
 from fairwarning.metadata.limits import WAIT_S_MAX, EndpointRules
 
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
+_ABSOLUTE = re.compile(r"^http://[^/?]*(?=/)", re.IGNORECASE)
+"""RFC 9112 3.2.2: a server accepts a whole URL as the target too."""
 _BASE_PATH = re.compile(r"/vm/([^/]+)(/.*)", re.DOTALL)
 
 
@@ -74,7 +76,7 @@ class Ask:
 
 def read(head: Head, rules: EndpointRules) -> Ask | Answer:
     """The ask, or the answer that refuses it."""
-    target, _, query = head.target.partition("?")
+    target, _, query = _ABSOLUTE.sub("", head.target).partition("?")
     if not target.startswith("/"):
         return NOT_FOUND
     vm, path = None, unquote(target)
@@ -137,7 +139,7 @@ def _events(head: Head, parameters: dict[str, str], rules: EndpointRules) -> Ask
     if head.method == "POST":
         return Ask(kind=Kind.APPROVE, version=version)
     wait = parameters.get("wait", "0")
-    if not (wait.isascii() and wait.isdigit() and int(wait[:9]) <= WAIT_S_MAX):
+    if not (wait.isascii() and wait.isdigit() and len(wait) <= 3 and int(wait) <= WAIT_S_MAX):
         return BAD_WAIT
     tags = head.values("if-none-match")
     return Ask(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=int(wait))
@@ -156,13 +158,11 @@ def _instance(head: Head, path: tuple[str, ...], parameters: dict[str, str]) -> 
 
 
 def _refuse_headers(head: Head, ask: Ask, rules: EndpointRules) -> Answer | None:
-    is_old_post = (
-        ask.kind is Kind.APPROVE
-        and ask.version is not None
-        and ask.version.is_header_optional_on_post
-        and not rules.requires_header_on_old_post
+    is_lenient = ask.kind is Kind.APPROVE and (
+        rules.is_header_optional_on_post
+        or (ask.version is not None and ask.version.is_header_optional_on_post)
     )
-    if not is_old_post and [v.lower() for v in head.values("metadata")] != ["true"]:
+    if not is_lenient and [v.lower() for v in head.values("metadata")] != ["true"]:
         return NO_METADATA_HEADER
     if head.values("x-forwarded-for") and not rules.proxy_secret:
         return FORWARDED

@@ -23,7 +23,7 @@ from fairwarning.metadata.limits import (
     REMEMBERED_BYTES_MAX,
     REQUEST_S_MAX,
 )
-from fairwarning.metadata.reader import Reader, Received, Refusal
+from fairwarning.metadata.reader import Reader, Received
 from fairwarning.metadata.service import Service
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -31,16 +31,23 @@ Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool]
 
 
 class Connection(asyncio.Protocol):
-    __slots__ = ("_closes", "_expires_s", "_first", "_generation", "_has_answered", "_is_busy",
-                 "_is_full", "_member", "_on_loopback", "_queue", "_reader", "_service",
-                 "_transport", "_wait", "address")  # fmt: skip
+    __slots__ = ("_closes", "_expires_s", "_farewell", "_first", "_generation", "_has_answered",
+                 "_is_busy", "_is_ended", "_is_full", "_member", "_on_loopback", "_queue",
+                 "_reader", "_refusal", "_service", "_transport", "_wait", "address")  # fmt: skip
 
     def __init__(
-        self, service: Service, address: str, *, on_loopback: bool, first: bytes = b""
+        self,
+        service: Service,
+        address: str,
+        *,
+        on_loopback: bool,
+        first: bytes = b"",
+        farewell: bytes = b"",
     ) -> None:
-        """`first` was read before there was a transport, and goes before all else."""
+        """`first` was read before there was a transport; `farewell` is all that is left to say."""
         self._service = service
         self._first = first
+        self._farewell = farewell
         self.address = address
         self._on_loopback = on_loopback
         self._transport: asyncio.Transport | None = None
@@ -50,7 +57,9 @@ class Connection(asyncio.Protocol):
         self._generation = -1
         self._is_busy = False
         self._is_full = False
+        self._is_ended = False
         self._closes = False
+        self._refusal: Answer | None = None
         self._wait: Wait | None = None
         self._has_answered = False
         """Since the last sweep; reading a clock at every answer would cost more."""
@@ -61,7 +70,9 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._service.join(self)
         first, self._first = self._first, b""
-        if first:
+        if self._farewell:
+            self._write(self._farewell, closes=True)
+        elif first:
             self.data_received(first)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,25 +82,39 @@ class Connection(asyncio.Protocol):
         self._queue = None
 
     def data_received(self, data: bytes) -> None:
-        if self._reader is None and not self._is_busy and not self._closes:
-            known = self._service.remembered.get(data)
-            if known is not None:
-                ask, closes = known
-                self._poll(ask, closes)
-                return
-        self._parse(data)
+        try:
+            if self._reader is None and self._queue is None and not self._is_busy:
+                known = self._service.remembered.get(data)
+                if known is not None and not self._is_full and not self._closes:
+                    ask, closes = known
+                    self._poll(ask, closes)
+                    return
+            self._parse(data)
+        except Exception:
+            self._break()
 
     def eof_received(self) -> bool:
-        """A client that half-closes still gets its answer, unless that could be minutes away."""
-        self._closes = True
-        return self._is_busy and self._wait is None
+        """A client that half-closes still gets its answers, unless that could be minutes away."""
+        self._is_ended = True
+        return self._wait is None and (self._is_busy or bool(self._queue))
 
     def pause_writing(self) -> None:
+        """Who does not read his answers is not read from either."""
         self._is_full = True
+        if self._transport is not None:
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         self._is_full = False
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
         self._pump()
+
+    def _break(self) -> None:
+        """A bug of ours. The client hears of it, and nobody else does."""
+        self._service.log_broken()
+        self._is_busy = False
+        self._refuse(BROKEN)
 
     def sweep(self, now_s: float) -> None:
         """Called about once a second."""
@@ -109,33 +134,28 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _parse(self, data: bytes) -> None:
-        if self._closes:
+        if self._closes or self._refusal is not None:
             return
         is_first = self._reader is None and not self._queue
         if self._reader is None:
             self._reader = Reader(self._continue)
-            self._has_answered = False
-            self._expires_s = time.monotonic() + REQUEST_S_MAX
+            self._expect_request()
         reader = self._reader
-        try:
-            found = reader.feed(data)
-        except Refusal as refusal:
-            self._reader = None
-            self._refuse(refusal.answer)
-            return
+        found, refusal = reader.feed(data)
         if reader.is_between:
             self._reader = None
-        if not found:
-            return
         queue = self._queue
-        if queue is None:
+        if found and queue is None:
             queue = self._queue = deque()
-        is_whole = is_first and len(found) == 1 and reader.is_between and not reader.is_upgrade
-        raw = data if is_whole and len(data) <= REMEMBERED_BYTES_MAX else None
-        queue.extend((each, raw) for each in found)
-        if len(queue) > PIPELINED_MAX:
-            self._refuse(MALFORMED)
-            return
+        if queue is not None:
+            is_whole = is_first and len(found) == 1 and reader.is_between
+            is_poll = is_whole and not reader.was_upgrade and refusal is None
+            raw = data if is_poll and len(data) <= REMEMBERED_BYTES_MAX else None
+            queue.extend((each, raw) for each in found)
+            if len(queue) > PIPELINED_MAX:
+                queue.clear()
+                refusal = MALFORMED
+        self._refusal = refusal
         self._pump()
 
     def _continue(self) -> None:
@@ -147,8 +167,14 @@ class Connection(asyncio.Protocol):
         while self._queue and not self._is_busy and not self._is_full:
             received, raw = self._queue.popleft()
             self._handle(received, raw)
-        if not self._queue:
-            self._queue = None
+        if self._queue or self._is_busy:
+            return
+        self._queue = None
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        elif self._is_ended and not self._closes and self._transport is not None:
+            self._closes = True
+            self._transport.close()
 
     def _handle(self, received: Received, raw: bytes | None) -> None:
         closes = not received.keeps_alive
@@ -241,31 +267,39 @@ class Connection(asyncio.Protocol):
     async def _activate(self, ask: Ask, member: Member, closes: bool) -> None:
         try:
             await self._service.endpoint.activate(member)
-            ready = self._service.polls.answer(ask, member.view, closes=closes)
         except StoreDown:
-            ready = to_bytes(OUT_OF_SERVICE, self._service.polls.stamp, closes=closes)
-        if ready is None:
-            ready = self._service.polls.not_modified(member.view, closes=closes)
-        self._finish(ready, closes)
+            self._finish(OUT_OF_SERVICE, closes)
+            return
+        except Exception:
+            self._break()
+            return
+        self._is_busy = False
+        ready = self._service.polls.answer(ask, member.view, closes=closes)
+        if ready is not None:
+            self._write(ready, closes=closes)
+        elif member.view.activated_ms is not None:
+            self._hold(ask, member, closes)
+        else:
+            self._send(OUT_OF_SERVICE, closes=closes)
+        self._pump()
 
     async def _answer(self, ask: Ask, member: Member, body: bytes, closes: bool) -> None:
         try:
             answer = await self._service.endpoint.answer(ask, member, body)
         except Exception:
-            self._service.log_broken(ask)
-            answer = BROKEN
-        ready = to_bytes(answer, self._service.polls.stamp, closes=closes)
-        self._finish(ready, closes or answer.closes)
+            self._break()
+            return
+        self._finish(answer, closes)
 
-    def _finish(self, ready: bytes, closes: bool) -> None:
+    def _finish(self, answer: Answer, closes: bool) -> None:
         self._is_busy = False
-        self._write(ready, closes=closes)
+        self._send(answer, closes=closes)
         self._pump()
 
     def _refuse(self, answer: Answer) -> None:
-        self._queue = None
-        self._closes = True
-        if not self._is_busy:
+        """The last word on this connection."""
+        self._queue = self._reader = self._refusal = None
+        if not self._closes:
             self._send(answer, closes=True)
 
     def _send(self, answer: Answer, *, closes: bool, has_body: bool = True) -> None:
@@ -274,11 +308,19 @@ class Connection(asyncio.Protocol):
         self._write(ready, closes=closes)
 
     def _write(self, ready: bytes, *, closes: bool) -> None:
-        self._has_answered = True
+        self._has_answered = not self._is_full
         if self._transport is None:
             return
         self._transport.write(ready)
-        if closes or self._closes:
+        if closes:
             self._closes = True
             self._queue = None
             self._transport.close()
+        elif self._reader is not None:
+            self._expect_request()
+
+    def _expect_request(self) -> None:
+        """A request has begun; unless we owe an answer, it must be whole before long."""
+        if not self._is_busy:
+            self._has_answered = False
+            self._expires_s = time.monotonic() + REQUEST_S_MAX

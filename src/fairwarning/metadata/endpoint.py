@@ -9,7 +9,7 @@ from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.ports import Clock, Store, StoreDown
 from fairwarning.engine.service import Engine
-from fairwarning.engine.views import Member
+from fairwarning.engine.views import Member, Views
 from fairwarning.metadata import instance as instances
 from fairwarning.metadata.answers import BAD_BODY, NOT_FOUND, OUT_OF_SERVICE, Answer, error
 from fairwarning.metadata.approvals import read_event_ids
@@ -25,8 +25,11 @@ _VERSIONS = Answer(
 
 
 class Endpoint:
-    def __init__(self, engine: Engine, store: Store, clock: Clock, rules: EndpointRules) -> None:
+    def __init__(
+        self, engine: Engine, views: Views, store: Store, clock: Clock, rules: EndpointRules
+    ) -> None:
         self._engine = engine
+        self._views = views
         self._store = store
         self._clock = clock
         self._rules = rules
@@ -40,9 +43,11 @@ class Endpoint:
                     return _VERSIONS
                 case Kind.INSTANCE:
                     return await self._instance(ask, member)
-                case Kind.APPROVE | Kind.EVENTS:
+                case Kind.APPROVE:
                     await self.activate(member)
                     return await self._approve(member, body)
+                case Kind.EVENTS:
+                    raise AssertionError("polls are answered from memory")
         except StoreDown:
             return OUT_OF_SERVICE
 
@@ -68,7 +73,9 @@ class Endpoint:
             finally:
                 alarm.close()
         by = instance_actor(member.name)
-        await self._engine.submit(member.view.scope_id, Activate(), by=by)
+        receipt = await self._engine.submit(member.view.scope_id, Activate(), by=by)
+        # Another node may have been first, and its signal may not be here yet.
+        self._views.put(receipt.scope)
 
     async def _instance(self, ask: Ask, member: Member) -> Answer:
         scope = await self._store.read(member.view.scope_id)
@@ -80,13 +87,14 @@ class Endpoint:
         )
 
     async def _approve(self, member: Member, body: bytes) -> Answer:
-        """All of the events or none: an unknown id refuses the whole request."""
+        """An unknown id refuses the whole request, before anything is approved."""
         ids = read_event_ids(body)
         if ids is None:
             return BAD_BODY
         for id in ids:
             if not member.view.shows(id) and not await self._is_known(member.view.scope_id, id):
-                return error(400, f"Bad request. No event {id} is known here; nothing was approved")
+                said = f"No event {id or 'of such an id'} is known here; nothing was approved"
+                return error(400, f"Bad request. {said}")
         by = instance_actor(member.name)
         for id in ids:
             try:

@@ -51,7 +51,8 @@ class Callers:
 
     def find(self, ask: Ask, address: str, *, on_loopback: bool) -> Member | Answer:
         """`on_loopback`: the listener is, and the peer is too."""
-        if ask.proxied is not None and address in self._rules.proxy_addresses:
+        is_proxy = bool(self._rules.proxy_secret) and address in self._rules.proxy_addresses
+        if is_proxy and ask.proxied is not None:
             return self._behind_proxy(*ask.proxied)
         if ask.is_forwarded:
             return FORWARDED

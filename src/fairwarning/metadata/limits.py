@@ -25,8 +25,8 @@ class EndpointRules:
     activation_delay_s: int = 0
     unknown_version_status: int = 400
     """OpenShift's handler needs 404; Azure's pages say 400."""
-    requires_header_on_old_post: bool = False
-    """2017-03-01 did not ask for `Metadata: true` on a POST, and its samples send none."""
+    is_header_optional_on_post: bool = False
+    """For old samples: no version asks for `Metadata: true` on a POST, as 2017-03-01 never did."""
     proxy_secret: str = ""
     """With it, `X-Instance-ID` and its HMAC name the instance behind a trusted proxy."""
     proxy_addresses: frozenset[str] = frozenset()

@@ -47,7 +47,8 @@ class Listener:
         self._family = family
         self._accept: Callable[[], tuple[int, tuple[str, int]]] = self._socket._accept  # type: ignore[attr-defined]
         self._accepts = 1
-        self._is_loopback = is_loopback(host)
+        # Not the name that was given: `localhost` is loopback too.
+        self._is_loopback = is_loopback(self._socket.getsockname()[0])
         self._adopting: set[asyncio.Task[None]] = set()
 
     @property
@@ -91,26 +92,34 @@ class Listener:
             if known is not None and known[1]:
                 ready = self._ready(known[0], address)
                 if ready is not None:
-                    # Held back until the close, so that answer and end are one packet: a
-                    # quarter of what the poll costs.
-                    client.send(ready, socket.MSG_MORE)
-                    client.close()
+                    self._say_goodbye(client, address, ready)
                     return
         except BlockingIOError:
             data = b""
         except OSError:
             client.close()
             return
-        self._adopt(
-            socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach()), address, data
-        )
+        self._adopt(client, address, first=data)
+
+    def _say_goodbye(self, client: socket.SocketType, address: str, ready: bytes) -> None:
+        try:
+            # Held back until the close, so that answer and end are one packet: a quarter of
+            # what the poll costs.
+            sent = client.send(ready, socket.MSG_MORE | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        if sent == len(ready):
+            client.close()
+        else:
+            self._adopt(client, address, farewell=ready[sent:])
 
     def _ready(self, ask: Ask, address: str) -> bytes | None:
-        if not ask.is_plain:
+        """Only what memory can answer for certain; all else must not be counted twice."""
+        if not ask.is_plain or ask.wait_s:
             return None
         service = self._service
         member = service.callers.by_address(address)
-        if member is None:
+        if member is None or member.view.activated_ms is None:
             return None
         return service.polls.ready(ask, member, closes=True)
 
@@ -126,27 +135,38 @@ class Listener:
         if self._socket.fileno() == fd:
             asyncio.get_running_loop().add_reader(fd, self._accept_all)
 
-    def _adopt(self, client: socket.socket, address: str, data: bytes) -> None:
+    def _adopt(
+        self,
+        client: socket.SocketType,
+        address: str,
+        *,
+        first: bytes = b"",
+        farewell: bytes = b"",
+    ) -> None:
+        """Makes an ordinary transport of it."""
+        own = socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach())
         on_loopback = self._is_loopback and is_loopback(address)
-        if not on_loopback and self._service.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
-            client.close()
+        may_have_many = on_loopback or address in self._service.rules.proxy_addresses
+        if not may_have_many and self._service.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
+            own.close()
             return
-        client.setblocking(False)
-        task = asyncio.create_task(self._connect(client, address, data, on_loopback))
+        own.setblocking(False)
+
+        def make() -> Connection:
+            return Connection(
+                self._service, address, on_loopback=on_loopback, first=first, farewell=farewell
+            )
+
+        task = asyncio.create_task(_connect(make, own))
         self._adopting.add(task)
         task.add_done_callback(self._adopting.discard)
 
-    async def _connect(
-        self, client: socket.socket, address: str, data: bytes, on_loopback: bool
-    ) -> None:
-        def make() -> Connection:
-            return Connection(self._service, address, on_loopback=on_loopback, first=data)
 
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.connect_accepted_socket(make, client)
-        except OSError:
-            client.close()
+async def _connect(make: Callable[[], Connection], client: socket.socket) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(make, client)
+    except OSError:
+        client.close()
 
 
 class MetadataServer:

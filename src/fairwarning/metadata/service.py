@@ -57,8 +57,8 @@ class Service:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def log_broken(self, ask: Ask) -> None:
-        _log.exception("a request broke: %s", ask.kind.name)
+    def log_broken(self) -> None:
+        _log.exception("a request broke")
 
     async def close(self) -> None:
         for connection in list(self.connections):

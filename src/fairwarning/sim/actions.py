@@ -178,6 +178,7 @@ async def _seen(world: World, dice: Random) -> str:
     if not scope.is_activated:
         return _NO
     await world.store.note_seen({scope.id: world.now()})
+    world.last_asked[scope.id] = world.now()
     return scope.id
 
 

@@ -8,13 +8,14 @@ import json
 
 from fairwarning.core.commands import Approve, Cancel, Operate, Postpone, Schedule
 from fairwarning.core.document import render
-from fairwarning.core.instants import MINUTE_MS, SECOND_MS, Instant
+from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
 from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId, ScopeKind, Source
 from fairwarning.core.refusals import Code
 from fairwarning.core.transitions import (
     HOUSEKEEPING,
     Approved,
     Completed,
+    Deactivated,
     DocumentChanged,
     Scheduled,
     Started,
@@ -100,6 +101,11 @@ class Checker:
             case Completed(event_id=event_id):
                 self._look_at_completion(event_id)
                 note(scope, entry)
+            case Deactivated():
+                asked = self._world.last_asked.get(entry.scope_id, scope.activated_ms)
+                idle_ms = entry.at_ms - max(asked, scope.activated_ms)
+                demand("6 same number, same document", idle_ms >= DAY_MS, lambda: f"{entry}")
+                note(scope, entry)
             case DocumentChanged(incarnation=incarnation):
                 grown = incarnation == scope.incarnation + 1
                 demand("6 same number, same document", grown, lambda: f"{entry}")
@@ -147,7 +153,8 @@ class Checker:
         event, at = seen.event, entry.at_ms
         assert isinstance(entry.transition, Started)
         happened = entry.transition.cause == "already-happened"
-        if not happened and event.announced and not self._is_agreed(scope, seen):
+        # Whether a policy may agree was looked at when it did.
+        if not happened and event.announced and not seen.approvals:
             early = event.not_before_ms - at
             demand("1 never early", early <= 0, lambda: f"{event.id} started {early} ms early")
         if happened:
@@ -164,19 +171,6 @@ class Checker:
         if event.type is EventType.TERMINATE and event.announced and at < event.not_before_ms:
             holders = self._holders(scope, at)
             demand("8 terminate barrier", not holders, lambda: f"{event.id} passed {holders}")
-
-    def _is_agreed(self, scope: SeenScope, seen: SeenEvent) -> bool:
-        policies = {
-            "userInitiatedReboot": scope.policy.approve_user_reboot
-            and seen.event.operation == "restart",
-            "userInitiatedRedeploy": scope.policy.approve_user_redeploy
-            and seen.event.operation == "redeploy",
-            "allInstancesDown": scope.policy.approve_all_instances_down and scope.is_all_down(),
-        }
-        # A policy's agreement must be true when it is given; later changes do not undo it.
-        return any(by.kind != "policy" or policies.get(by.name) for by in seen.approvals) or any(
-            by.kind == "policy" and seen.started_ms is None for by in seen.approvals
-        )
 
     @staticmethod
     def _holders(scope: SeenScope, now: Instant) -> list[EventId]:
@@ -196,10 +190,11 @@ class Checker:
             inside = by.name in scope.instances and by.name not in scope.deleted
             demand("10 isolation", inside, lambda: f"{by} is not in {scope.id}")
         if by.kind == "policy":
+            policy, operation = scope.policy, seen.event.operation
             truth = {
-                "userInitiatedReboot": scope.policy.approve_user_reboot,
-                "userInitiatedRedeploy": scope.policy.approve_user_redeploy,
-                "allInstancesDown": scope.policy.approve_all_instances_down and scope.is_all_down(),
+                "userInitiatedReboot": policy.approve_user_reboot and operation == "restart",
+                "userInitiatedRedeploy": policy.approve_user_redeploy and operation == "redeploy",
+                "allInstancesDown": policy.approve_all_instances_down and scope.is_all_down(),
             }
             demand("1 never early", truth[by.name], lambda: f"{approved} is not the policy")
 

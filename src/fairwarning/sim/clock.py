@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from fairwarning.core.instants import Instant
+from fairwarning.core.instants import Instant, later
 
 EPOCH = Instant(1_600_000_000_123)
 """Not a whole second, so that rounding mistakes show."""
@@ -23,6 +23,9 @@ class SimAlarm:
             await self.waiter
             self.waiter = None
         self.rung = False
+
+    async def pause(self, for_ms: int | None) -> None:
+        await self.wait(None if for_ms is None else later(self.clock.now(), for_ms))
 
     def ring(self) -> None:
         if self.waiter is None or self.waiter.done():

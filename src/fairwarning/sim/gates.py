@@ -114,6 +114,9 @@ class GatedStore:
         await self._stop("due", is_done=True)
         return due
 
+    async def end(self) -> Position:
+        return await self._inner.end()
+
     async def journal(
         self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
     ) -> list[Entry]:

@@ -60,6 +60,7 @@ class SeenScope:
     events: dict[EventId, SeenEvent] = field(default_factory=dict)
     activations: int = 0
     is_activated: bool = False
+    activated_ms: Instant = Instant(0)
     incarnation: int = 0
 
     def waiting(self) -> list[SeenEvent]:
@@ -89,6 +90,7 @@ def note(scope: SeenScope, entry: Entry) -> None:
         case Activated():
             scope.activations += 1
             scope.is_activated, scope.incarnation = True, 1
+            scope.activated_ms = entry.at_ms
         case Deactivated():
             scope.is_activated, scope.incarnation = False, 0
         case DocumentChanged(incarnation=incarnation):

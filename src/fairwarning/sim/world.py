@@ -45,6 +45,8 @@ class World:
         self.told: list[Told] = []
         self.asked: list[Asked] = []
         self.scope_ids: list[ScopeId] = []
+        self.last_asked: dict[ScopeId, Instant] = {}
+        """When an instance of the scope last asked for its document."""
         self.happened: Counter[str] = Counter()
         """What this world has really been through; tests demand that it was not dull."""
         self.trace: list[str] = []

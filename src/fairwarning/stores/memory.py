@@ -131,6 +131,9 @@ class MemoryStore:
             next_deadline_ms=min(ahead, default=None),
         )
 
+    async def end(self) -> Position:
+        return Position(str(len(self._entries)))
+
     async def journal(
         self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
     ) -> list[Entry]:

@@ -49,6 +49,9 @@ class _Parts(NamedTuple):
     calls: Calls
 
 
+_SEQ_MAX = 2**63 - 1
+
+
 class PostgresStore:
     def __init__(
         self, dsn: str, clock: Clock | None = None, *, connections_max: int = CONNECTIONS_MAX
@@ -143,6 +146,10 @@ class PostgresStore:
         now = None if self._clock is None else self._clock.now()
         ((now_ms, scope_ids, next_deadline_ms),) = await self._rows("due", now_ms=now, limit=limit)
         return Due(now_ms=now_ms, scope_ids=tuple(scope_ids), next_deadline_ms=next_deadline_ms)
+
+    async def end(self) -> Position:
+        ((xid,),) = await self._rows("journal_end")
+        return Position(f"{xid}-{_SEQ_MAX}")
 
     async def journal(
         self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int

@@ -150,6 +150,11 @@ class SqliteStore:
 
         return await self._reader.read(query)
 
+    async def end(self) -> Position:
+        row = await self._one("journal_end")
+        assert row is not None
+        return Position(str(row[0]))
+
     async def journal(
         self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
     ) -> list[Entry]:

@@ -152,6 +152,10 @@ SELECT EXISTS (
         AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
 );
 
+-- name: journal_end
+-- Behind all that no running transaction can still add to.
+SELECT journal_number(pg_snapshot_xmin(pg_current_snapshot())) - 1;
+
 -- name: journal
 SELECT
     xid || '-' || seq, scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body

@@ -45,6 +45,9 @@ LIMIT :limit;
 -- name: next_deadline
 SELECT min(next_deadline_ms) FROM scopes WHERE next_deadline_ms > :now_ms;
 
+-- name: journal_end
+SELECT coalesce(max(seq), 0) FROM journal;
+
 -- name: journal
 SELECT
     CAST(seq AS TEXT), scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body
