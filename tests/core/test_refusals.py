@@ -25,6 +25,7 @@ from fairwarning.core.model import (
     InstanceName,
     OperationKind,
     Policy,
+    Priority,
     Scope,
     instance_actor,
     operator_actor,
@@ -189,6 +190,37 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         AddInstances(instances=(Instance(name=InstanceName("workers_100")),)),
         Code.SCOPE_FULL,
     ),
+    (
+        "no such update domain",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), update_domain=7),)),
+        Code.FLEET_INVALID,
+    ),
+    (
+        "no name for a numbered set",
+        workers(),
+        AddInstances(instances=(Instance(name=InstanceName("other_9")),)),
+        Code.NAME_INVALID,
+    ),
+    (
+        "spot in a set with a terminate notice",
+        workers(),
+        AddInstances(instances=(Instance(name=InstanceName("workers_3"), priority=Priority.SPOT),)),
+        Code.TERMINATE_NOT_FOR_SPOT,
+    ),
+    (
+        "mapped address",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("::ffff:a00:5",)),)),
+        Code.ADDRESS_INVALID,
+    ),
+    (
+        "zoned address",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fe80::1%e",)),)),
+        Code.ADDRESS_INVALID,
+    ),
+    ("no text", web(), schedule("web-0", description="a\ud800"), Code.TEXT_INVALID),
     ("upgrade of a stranger", workers(), UpgradeInstances(names=names("x")), Code.UNKNOWN_INSTANCE),
 ]
 
@@ -225,3 +257,9 @@ def test_a_test_fleet_may_rehearse_what_a_real_one_may_not() -> None:
     for event_type in EventType:
         command = schedule("web-0", type=event_type, notice_ms=0)
         assert decide(scope, command, T0).transitions
+
+
+def test_a_raised_minimum_holds_for_deletes_too() -> None:
+    policy = Policy(notice_ms={EventType.TERMINATE: HOUR_MS})
+    scope = after(workers(), ChangePolicy(policy=policy), DELETE)
+    assert scope.events[E1].not_before_ms >= T0 + HOUR_MS

@@ -1,7 +1,8 @@
 """The endpoint on its real event loop, a virtual clock, and addresses of the loopback range."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import pytest
 import uvloop
@@ -11,6 +12,14 @@ from tests.metadata.rig import Rig
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def nothing_breaks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever a client does, no exception escapes into the log."""
+    yield
+    broken = [each for each in caplog.get_records("call") if each.levelno >= logging.ERROR]
+    assert not broken, [each.getMessage() for each in broken]
 
 
 @pytest.fixture

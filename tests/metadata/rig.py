@@ -135,13 +135,16 @@ class Rig:
         await self.server.stop()
         await self.engine.stop()
 
-    async def connect(self, source: str = "127.0.1.10") -> Client:
+    @property
+    def address(self) -> tuple[str, int]:
         assert self.server is not None
         url = urlsplit(self.server.urls[0])
         assert url.hostname is not None
-        reader, writer = await asyncio.open_connection(
-            url.hostname, url.port, local_addr=(source, 0)
-        )
+        assert url.port is not None
+        return url.hostname, url.port
+
+    async def connect(self, source: str = "127.0.1.10") -> Client:
+        reader, writer = await asyncio.open_connection(*self.address, local_addr=(source, 0))
         client = Client(reader, writer)
         self._clients.append(client)
         return client
@@ -179,6 +182,15 @@ class Rig:
         )
         await self.submit(scope, command)
         return command.event_id
+
+    async def schedule_described(self, target: str, type: EventType, description: str) -> None:
+        command = Schedule(
+            event_id=self.engine.new_id(),
+            type=type,
+            targets=(InstanceName(target),),
+            description=description,
+        )
+        await self.submit(self.web, command)
 
 
 def request(

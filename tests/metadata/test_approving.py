@@ -120,7 +120,10 @@ async def test_a_bad_body_changes_nothing(rig: Rig, sent: bytes) -> None:
 
 
 def test_ids_are_read_once_each_and_in_upper_case() -> None:
-    assert read_event_ids(b'{"StartRequests":[{"EventId":"ab"},{"EventId":" AB "}]}') == ("AB",)
+    id = "00000000-0000-4000-8000-00000000ABCD"
+    sent = json.dumps({"StartRequests": [{"EventId": id.lower()}, {"EventId": f" {id} "}]})
+    assert read_event_ids(sent.encode()) == (id,)
+    assert read_event_ids(b'{"StartRequests":[{"EventId":"nonsense"}]}') == ("",)
 
 
 async def test_expect_100_continue_with_the_body_after_it(rig: Rig) -> None:

@@ -54,15 +54,24 @@ class Stranger:
 
     async def wait_until_blocked(self, number: int = 1) -> None:
         """So many others wait for a lock."""
+        await self._wait_for_others("wait_event_type = 'Lock'", number)
+
+    async def wait_until_looked(self) -> None:
+        """A reader has asked for the journal and has its answer."""
+        await self._wait_for_others("state = 'idle' AND query LIKE '%FROM journal%'", 1)
+
+    async def _wait_for_others(self, condition: str, number: int) -> None:
         query = (
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+            f"AND pid <> pg_backend_pid() AND {condition}"
         )
 
-        async def are_blocked() -> bool:
+        async def are_there() -> bool:
+            # Within a transaction, what was looked at once stays as it was.
+            await self.execute("SELECT pg_stat_clear_snapshot()")
             return bool((await self.execute(query))[0][0] >= number)
 
-        await wait_for(are_blocked)
+        await wait_for(are_there)
 
 
 @asynccontextmanager

@@ -25,7 +25,6 @@ from fairwarning.core.model import (
     OperationKind,
     Phase,
     Scope,
-    ScopeId,
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import InstanceDeleted, InstancesAdded, Scheduled
@@ -278,24 +277,6 @@ async def test_each_commit_is_told_before_its_caller_knows(
     with pytest.raises(Refused):
         await submit(store, created[0], command)
     assert len(told) == 2
-
-
-async def test_unknown_things_are_refused(store: Store) -> None:
-    await declare(store, web())
-    for unknown in ("nobody", "", "nul\0", "é"):
-        with pytest.raises(Refused) as refused:
-            await store.read(ScopeId(unknown))
-        assert refused.value.code is Code.UNKNOWN_SCOPE
-        for skip_busy in (False, True):
-            step = deciding(Tick())
-            with pytest.raises(Refused) as refused:
-                await store.transact(ScopeId(unknown), step, by=ME, skip_busy=skip_busy)
-            assert refused.value.code is Code.UNKNOWN_SCOPE
-        assert await store.locate(unknown) is None
-        assert await store.journal(scope_id=ScopeId(unknown), limit=10) == []
-    with pytest.raises(Refused) as refused:
-        await store.find_event(new_id())
-    assert refused.value.code is Code.UNKNOWN_EVENT
 
 
 async def test_any_text_can_be_a_reason(store: Store) -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from fairwarning.core.commands import Schedule
+from fairwarning.core.commands import Schedule, Tick
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import DAY_MS, Instant
 from fairwarning.core.model import EventType, InstanceName, Scope, ScopeId
+from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import START, Moment, Position, Store
 from tests.stores.fleet import ME, deciding, declare, new_id, submit, vm, web, whole_journal
@@ -113,3 +114,21 @@ async def test_the_journal_can_be_paged_through(store: Store, clock: VirtualCloc
 async def test_a_position_of_nowhere_is_a_mistake(store: Store) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         await store.journal(after=Position("nowhere"), limit=1)
+
+
+async def test_unknown_things_are_refused(store: Store) -> None:
+    await declare(store, web())
+    for unknown in ("nobody", "", "nul\0", "é"):
+        with pytest.raises(Refused) as refused:
+            await store.read(ScopeId(unknown))
+        assert refused.value.code is Code.UNKNOWN_SCOPE
+        for skip_busy in (False, True):
+            step = deciding(Tick())
+            with pytest.raises(Refused) as refused:
+                await store.transact(ScopeId(unknown), step, by=ME, skip_busy=skip_busy)
+            assert refused.value.code is Code.UNKNOWN_SCOPE
+        assert await store.locate(unknown) is None
+        assert await store.journal(scope_id=ScopeId(unknown), limit=10) == []
+    with pytest.raises(Refused) as refused:
+        await store.find_event(new_id())
+    assert refused.value.code is Code.UNKNOWN_EVENT

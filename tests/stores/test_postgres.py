@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 from itertools import pairwise
 
-import psycopg
 import pytest
 
 from fairwarning.core.commands import AddInstances, Tick
@@ -12,11 +11,11 @@ from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import Moment, ScopeBusy, Signal
+from fairwarning.engine.ports import Moment, ScopeBusy, Signal, StoreDown
 from fairwarning.stores.codec import encode
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.postgres.signals import PAYLOAD_BYTES_MAX, payloads_of
-from tests.stores.fleet import ME, deciding, declare, vm, web, whole_journal
+from tests.stores.fleet import ME, deciding, declare, vm, web
 from tests.stores.nodes import nodes, stranger, wait_for
 from tests.stores.steps import changing
 
@@ -214,20 +213,31 @@ async def test_a_refusal_names_the_address_that_is_taken(postgres: PostgresStore
         await postgres.transact(id, deciding(AddInstances(instances=(wanted,))), by=ME)
 
 
-async def test_a_restored_dump_goes_on_with_its_journal(
+async def test_a_caller_who_goes_away_does_not_take_the_change_along(
     postgres: PostgresStore, postgres_dsn: str
 ) -> None:
-    """In a server whose transaction numbers are smaller than those in the journal."""
     id = await declare(postgres, web())
+    told: list[Signal] = []
+    postgres.listen(told.append)
+    async with stranger(postgres_dsn) as other:
+        await other.enter(id)
+        caller = asyncio.create_task(postgres.transact(id, changing, by=ME))
+        await other.wait_until_blocked()
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        await other.leave()
+    await wait_for(lambda: told)
+    assert (await postgres.read(id)).revision == 3
+
+
+async def test_closing_finishes_what_was_asked(postgres: PostgresStore, postgres_dsn: str) -> None:
+    id = await declare(postgres, web())
+    callers = [asyncio.create_task(postgres.transact(id, changing, by=ME)) for _ in range(30)]
+    await asyncio.sleep(0)
     await postgres.close()
-    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
-        connection.execute("UPDATE journal SET xid = xid + 1000000000")
-    for round in range(2):
-        await postgres.open()
-        entries = await whole_journal(postgres)
-        assert [each.revision for each in entries] == list(range(1, 3 + round))
-        await postgres.transact(id, changing, by=ME)
-        (new,) = await postgres.journal(after=entries[-1].position, limit=10)
-        assert new.revision == 3 + round
-        await postgres.close()
+    assert len(await asyncio.gather(*callers)) == 30
+    with pytest.raises(StoreDown, match="not open"):
+        await postgres.read(id)
     await postgres.open()
+    assert (await postgres.read(id)).revision == 32

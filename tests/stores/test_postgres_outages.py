@@ -86,6 +86,30 @@ async def test_a_connection_that_breaks_inside_a_transaction(
     assert (await postgres.transact(id, changing, by=ME)).scope.revision == 3
 
 
+async def test_a_connection_that_has_failed_is_not_used_again(postgres_dsn: str) -> None:
+    """It may lead to a server that no longer is what it was, such as a former primary."""
+
+    async def sessions() -> set[int]:
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'fairwarning'"
+        return {pid for (pid,) in await other.execute(query)}
+
+    async def one_has_gone() -> bool:
+        return len(before - await sessions()) == 1
+
+    async with (
+        nodes(postgres_dsn, 1, connections_max=1) as (store,),
+        stranger(postgres_dsn) as other,
+    ):
+        id = await declare(store, web())
+        before = await sessions()
+        await other.execute("ALTER TABLE rosters RENAME TO hidden")
+        with pytest.raises(StoreDown, match="SQLSTATE 42P01"):
+            await store.transact(id, changing, by=ME)
+        await wait_for(one_has_gone)
+        await other.execute("ALTER TABLE hidden RENAME TO rosters")
+        assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+
+
 async def test_a_refusal_is_one_even_if_the_server_goes_away(
     postgres: PostgresStore, postgres_dsn: str
 ) -> None:

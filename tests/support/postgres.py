@@ -29,7 +29,8 @@ from fairwarning.stores.postgres.schema import migrate
 START_S_MAX = 30.0
 TEMPLATE = "fairwarning_template"
 
-_AS_NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
+_NOBODY = 65534
+_AS_NOBODY = ("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}")
 _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",
@@ -83,6 +84,7 @@ class PostgresServer:
     def kill(self) -> None:
         """As a crash does, and then until the last of its children has noticed."""
         assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
         children = _children_of(self._process.pid)
         self._process.kill()
         self._process.wait()
@@ -128,8 +130,8 @@ def _privileges(home: Path) -> tuple[Sequence[str], dict[str, Any]]:
         return (), {}
     if subprocess.run([*_AS_NOBODY, "true"], check=False, capture_output=True).returncode == 0:
         return _AS_NOBODY, {}
-    shutil.chown(home, "nobody", "nogroup")
-    return (), {"user": "nobody", "group": "nogroup", "extra_groups": []}
+    os.chown(home, _NOBODY, _NOBODY)
+    return (), {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
 
 
 def _children_of(pid: int) -> list[str]:

@@ -60,9 +60,10 @@ class Signals:
     async def close(self) -> None:
         for task in self._tasks:
             await _end(task)
-        with suppress(psycopg.Error, TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_S_MAX):
-                await self._send_waiting(await self._sending.make())
+        if self._waiting:
+            with suppress(psycopg.Error, TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_S_MAX):
+                    await self._send_waiting(await self._sending.make())
         for renewed in (self._receiving, self._sending):
             await renewed.drop()
 

@@ -1,0 +1,75 @@
+"""Why a reader of the journal misses nothing, one cause at a time."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from fairwarning.core.model import ScopeId
+from fairwarning.stores.postgres import PostgresStore, journal
+from tests.stores.fleet import ME, declare, web, whole_journal
+from tests.stores.nodes import Stranger, stranger
+from tests.stores.steps import changing
+
+
+async def append(writer: Stranger, scope_id: ScopeId) -> None:
+    """An entry as another node makes it, in a transaction that goes on."""
+    await writer.execute("BEGIN")
+    await writer.execute(
+        "INSERT INTO journal "
+        "(scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body) "
+        "VALUES (%s, 99, 0, 'operator', 'slow', '', 'Activated', '{\"at_ms\": 0}')",
+        scope_id,
+    )
+
+
+async def test_an_entry_waits_for_those_that_may_come_before_it(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await declare(postgres, web("quick"), web("slow"))
+    after = (await whole_journal(postgres))[-1].position
+    async with stranger(postgres_dsn) as slow:
+        await append(slow, web("slow").id)
+        await postgres.transact(id, changing, by=ME)
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "HELD_LOOKS_MAX", 1)
+            assert await postgres.journal(after=after, limit=10) == []
+            assert await postgres.journal(after=after, scope_id=id, limit=10) == []
+        await slow.leave()
+    page = await postgres.journal(after=after, limit=10)
+    assert [(entry.scope_id, entry.revision) for entry in page] == [(web("slow").id, 99), (id, 3)]
+
+
+async def test_a_reader_waits_for_what_is_held_back(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    """Its signal was used up, so that nothing else would make the reader look again."""
+    id = await declare(postgres, web())
+    after = (await whole_journal(postgres))[-1].position
+    async with stranger(postgres_dsn) as slow, stranger(postgres_dsn) as onlooker:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(id, changing, by=ME)
+        reading = asyncio.create_task(postgres.journal(after=after, limit=10))
+        await onlooker.wait_until_looked()
+        await slow.leave()
+        assert [entry.revision for entry in await reading] == [3]
+
+
+async def test_a_restored_dump_goes_on_with_its_journal(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    """In a server whose transaction numbers are smaller than those in the journal."""
+    id = await declare(postgres, web())
+    await postgres.close()
+    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        connection.execute("UPDATE journal SET xid = xid + 1000000000")
+    for round in range(2):
+        await postgres.open()
+        entries = await whole_journal(postgres)
+        assert [each.revision for each in entries] == list(range(1, 3 + round))
+        await postgres.transact(id, changing, by=ME)
+        (new,) = await postgres.journal(after=entries[-1].position, limit=10)
+        assert new.revision == 3 + round
+        await postgres.close()
+    await postgres.open()
