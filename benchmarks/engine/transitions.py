@@ -8,10 +8,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import psycopg
+import uvloop
 from psycopg import AsyncClientCursor
 
 from benchmarks.engine.turns import ME, bare_turns, commands, scopes
@@ -106,21 +107,17 @@ async def bare_postgres(url: str, callers: int) -> float:
     return done / (time.perf_counter() - began)
 
 
-Run = Callable[[str, int], Awaitable[float]]
+Run = Callable[[str, int], Coroutine[None, None, float]]
 
 
 def compare(name: str, url: Callable[[], str], bare: Run, callers: int) -> None:
     rates: dict[str, list[float]] = {"ours": [], "bare": []}
     for _ in range(ROUNDS):
-        rates["ours"].append(asyncio.run(_rate(ours, url(), callers)))
-        rates["bare"].append(asyncio.run(_rate(bare, url(), callers)))
+        rates["ours"].append(uvloop.run(ours(url(), callers)))
+        rates["bare"].append(uvloop.run(bare(url(), callers)))
     mine, theirs = statistics.median(rates["ours"]), statistics.median(rates["bare"])
     print(f"{name:<12} {callers:>3} callers  ours {mine:>8,.0f}/s  bare {theirs:>8,.0f}/s  "
           f"ratio {mine / theirs:.2f}", flush=True)  # fmt: skip
-
-
-async def _rate(run: Run, url: str, callers: int) -> float:
-    return await run(url, callers)
 
 
 def main() -> None:

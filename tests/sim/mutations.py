@@ -94,8 +94,8 @@ MUTATIONS = [
     Mutation(
         "takes a new key for every attempt",
         "engine/outbox.py",
-        "key=event.id,",
-        'key=type(event.id)(f"{event.id}-{handed.attempt}"),',
+        "key=event.id,\n        attempt=attempt,",
+        'key=type(event.id)(f"{event.id}-{attempt}"),\n        attempt=attempt,',
         "4 once",
     ),
     Mutation(

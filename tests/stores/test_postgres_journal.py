@@ -32,7 +32,7 @@ async def test_an_entry_waits_for_those_that_may_come_before_it(
         await append(slow, web("slow").id)
         await postgres.transact(id, changing, by=ME)
         with monkeypatch.context() as patch:
-            patch.setattr(journal, "HELD_LOOKS_MAX", 1)
+            patch.setattr(journal, "HELD_PAUSES_S", ())
             assert await postgres.journal(after=after, limit=10) == []
             assert await postgres.journal(after=after, scope_id=id, limit=10) == []
         await slow.leave()

@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable
 
 from fairwarning.core.commands import Command, Release, RenewLease, ReportDone, ReportFailure
 from fairwarning.core.limits import Timing
-from fairwarning.core.model import NodeId, Scope, ScopeId
+from fairwarning.core.model import Event, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.ports import (
     Alarm,
     Clock,
@@ -44,28 +43,24 @@ class Outbox:
         self._node = node
         self._timing = timing
         self._tasks: dict[asyncio.Task[None], Order] = {}
+        self._taken: dict[EventId, int] = {}
+        """The attempt that was last taken of each event under way."""
 
-    def take(self, scope: Scope, handed: HandedOver) -> None:
-        """Starts at once. Called in the turn in which the commit became known."""
-        event = scope.events[handed.event_id]
-        assert event.started_ms is not None
-        order = Order(
-            key=event.id,
-            attempt=handed.attempt,
-            type=event.type,
-            scope_id=scope.id,
-            instances=tuple(
-                scope.roster.instances[name]
-                for name in event.resources
-                if scope.roster.has_live(name)
-            ),
-            duration_s=event.duration_s,
-            started_ms=event.started_ms,
-        )
+    def take(self, scope: Scope) -> None:
+        """Starts what this scope has handed to us, once each. For every commit that we hear of."""
+        for event in scope.events.values():
+            work = event.work
+            if event.is_finished:
+                self._taken.pop(event.id, None)
+            if work is None or work.node != self._node:
+                continue
+            if self._taken.get(event.id, 0) < work.attempt:
+                self._taken[event.id] = work.attempt
+                self._start(_order(scope, event, work.attempt), scope.roster.driver)
+
+    def _start(self, order: Order, driver: str) -> None:
         alarm = self._clock.alarm()
-        task = asyncio.create_task(
-            self._run(order, scope.roster.driver, alarm), name=f"impact {order.key}"
-        )
+        task = asyncio.create_task(self._run(order, driver, alarm), name=f"impact {order.key}")
         self._tasks[task] = order
         task.add_done_callback(self._forget)
         # Not by the task itself: one that is cancelled before its first turn never runs.
@@ -151,3 +146,17 @@ class Outbox:
                 return
             else:
                 return
+
+
+def _order(scope: Scope, event: Event, attempt: int) -> Order:
+    assert event.started_ms is not None
+    roster = scope.roster
+    return Order(
+        key=event.id,
+        attempt=attempt,
+        type=event.type,
+        scope_id=scope.id,
+        instances=tuple(roster.instances[n] for n in event.resources if roster.has_live(n)),
+        duration_s=event.duration_s,
+        started_ms=event.started_ms,
+    )

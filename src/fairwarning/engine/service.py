@@ -13,7 +13,6 @@ from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeI
 from fairwarning.core.operations import OPERATIONS_PENDING_MAX, refuse_over_limit
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
-from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.feed import Feed
 from fairwarning.engine.outbox import Outbox
 from fairwarning.engine.ports import (
@@ -76,7 +75,6 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
         self._listens = False
-        self._commits: set[asyncio.Task[Receipt]] = set()
 
     async def start(self) -> None:
         self._takes_work = True
@@ -109,7 +107,6 @@ class Engine:
         self._background = []
         if self._views is not None:
             await self._views.close()
-        await asyncio.gather(*self._commits, return_exceptions=True)
         await self._outbox.stop()
 
     def new_id(self) -> EventId:
@@ -163,6 +160,9 @@ class Engine:
         if self._running is not None:
             self._ticker.on_signal(signal)
         self._feed.on_signal(signal)
+        if signal.scope is not None and self._takes_work:
+            # Here too: a caller may go away before the receipt reaches him.
+            self._outbox.take(signal.scope)
         if self._views is not None:
             self._views.on_signal(signal)
 
@@ -181,15 +181,6 @@ class Engine:
         why: str = "",
         skip_busy: bool = False,
     ) -> Receipt:
-        """A caller who goes away does not stop it: work that was committed must be taken."""
-        commit = asyncio.create_task(self._transact_fully(scope_id, command, by, why, skip_busy))
-        self._commits.add(commit)
-        commit.add_done_callback(self._commits.discard)
-        return await asyncio.shield(commit)
-
-    async def _transact_fully(
-        self, scope_id: ScopeId, command: Command, by: Actor, why: str, skip_busy: bool
-    ) -> Receipt:
         receipt = await self._store.transact(
             scope_id,
             self._step(command),
@@ -198,9 +189,7 @@ class Engine:
             counting=isinstance(command, Operate),
             skip_busy=skip_busy,
         )
-        for transition in receipt.transitions:
-            if isinstance(transition, HandedOver):
-                self._outbox.take(receipt.scope, transition)
+        self._outbox.take(receipt.scope)
         return receipt
 
     def _step(self, command: Command) -> Step:

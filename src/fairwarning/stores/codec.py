@@ -5,8 +5,8 @@ body written by an older version stays readable, because a missing field takes i
 and an unknown one is left out.
 """
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -29,28 +29,28 @@ def encode(value: object) -> str:
     return _encoder.encode(value).decode()
 
 
-def _decoding(decoder: msgspec.json.Decoder[T], what: str) -> Callable[[str], T]:
-    def decode(body: str) -> T:
-        try:
-            return decoder.decode(body)
-        except (msgspec.DecodeError, UnicodeError) as error:
-            raise _damaged(what) from error
-
-    return decode
+def _decode(decoder: msgspec.json.Decoder[T], what: str, body: str) -> T:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise _damaged(what) from error
 
 
+decode_event = partial(_decode, msgspec.json.Decoder(Event), "event")
+decode_events = partial(_decode, msgspec.json.Decoder(dict[EventId, Event]), "list of events")
 # A roster of a hundred instances takes longer to decode than all else in a transaction, and
 # seldom changes. The key is the text itself, so there is nothing that could be out of date.
-decode_roster = lru_cache(ROSTERS_CACHED_MAX)(_decoding(msgspec.json.Decoder(Roster), "roster"))
-decode_event = _decoding(msgspec.json.Decoder(Event), "event")
-decode_events = _decoding(msgspec.json.Decoder(dict[EventId, Event]), "list of events")
+decode_roster = lru_cache(ROSTERS_CACHED_MAX)(
+    partial(_decode, msgspec.json.Decoder(Roster), "roster")
+)
 
 
 def decode_transition(kind: str, body: str) -> Transition:
+    what = f"journal entry of kind {kind!r}"
     decoder = _transitions.get(kind)
     if decoder is None:
-        raise _damaged(f"journal entry of kind {kind!r}")
-    transition: Transition = _decoding(decoder, f"journal entry of kind {kind!r}")(body)
+        raise _damaged(what)
+    transition: Transition = _decode(decoder, what, body)
     return transition
 
 

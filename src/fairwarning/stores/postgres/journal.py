@@ -21,11 +21,11 @@ from fairwarning.core.model import ScopeId
 from fairwarning.engine.ports import Entry, Position
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.scripts import run
-from fairwarning.stores.rows import entry_of
+from fairwarning.stores.rows import Row, entry_of
 from fairwarning.stores.statements import Statement
 
-HELD_LOOKS_MAX = 200
-HELD_PAUSE_S = 0.005
+HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))
+"""About a second in all."""
 
 
 async def read_page(
@@ -39,14 +39,20 @@ async def read_page(
         Statement("has_entries_held", {"scope_id": scope_id}),
         Statement("journal", page),
     ]
-    for _ in range(HELD_LOOKS_MAX):
-        async with database.connection() as connection:
-            results = await run(connection, look)
-        ((are_held,),) = results["has_entries_held"]
-        if results["journal"] or not are_held:
+    rows, are_held = await _look(database, look)
+    for pause_s in HELD_PAUSES_S:
+        if rows or not are_held:
             break
-        await asyncio.sleep(HELD_PAUSE_S)
-    return [entry_of(row) for row in results["journal"]]
+        await asyncio.sleep(pause_s)
+        rows, are_held = await _look(database, look)
+    return [entry_of(row) for row in rows]
+
+
+async def _look(database: Database, look: list[Statement]) -> tuple[list[Row], bool]:
+    async with database.connection() as connection:
+        results = await run(connection, look)
+    ((are_held,),) = results["has_entries_held"]
+    return results["journal"], are_held
 
 
 def _numbers_of(position: Position) -> tuple[int, int]:

@@ -22,18 +22,20 @@ class Job(Generic[T]):
         self._error: BaseException | None = None
         self.signals: tuple[Signal, ...] = ()
 
-    def attempt(self, connection: sqlite3.Connection) -> None:
-        """Whatever the work raises leaves no trace. Raises only if the database itself failed."""
-        connection.execute("SAVEPOINT job")
+    def attempt(self, connection: sqlite3.Connection) -> bool:
+        """Whether it is to be kept; if not, the caller undoes it.
+
+        Raises only if the database itself failed.
+        """
         try:
             result, self.signals = self._work(connection)
             self._results = [result]
         except BaseException as error:
             if isinstance(error, sqlite3.Error) and is_outage(error):
                 raise
-            connection.execute("ROLLBACK TO job")
             self._error = error
-        connection.execute("RELEASE job")
+            return False
+        return True
 
     def fail(self, error: BaseException) -> None:
         """Nothing of this job is stored, whatever its attempt seemed to be."""

@@ -82,8 +82,16 @@ class Writer:
         try:
             connection = self._handle.get()
             connection.execute("BEGIN IMMEDIATE")
+            if len(batch) == 1:
+                # Its transaction is its savepoint.
+                is_kept = batch[0].attempt(connection)
+                connection.execute("COMMIT" if is_kept else "ROLLBACK")
+                return
             for job in batch:
-                job.attempt(connection)
+                connection.execute("SAVEPOINT job")
+                if not job.attempt(connection):
+                    connection.execute("ROLLBACK TO job")
+                connection.execute("RELEASE job")
             connection.execute("COMMIT")
         except Exception as error:
             self._handle.discard()

@@ -66,7 +66,7 @@ CREATE FUNCTION journal_number(xid8) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $1::text::bigint + 0;
 
--- The theory of its order is in stores/postgres/store.py.
+-- The theory of its order is in stores/postgres/journal.py.
 CREATE TABLE journal (
     xid bigint NOT NULL DEFAULT journal_number(pg_current_xact_id()),
     seq bigint GENERATED ALWAYS AS IDENTITY,
