@@ -83,12 +83,9 @@ async def test_a_poller_that_does_not_read_costs_little(rig: Rig) -> None:
         await asyncio.sleep(0)
     assert (await rig.ask(source="127.0.1.13")).status == 200
     assert rig.server is not None
-    waiting = [
-        each._transport.get_write_buffer_size()
-        for each in rig.server._service.connections
-        if each._transport is not None
-    ]
-    assert max(waiting) < 1024 * 1024
+    transports = [getattr(each, "_transport", None) for each in rig.server._service.connections]
+    waiting = [each.get_write_buffer_size() for each in transports if each is not None]
+    assert max(waiting, default=0) < 1024 * 1024
 
 
 async def test_a_large_document_to_a_slow_reader_delays_nobody(rig: Rig) -> None:

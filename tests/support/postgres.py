@@ -61,6 +61,7 @@ class PostgresServer:
         self._data = self._home / "data"
         self._log = self._home / "log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._names = (f"test_{number}" for number in itertools.count())
         self._prefix, self._options = _privileges(self._home)
         arguments = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
@@ -79,11 +80,17 @@ class PostgresServer:
                 stderr=log,
                 **self._options,
             )
+        # If the tests are killed, its standard input ends, and it takes the server along.
+        guard = f"cat > /dev/null; kill -INT {self._process.pid}"
+        self._guard = subprocess.Popen(
+            ["sh", "-c", guard], stdin=subprocess.PIPE, start_new_session=True
+        )
         _wait_until(self._answers, f"PostgreSQL did not start; see {self._log}")
 
     def kill(self) -> None:
         """As a crash does, and then until the last of its children has noticed."""
         assert self._process is not None
+        self._dismiss_guard()
         self._process.send_signal(signal.SIGSTOP)
         children = _children_of(self._process.pid)
         self._process.kill()
@@ -94,6 +101,7 @@ class PostgresServer:
         )
 
     def remove(self) -> None:
+        self._dismiss_guard()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(START_S_MAX)
@@ -112,6 +120,13 @@ class PostgresServer:
         with psycopg.connect(self.dsn(database), autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def _dismiss_guard(self) -> None:
+        """Before the server ends, so that its number cannot be another's when it is used."""
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
 
     def _answers(self) -> bool:
         assert self._process is not None

@@ -44,12 +44,8 @@ class Polls:
             return self.answer(ask, view, closes=closes) if refused is None else refused
         if view.activated_ms is None:
             return None
-        # The common poll, with as few calls as can be: each is a fiftieth of its cost.
         view.is_asked = True
-        form = view.forms.get(ask.form + closes)
-        if form is None:
-            form = _make_form(ask, view, closes=closes)
-        return form[0] + self._next_stamp() + form[1]
+        return self.document(ask, view, closes=closes)
 
     def answer(self, ask: Ask, view: View, *, closes: bool) -> bytes | None:
         """The same once the rate limit has been looked at."""
@@ -64,7 +60,7 @@ class Polls:
         form = view.forms.get(ask.form + closes)
         if form is None:
             form = _make_form(ask, view, closes=closes)
-        return form[0] + self.stamp.next() + form[1]
+        return form[0] + self._next_stamp() + form[1]
 
     def not_modified(self, view: View, *, closes: bool) -> bytes:
         start = head(_NOT_MODIFIED, 0, headers={"ETag": tag_of(view)}, closes=closes)

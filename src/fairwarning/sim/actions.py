@@ -40,6 +40,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.engine.ports import Found
 from fairwarning.sim.asked import Asked
+from fairwarning.sim.driver import Impact
 from fairwarning.sim.gates import Verdict
 
 if TYPE_CHECKING:
@@ -276,33 +277,26 @@ async def _clock_step(world: World, dice: Random) -> str:
     return f"{by_ms:+} ms"
 
 
-async def _impact(world: World, dice: Random) -> str:
+def _with_impact(world: World, dice: Random, what: str, do: Callable[[Impact], None]) -> str:
     running = world.physical.running()
     if not running:
         return _NO
     impact = dice.choice(running)
-    world.physical.finish(impact)
+    do(impact)
+    world.happened[what] += 1
     return impact.key
+
+
+async def _impact(world: World, dice: Random) -> str:
+    return _with_impact(world, dice, "impact over", world.physical.finish)
 
 
 async def _impact_fails(world: World, dice: Random) -> str:
-    running = world.physical.running()
-    if not running:
-        return _NO
-    impact = dice.choice(running)
-    world.physical.fail(impact)
-    world.happened["impact failed"] += 1
-    return impact.key
+    return _with_impact(world, dice, "impact failed", world.physical.fail)
 
 
 async def _answer_lost(world: World, dice: Random) -> str:
-    running = world.physical.running()
-    if not running:
-        return _NO
-    impact = dice.choice(running)
-    world.physical.lose_answer(impact)
-    world.happened["driver's answer lost"] += 1
-    return impact.key
+    return _with_impact(world, dice, "driver's answer lost", world.physical.lose_answer)
 
 
 async def _stale_report(world: World, dice: Random) -> str:
