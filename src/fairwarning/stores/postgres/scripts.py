@@ -9,6 +9,7 @@ committed; the first that fails ends the message and the transaction with it.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from psycopg import AsyncClientCursor, AsyncConnection
@@ -30,20 +31,32 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
     if not statements:
         return {}
     cursor = AsyncClientCursor(connection)
-    script = ";\n".join(
-        cursor.mogrify(QUERIES[statement.name], _storable(statement.values))
-        for statement in statements
-    )
-    await cursor.execute(script.encode())
+    await cursor.execute(_script(cursor, statements))
     results: dict[str, list[Any]] = {}
     for statement in statements:
-        results[statement.name] = await cursor.fetchall() if cursor.description else []
+        # Not `description`, which makes an object for each column only to say that there are any.
+        has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
+        results[statement.name] = await cursor.fetchall() if has_rows else []
         cursor.nextset()
     return results
 
 
+def _script(cursor: AsyncClientCursor[TupleRow], statements: Sequence[Statement]) -> bytes:
+    """Statements in a row that share their values are quoted in one go."""
+    groups = groupby(statements, key=lambda statement: id(statement.values))
+    return b";\n".join(_quoted(cursor, list(group)) for _, group in groups)
+
+
+def _quoted(cursor: AsyncClientCursor[TupleRow], group: Sequence[Statement]) -> bytes:
+    text = b";\n".join(QUERIES[statement.name] for statement in group)
+    values = group[0].values
+    return cursor.mogrify(text, _storable(values)).encode() if values else text
+
+
 def _storable(values: Mapping[str, Value]) -> Mapping[str, Value]:
     """PostgreSQL has no NUL in text; its picture stands in for it."""
+    if not any(isinstance(value, str) and "\0" in value for value in values.values()):
+        return values
     return {
         name: value.replace("\0", "␀") if isinstance(value, str) else value
         for name, value in values.items()

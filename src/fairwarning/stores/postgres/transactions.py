@@ -85,7 +85,8 @@ def _opening(scope_id: ScopeId, *, counting: bool, skip_busy: bool) -> list[Stat
         *(["count_pending"] if counting else []),
         "clock",
     ]
-    return [BEGIN, *(Statement(name, {"id": scope_id}) for name in names)]
+    values = {"id": scope_id}
+    return [BEGIN, *(Statement(name, values) for name in names)]
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:
