@@ -20,7 +20,8 @@ def ensure(extra: str = "") -> Path:
     stamp = FOLDER / f".ready-{extra or 'run'}"
     wanted = _fingerprint(extra)
     if not (PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted):
-        print("Making the environment in .venv (once, about a minute) …", file=sys.stderr)
+        print("Making the environment in .venv (once, up to a minute) …", file=sys.stderr)
+        stamp.unlink(missing_ok=True)
         _make(extra)
         stamp.write_text(wanted)
     return PYTHON
@@ -32,13 +33,18 @@ def _fingerprint(extra: str) -> str:
 
 
 def _make(extra: str) -> None:
-    try:
-        venv.create(FOLDER, with_pip=True, clear=not PYTHON.exists())
-    except (subprocess.CalledProcessError, ImportError):
-        sys.exit(
-            "this Python cannot make virtual environments; on Debian or Ubuntu run "
-            "`apt-get install python3-venv` first"
-        )
+    made_by = FOLDER / ".made-by"
+    this_python = f"{sys.base_prefix} {sys.version}"
+    if not (PYTHON.exists() and made_by.exists() and made_by.read_text() == this_python):
+        # Never over the environment of another Python: the mixture would work with neither.
+        try:
+            venv.create(FOLDER, with_pip=True, clear=True, symlinks=True)
+        except (subprocess.CalledProcessError, ImportError):
+            sys.exit(
+                "this Python cannot make virtual environments; on Debian or Ubuntu run "
+                "`apt-get install python3-venv` first"
+            )
+        made_by.write_text(this_python)
     target = f"{ROOT}[{extra}]" if extra else str(ROOT)
     install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     done = subprocess.run(
@@ -47,4 +53,7 @@ def _make(extra: str) -> None:
         check=False,
     )
     if done.returncode:
-        sys.exit("the packages could not be installed; the lines above say why")
+        sys.exit(
+            "the packages could not be installed; the lines above say why. PyPI must be reachable "
+            "the first time. If all else fails, delete .venv and try again"
+        )

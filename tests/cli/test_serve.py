@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fairwarning.cli.serve import _shown
+
 PROGRAM = [sys.executable, "-m", "fairwarning"]
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
@@ -90,6 +92,7 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
         done = run("serve", "--store", "memory:", "--metadata", f"127.0.0.1:{port}")
     assert done.returncode == 1
     assert "choose another address with --metadata" in done.stderr
+    assert f"127.0.0.1:{port}" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -136,3 +139,10 @@ def test_the_story_is_told_to_people_and_to_scripts() -> None:
     lines = [json.loads(line) for line in run("story", "--json").stdout.splitlines()]
     incarnations = [each["document"]["DocumentIncarnation"] for each in lines if "document" in each]
     assert incarnations == [1, 2, 3, 4]
+
+
+def test_the_store_is_named_without_its_secrets() -> None:
+    assert _shown("postgresql://me:secret@db.example/fw?password=secret") == (
+        "postgresql://db.example/fw"
+    )
+    assert _shown("sqlite:////srv/a@b.db") == "/srv/a@b.db"

@@ -100,3 +100,15 @@ async def test_an_instance_deleted_while_it_waits_gets_no_document(rig: Rig) -> 
     client = await hold(rig, "127.0.2.10")
     await rig.clock.advance(60_000)
     assert (await client.receive()).status == 404
+
+
+async def test_who_waits_when_the_server_stops_is_told_to_come_again() -> None:
+    rig = Rig()
+    await rig.start()
+    client = await hold(rig)
+    assert rig.server is not None
+    await rig.server.stop()
+    response = await client.receive()
+    assert (response.status, response.headers["connection"]) == (503, "close")
+    await client.close()
+    await rig.engine.stop()

@@ -19,6 +19,7 @@ from fairwarning.boot import (
     make_metadata_server,
     make_store,
 )
+from fairwarning.core.fleet import expand
 from fairwarning.core.model import operator_actor
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
@@ -40,7 +41,9 @@ Examples:
 
 class CannotListen(Exception):
     def __init__(self, problem: OSError) -> None:
-        super().__init__(f"cannot listen: {problem}; choose another address with --metadata")
+        super().__init__(
+            f"cannot listen on {problem.strerror}; choose another address with --metadata"
+        )
 
 
 def _address(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[tuple[str, int]]:
@@ -82,7 +85,8 @@ def _one_address(value: str) -> tuple[str, int]:
     "--rate",
     type=click.IntRange(0),
     metavar="N",
-    help="Requests a second for each instance. Unless set: 5, and no limit in a test fleet.",
+    help="Requests per second of each instance, 0 for no limit. Unless set: 5, and no limit in "
+    "a test fleet.",
 )
 @click.option(
     "--unknown-version",
@@ -90,7 +94,7 @@ def _one_address(value: str) -> tuple[str, int]:
     type=click.Choice(["400", "404"]),
     default="400",
     show_default=True,
-    help="What an unknown api-version gets.",
+    help="What an unknown api-version of scheduledevents gets.",
 )
 @click.option(
     "--lenient-post",
@@ -197,19 +201,32 @@ async def _make_starter_fleet(engine: Engine, store: Store) -> bool:
     return True
 
 
+def _shown(store_url: str) -> str:
+    """Without user, password and parameters."""
+    if not store_url.startswith("postgres"):
+        return store_url.removeprefix("sqlite:///")
+    parts = urlsplit(store_url)
+    return f"postgresql://{parts.hostname or ''}{parts.path}"
+
+
 def _tell_ready(
     urls: list[str], store_url: str, poll: str | None, *, made_fleet: bool, as_json: bool
 ) -> None:
     if as_json:
         click.echo(json.dumps({"ready": True, "metadata": urls}))
         return
-    click.echo(f"Fairwarning {__version__}, store {store_url.partition('@')[2] or store_url}")
+    click.echo(f"Fairwarning {__version__}, store {_shown(store_url)}")
     if made_fleet:
-        names = ", ".join(each.name for each in STARTER_FLEET)
-        click.echo(f"The store was empty, so it got a starter fleet: {names} (--empty for none).")
+        scopes = (scope for each in STARTER_FLEET for scope in expand(each))
+        names = ", ".join(name for scope in scopes for name in scope.roster.instances)
+        click.echo("The store was empty, so it got a starter fleet to rehearse with (--empty for")
+        click.echo(f"none): {names}.")
     if poll is None:
-        click.echo("The fleet is empty, so nobody can ask yet.")
+        click.echo("The fleet is empty, so nobody can ask. Start without --empty to get one.")
     elif is_loopback(urlsplit(urls[0]).hostname or ""):
         click.echo("Ask as one of its machines, from another terminal:")
         click.echo(f"  curl -H Metadata:true '{urls[0]}{poll}'")
+    elif made_fleet:
+        click.echo("None of its machines has an address, so nobody is known on this listener; it")
+        click.echo("can be asked on a loopback address.")
     click.echo(f"ready {' '.join(urls)}")

@@ -31,7 +31,7 @@ _WEB = AvailabilitySet(
 )
 
 
-@click.command(epilog="Example: fairwarning story --json | jq .document")
+@click.command(epilog="Example: fairwarning story --json | jq 'select(.document)'")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def story(as_json: bool) -> None:
     """Tell the life of one event: announced, approved, carried out, gone.
@@ -88,7 +88,7 @@ async def _play(path: Path, tell: Tell) -> None:
         await show("web-0 approves. Nobody has to wait for the other eleven minutes.")
         await clock.advance(MINUTE_MS)
         await show("The reboot is over. The event is gone, and web-0 takes load again.")
-        tell(format_rfc3339(clock.now()), "The journal keeps who, when and why:")
+        tell(format_rfc3339(clock.now()), "The journal keeps who did what, and when:")
         for entry in await store.journal(limit=100):
             kind = type(entry.transition).__name__
             tell(format_rfc3339(entry.at_ms), f"  {kind:<16} by {entry.by}")

@@ -48,7 +48,9 @@ LEAF_NEEDS_TEXT = error(
 BAD_FORMAT = error(400, "Bad request. format must be json or text")
 BAD_WAIT = error(400, "Bad request. wait must be a whole number of seconds, 0 to 300")
 BAD_BODY = error(
-    400, 'Bad request. The body must be JSON like {"StartRequests":[{"EventId":"<id>"}]}'
+    400,
+    'Bad request. The body must be JSON like {"StartRequests":[{"EventId":"<id>"}]}, with 1 to '
+    "100 ids",
 )
 TOO_MANY_REQUESTS = error(429, "Too many requests", Retry_After="1")
 MALFORMED = error(400, "Bad request. Malformed HTTP request", closes=True)

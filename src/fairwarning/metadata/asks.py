@@ -30,7 +30,7 @@ from fairwarning.metadata.limits import WAIT_S_MAX, EndpointRules
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
 _ABSOLUTE = re.compile(r"^http://[^/?]*(?=/)", re.IGNORECASE)
 """RFC 9112 3.2.2: a server accepts a whole URL as the target too."""
-_BASE_PATH = re.compile(r"/vm/([^/]+)(/.*)", re.DOTALL)
+_BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
 
 
 class Kind(Enum):

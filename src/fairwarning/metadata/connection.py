@@ -129,6 +129,15 @@ class Connection(asyncio.Protocol):
         self._has_answered = False
         self._expires_s = float("inf")
 
+    def shut(self) -> None:
+        """The server stops."""
+        if self._wait is not None:
+            self._stop_waiting()
+            self._is_busy = False
+            self._refuse(OUT_OF_SERVICE)
+        elif not self._is_busy and self._transport is not None:
+            self._transport.close()
+
     def expire(self) -> None:
         if self._transport is not None:
             self._transport.abort()

@@ -84,7 +84,7 @@ class Callers:
 
     def _known(self) -> str:
         names = self._views.some_names(_HINT_NAMES_MAX)
-        return f"; there are {', '.join(names)}" if names else "; the fleet is empty"
+        return f"; there is, for example, {', '.join(names)}" if names else "; the fleet is empty"
 
 
 def _no_base_path() -> Answer:

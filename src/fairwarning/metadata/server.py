@@ -40,9 +40,9 @@ class Listener:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_S)
         try:
             self._socket.bind((host, port))
-        except OSError:
+        except OSError as error:
             self._socket.close()
-            raise
+            raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
         self._socket.setblocking(False)
         self._family = family
         self._accept: Callable[[], tuple[int, tuple[str, int]]] = self._socket._accept  # type: ignore[attr-defined]

@@ -61,9 +61,13 @@ class Service:
         _log.exception("a request broke")
 
     async def close(self) -> None:
+        """Who waits is told to come again; what was begun is not finished."""
         for connection in list(self.connections):
-            connection.expire()
+            connection.shut()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+        for connection in list(self.connections):
+            connection.expire()

@@ -12,9 +12,9 @@ _ADDS = {"scopes_pkey": "add_scope", "addresses_pkey": "add_address", "events_pk
 _KEY = re.compile(r"=\((.*)\)", re.DOTALL)
 
 _ADVICE = {
-    "08": "it cannot be reached, or broke off; check that it runs, and what the DSN says of host, "
-    "database and user. Once it can be reached, this goes on by itself",
-    "25006": "it is read-only, perhaps a standby; name the primary in the DSN",
+    "08": "it cannot be reached, or broke off; check that it runs, and that host, database and "
+    "user of the store's URL are right",
+    "25006": "it is read-only, perhaps a standby; name the primary in the store's URL",
     "40": "it undid the transaction in favour of another; ask again",
     "42501": "the user may not do this; grant it the tables of its database",
     "53100": "its disk is full; free some space, and it goes on by itself",
@@ -39,10 +39,10 @@ def explained(error: psycopg.Error) -> Refused | StoreDown:
 
 def _advice(error: psycopg.Error) -> str:
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-        return "the DSN cannot be understood; write one like 'host=db dbname=fairwarning'"
+        return "its URL cannot be understood; write one like postgresql://user@host/database"
     # What goes wrong before there is a session has no SQLSTATE.
     state = error.sqlstate or "08"
     for length in (5, 3, 2):
         if state[:length] in _ADVICE:
             return _ADVICE[state[:length]]
-    return f"it refused a statement with SQLSTATE {state}; see the cause in the log"
+    return f"it refused a statement with SQLSTATE {state}: {error.diag.message_primary}"

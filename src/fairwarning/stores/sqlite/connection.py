@@ -4,6 +4,7 @@ The rule: a connection that has failed is not used again. Closing it undoes what
 under way, and the next use opens another, so an outage ends as soon as its cause does.
 """
 
+import errno
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -68,5 +69,7 @@ def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
     name = getattr(error, "sqlite_errorname", "")
     # SQLITE_IOERR_WRITE is a kind of SQLITE_IOERR.
     kind = "_".join(name.split("_")[:2])
-    advice = _ADVICE.get(kind, "it cannot be used; see the cause in the log")
+    if isinstance(error, OSError):
+        kind = "SQLITE_FULL" if error.errno == errno.ENOSPC else "SQLITE_CANTOPEN"
+    advice = _ADVICE.get(kind, f"SQLite says: {error}")
     return StoreDown(f"cannot work on {path}: {advice}")
