@@ -63,8 +63,10 @@ class Listener:
     def stop(self) -> None:
         asyncio.get_running_loop().remove_reader(self._socket.fileno())
         self._socket.close()
-        for task in self._adopting:
-            task.cancel()
+
+    async def settle(self) -> None:
+        """Returns when all that was accepted has become a connection."""
+        await asyncio.gather(*self._adopting, return_exceptions=True)
 
     def _accept_all(self) -> None:
         """As many as were there last time: one too many costs a failed call, one too few a turn.
@@ -193,7 +195,10 @@ class MetadataServer:
         self._sweeper = asyncio.create_task(self._sweep())
 
     async def stop(self) -> None:
+        listeners = self._listeners
         self._close_listeners()
+        for listener in listeners:
+            await listener.settle()
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
