@@ -49,7 +49,7 @@ async def test_a_server_that_dies_and_returns(own_postgres_server: PostgresServe
                 assert isinstance(result, StoreDown), result
                 assert "PostgreSQL" in str(result)
             assert time.monotonic() - began < OUTAGE_S_MAX, "it is known at once"
-            with pytest.raises(StoreDown, match="goes on by itself"):
+            with pytest.raises(StoreDown, match="check that it runs"):
                 await PostgresStore(server.dsn(name)).open()
             server.start()
             assert (await one.read(id)).revision == revision
@@ -186,8 +186,8 @@ async def test_a_server_that_hangs_does_not_hang_us(
 @pytest.mark.parametrize(
     ("dsn", "advice"),
     [
-        ("host=/nowhere dbname=x", "goes on by itself"),
-        ("not a dsn", "DSN cannot be understood"),
+        ("host=/nowhere dbname=x", "check that it runs"),
+        ("not a dsn", "URL cannot be understood"),
     ],
 )
 async def test_a_server_that_is_not_there(dsn: str, advice: str) -> None:
