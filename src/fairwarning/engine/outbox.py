@@ -72,12 +72,14 @@ class Outbox:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        for order in running.values():
-            release = Release(event_id=order.key, attempt=order.attempt, node=self._node)
-            try:
-                await self._submit(order.scope_id, release)
-            except (Refused, StoreDown) as reason:
-                _log.info("could not give back %s: %s", order.key, reason)
+        await asyncio.gather(*(self._give_back(order) for order in running.values()))
+
+    async def _give_back(self, order: Order) -> None:
+        release = Release(event_id=order.key, attempt=order.attempt, node=self._node)
+        try:
+            await self._submit(order.scope_id, release)
+        except (Refused, StoreDown) as reason:
+            _log.info("could not give back %s: %s", order.key, reason)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
