@@ -20,6 +20,12 @@ from fairwarning.metadata.service import Service
 
 _BACKLOG = 4_096
 _ACCEPTS_AT_ONCE = 64
+_FULL_ROUNDS = 16
+"""So often in a row as many came as were asked for, before more are asked for."""
+# Plain integers: the socket module's enums take longer to combine than the call takes.
+_STREAM = int(socket.SOCK_STREAM)
+_AT_ONCE = int(socket.MSG_DONTWAIT)
+_AT_ONCE_WITH_THE_END = int(socket.MSG_DONTWAIT | socket.MSG_MORE)
 _DEFER_S = 5
 _SWEEP_S = 1.0
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -44,9 +50,11 @@ class Listener:
             self._socket.close()
             raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
         self._socket.setblocking(False)
-        self._family = family
+        self._family = int(family)
+        self._is_v6 = family == socket.AF_INET6
         self._accept: Callable[[], tuple[int, tuple[str, int]]] = self._socket._accept  # type: ignore[attr-defined]
         self._accepts = 1
+        self._full_rounds = 0
         # Not the name that was given: `localhost` is loopback too.
         self._is_loopback = is_loopback(self._socket.getsockname()[0])
         self._adopting: set[asyncio.Task[None]] = set()
@@ -78,18 +86,20 @@ class Listener:
         try:
             for _ in range(self._accepts):
                 fd, peer = self._accept()
-                self._greet(socket.SocketType(family, socket.SOCK_STREAM, 0, fd), peer[0])
+                self._greet(socket.SocketType(family, _STREAM, 0, fd), peer[0])
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            self._accepts = max(1, self._accepts // 2)
+            self._accepts, self._full_rounds = max(1, self._accepts // 2), 0
         except OSError as error:
             self._pause(error)
         else:
-            self._accepts = min(_ACCEPTS_AT_ONCE, self._accepts * 2)
+            self._full_rounds += 1
+            if self._full_rounds >= _FULL_ROUNDS:
+                self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
     def _greet(self, client: socket.SocketType, host: str) -> None:
-        address = host if self._family == socket.AF_INET else canonical(host)
+        address = canonical(host) if self._is_v6 else host
         try:
-            data = client.recv(REMEMBERED_BYTES_MAX + 1, socket.MSG_DONTWAIT)
+            data = client.recv(REMEMBERED_BYTES_MAX + 1, _AT_ONCE)
             known = self._service.remembered.get(data)
             if known is not None and known[1]:
                 ready = self._ready(known[0], address)
@@ -107,7 +117,7 @@ class Listener:
         try:
             # Held back until the close, so that answer and end are one packet: a quarter of
             # what the poll costs.
-            sent = client.send(ready, socket.MSG_MORE | socket.MSG_DONTWAIT)
+            sent = client.send(ready, _AT_ONCE_WITH_THE_END)
         except BlockingIOError:
             sent = 0
         if sent == len(ready):
