@@ -20,6 +20,7 @@ from fairwarning.boot import make_engine, make_store
 from fairwarning.core.model import Scope
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.stores.postgres.scripts import QUERIES as POSTGRES
+from fairwarning.stores.postgres.store import CONNECTIONS_MAX
 from fairwarning.stores.sqlite.connection import connect
 from fairwarning.stores.sqlite.queries import QUERIES as SQLITE
 from tests.support.postgres import PostgresServer
@@ -84,7 +85,7 @@ async def bare_postgres(url: str, callers: int) -> float:
     await store.close()
     work = [bare_turns(scope, PAIRS[callers], clock.now()) for scope in fleet]
     names = ("begin", "enter_scope", "lock_scope", "roster", "clock")
-    connections = min(callers, 16)
+    connections = min(callers, CONNECTIONS_MAX)
 
     async def call(number: int) -> int:
         async with await psycopg.AsyncConnection.connect(
