@@ -1,8 +1,10 @@
 """The work that ours and the bare driver both do: schedule an event, cancel it, and again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
+
+from msgspec.structs import replace
 
 from fairwarning.core.commands import Activate, Cancel, Command, Schedule
 from fairwarning.core.decide import decide

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import uvloop
+from msgspec.structs import replace
 
 from benchmarks.engine.turns import ME, new_id
 from fairwarning.boot import make_engine, make_metadata_server, make_store

@@ -1,10 +1,10 @@
 """Documents in memory follow the store, whatever happens to signals, clocks and callers."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.boot import make_store
 from fairwarning.core.commands import Activate, AddInstances, Approve, Cancel, Schedule

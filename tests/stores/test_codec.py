@@ -1,12 +1,13 @@
 """What is written is read back equal, today's form and yesterday's."""
 
 import json
-from dataclasses import MISSING, Field, fields, replace
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo, fields, replace
 
 from fairwarning.core.model import Event, EventId, EventType, Policy, Roster
 from fairwarning.core.transitions import Transition
@@ -62,10 +63,10 @@ def test_enums_are_keys_and_come_back_as_enums() -> None:
     assert first is EventType.REBOOT
 
 
-def _default_of(field: Field[Any]) -> Any:
-    if field.default is not MISSING:
+def _default_of(field: FieldInfo) -> Any:
+    if field.default is not NODEFAULT:
         return field.default
-    return field.default_factory() if field.default_factory is not MISSING else MISSING
+    return field.default_factory() if field.default_factory is not NODEFAULT else NODEFAULT
 
 
 @given(values_of(Event), st.data())
@@ -73,7 +74,7 @@ def test_a_field_that_an_older_version_did_not_write_takes_its_default(
     event: Event, data: st.DataObject
 ) -> None:
     defaults = {each.name: _default_of(each) for each in fields(Event)}
-    optional = sorted(name for name, default in defaults.items() if default is not MISSING)
+    optional = sorted(name for name, default in defaults.items() if default is not NODEFAULT)
     missing = data.draw(st.sets(st.sampled_from(optional)))
     body = json.loads(encode(event))
     older = {name: value for name, value in body.items() if name not in missing}

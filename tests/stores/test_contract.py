@@ -1,8 +1,7 @@
 """What every store promises about changes. Nothing in this file knows which one it is given."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.commands import (
     Activate,

@@ -1,10 +1,10 @@
 """The store of clusters: locks, the server's clock, and signals between nodes."""
 
 import asyncio
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.commands import AddInstances, Tick
 from fairwarning.core.decide import Change

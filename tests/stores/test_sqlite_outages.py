@@ -6,10 +6,10 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.commands import AddInstances, Schedule
 from fairwarning.core.model import EventType, Instance, InstanceName

@@ -2,11 +2,12 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 _INTEGERS = st.integers(min_value=-(2**53), max_value=2**53)
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
@@ -30,7 +31,7 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     if origin in {Mapping, dict}:
         return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
     assert isinstance(kind, type)
-    if is_dataclass(kind):
+    if issubclass(kind, Struct):
         hints = get_type_hints(kind)
         drawn = {each.name: values_of(hints[each.name]) for each in fields(kind)}
         return st.builds(kind, **drawn)

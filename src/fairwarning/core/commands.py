@@ -3,7 +3,7 @@
 New ids come in with the command, so that asking twice is recognised as one question.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -19,8 +19,7 @@ from fairwarning.core.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True):
     """Announce a platform event. Neither notice nor instant given: the minimum notice."""
 
     event_id: EventId
@@ -34,8 +33,7 @@ class Schedule:
     """A failure that nobody could announce: the event appears as Started."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operate:
+class Operate(Struct, frozen=True, kw_only=True):
     """Restart, redeploy, delete or evict, as the owner of the instance asks."""
 
     event_id: EventId
@@ -43,20 +41,17 @@ class Operate:
     instance: InstanceName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approve:
+class Approve(Struct, frozen=True, kw_only=True):
     event_id: EventId
     by: Actor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(Struct, frozen=True, kw_only=True):
     event_id: EventId
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postpone:
+class Postpone(Struct, frozen=True, kw_only=True):
     """NotBefore never moves: cancel the event and announce another in its place."""
 
     event_id: EventId
@@ -64,39 +59,33 @@ class Postpone:
     not_before_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activate:
+class Activate(Struct, frozen=True, kw_only=True):
     """An instance of the scope has asked for the document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class Tick(Struct, frozen=True, kw_only=True):
     """Time has passed: do whatever is due."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportDone:
+class ReportDone(Struct, frozen=True, kw_only=True):
     """The driver says that the impact is over. Believed whatever the attempt: the key is one."""
 
     event_id: EventId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFailure:
+class ReportFailure(Struct, frozen=True, kw_only=True):
     event_id: EventId
     attempt: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenewLease:
+class RenewLease(Struct, frozen=True, kw_only=True):
     event_id: EventId
     attempt: int
     node: NodeId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Struct, frozen=True, kw_only=True):
     """A node that stops gives its work back, so that the next one need not wait."""
 
     event_id: EventId
@@ -104,30 +93,25 @@ class Release:
     node: NodeId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddInstances:
+class AddInstances(Struct, frozen=True, kw_only=True):
     instances: tuple[Instance, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeModel:
+class ChangeModel(Struct, frozen=True, kw_only=True):
     """A scale set's terminate profile; existing instances keep theirs until upgraded."""
 
     terminate_notice_ms: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeInstances:
+class UpgradeInstances(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePolicy:
+class ChangePolicy(Struct, frozen=True, kw_only=True):
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportPower:
+class ReportPower(Struct, frozen=True, kw_only=True):
     instance: InstanceName
     power: Power
 

@@ -6,8 +6,9 @@ what may start, expire what is overdue, forget what is old. So no caller can lea
 scope with something undone that is due.
 """
 
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from fairwarning.core import roster as rosters
 from fairwarning.core.announcing import (
@@ -58,8 +59,7 @@ from fairwarning.core.transitions import (
 from fairwarning.core.work import expire, fail_attempt, hand_over, release, renew
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """What a decision did: the scope after it, and the transitions that lead there."""
 
     scope: Scope

@@ -8,8 +8,9 @@ the same transaction, so that no instance ever sees it there.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (

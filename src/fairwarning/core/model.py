@@ -4,9 +4,10 @@ Everything is frozen. A change makes a new value, so a reader can keep the old o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
+
+from msgspec import Struct
 
 from fairwarning.core.instants import Instant
 
@@ -76,8 +77,7 @@ class Power(StrEnum):
     DEALLOCATED = "deallocated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Actor(Struct, frozen=True, kw_only=True):
     """Who asked: an instance, a person, a policy, or the engine itself."""
 
     kind: str
@@ -102,8 +102,7 @@ def policy_actor(name: str) -> Actor:
     return Actor(kind="policy", name=name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Struct, frozen=True, kw_only=True):
     """What a scale set says that its instances are. An instance keeps the one it was made with."""
 
     generation: int = 1
@@ -111,24 +110,22 @@ class Model:
     """None: no Terminate events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """What the owner of a scope has agreed to in advance, and how much notice is due."""
 
     approve_user_reboot: bool = False
     approve_user_redeploy: bool = False
     approve_all_instances_down: bool = True
-    notice_ms: Mapping[EventType, int] = field(default_factory=dict)
+    notice_ms: Mapping[EventType, int] = {}
     """Overrides of the minimum notice, by type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class Instance(Struct, frozen=True, kw_only=True):
     name: InstanceName
     update_domain: int = 0
     fault_domain: int = 0
     addresses: tuple[str, ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = {}
     priority: Priority = Priority.REGULAR
     eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
     power: Power = Power.RUNNING
@@ -142,8 +139,7 @@ class Instance:
         return self.deleted_ms is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roster:
+class Roster(Struct, frozen=True, kw_only=True):
     """Who is in a scope and under which rules. Changes seldom, and is stored apart."""
 
     kind: ScopeKind
@@ -161,7 +157,7 @@ class Roster:
     is_numbered: bool = False
     """A uniform scale set: its instances have numbers, and none is ever given out twice."""
     next_number: int = 0
-    instances: Mapping[InstanceName, Instance] = field(default_factory=dict)
+    instances: Mapping[InstanceName, Instance] = {}
 
     def latest_model_applied(self, instance: Instance) -> bool:
         return instance.model == self.model
@@ -174,14 +170,12 @@ class Roster:
         return tuple(each for each in self.instances.values() if each.is_live)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Struct, frozen=True, kw_only=True):
     by: Actor
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """The driver's side of a started event: which attempt, whose, and until when."""
 
     attempt: int = 0
@@ -193,8 +187,7 @@ class Work:
     attempt_until_ms: Instant | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     id: EventId
     type: EventType
     source: Source
@@ -225,8 +218,7 @@ class Event:
         return bool(self.approvals)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """The unit of consistency: all of it changes in one transaction."""
 
     id: ScopeId
@@ -236,7 +228,7 @@ class Scope:
     """0 while the scope is not activated."""
     activated_ms: Instant | None = None
     last_seen_ms: Instant | None = None
-    events: Mapping[EventId, Event] = field(default_factory=dict)
+    events: Mapping[EventId, Event] = {}
 
     @property
     def is_activated(self) -> bool:

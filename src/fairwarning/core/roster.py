@@ -3,7 +3,8 @@
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from fairwarning.core.draft import Draft
 from fairwarning.core.lifecycle import number_of

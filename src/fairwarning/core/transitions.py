@@ -1,6 +1,6 @@
 """What can happen to a scope. The journal is a list of these; folding them gives the scope."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -17,8 +17,7 @@ from fairwarning.core.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduled:
+class Scheduled(Struct, frozen=True, kw_only=True):
     event: Event
 
     @property
@@ -26,30 +25,26 @@ class Scheduled:
         return self.event.id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved:
+class Approved(Struct, frozen=True, kw_only=True):
     event_id: EventId
     by: Actor
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(Struct, frozen=True, kw_only=True):
     event_id: EventId
     cause: StartCause
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True, kw_only=True):
     event_id: EventId
     reason: str
     at_ms: Instant
     replaced_by: EventId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandedOver:
+class HandedOver(Struct, frozen=True, kw_only=True):
     """A node has the work, in the same commit in which it became possible."""
 
     event_id: EventId
@@ -59,14 +54,12 @@ class HandedOver:
     attempt_until_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseRenewed:
+class LeaseRenewed(Struct, frozen=True, kw_only=True):
     event_id: EventId
     lease_until_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptLost:
+class AttemptLost(Struct, frozen=True, kw_only=True):
     """The node fell silent or gave the work back. What it did is not known: look first."""
 
     event_id: EventId
@@ -74,78 +67,65 @@ class AttemptLost:
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True, kw_only=True):
     event_id: EventId
     attempt: int
     reason: str
     retry_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class Completed(Struct, frozen=True, kw_only=True):
     event_id: EventId
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Struct, frozen=True, kw_only=True):
     event_id: EventId
     reason: str
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activated:
+class Activated(Struct, frozen=True, kw_only=True):
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deactivated:
+class Deactivated(Struct, frozen=True, kw_only=True):
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentChanged:
+class DocumentChanged(Struct, frozen=True, kw_only=True):
     """What instances can see is different now. Once a transaction, however much changed."""
 
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstancesAdded:
+class InstancesAdded(Struct, frozen=True, kw_only=True):
     instances: tuple[Instance, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceDeleted:
+class InstanceDeleted(Struct, frozen=True, kw_only=True):
     name: InstanceName
     at_ms: Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerChanged:
+class PowerChanged(Struct, frozen=True, kw_only=True):
     name: InstanceName
     power: Power
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChanged:
+class ModelChanged(Struct, frozen=True, kw_only=True):
     model: Model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstancesUpgraded:
+class InstancesUpgraded(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyChanged:
+class PolicyChanged(Struct, frozen=True, kw_only=True):
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True, kw_only=True):
     """Finished events and deleted instances past their retention leave the scope."""
 
     event_ids: tuple[EventId, ...]

@@ -1,9 +1,10 @@
 """What the engine needs from outside, each a contract small enough to implement three times."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType, Protocol
+
+from msgspec import Struct
 
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
@@ -36,8 +37,7 @@ class ScopeBusy(Exception):
     """Another node is at work on this scope, and the caller did not want to wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Moment(Struct, frozen=True, kw_only=True):
     """What a step may know beyond its scope."""
 
     now_ms: Instant
@@ -48,8 +48,7 @@ class Moment:
 Step = Callable[[Scope, Moment], Change]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One line of the journal: what happened, when, who asked, and why."""
 
     position: Position
@@ -61,8 +60,7 @@ class Entry:
     transition: Transition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(Struct, frozen=True, kw_only=True):
     """Proof that a change is durable."""
 
     scope: Scope
@@ -70,16 +68,14 @@ class Receipt:
     transitions: tuple[Transition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class Due(Struct, frozen=True, kw_only=True):
     now_ms: Instant
     scope_ids: tuple[ScopeId, ...]
     next_deadline_ms: Instant | None
     """The earliest deadline that is still ahead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signal:
+class Signal(Struct, frozen=True, kw_only=True):
     """This scope changed, look again. Losing one only delays."""
 
     scope_id: ScopeId
@@ -203,8 +199,7 @@ class Clock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """An impact to carry out, the same under every attempt but for its number."""
 
     key: EventId

@@ -1,7 +1,8 @@
 """The reference store: plain dictionaries, gone with the process."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from fairwarning.core.announcing import refuse_used_id
 from fairwarning.core.instants import Instant

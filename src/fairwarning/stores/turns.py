@@ -1,6 +1,6 @@
 """One turn of a scope: the step is run on what is stored, and says what is to be written."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fairwarning.core.model import Actor
 from fairwarning.engine.ports import Moment, Receipt, Signal, Step
@@ -10,8 +10,7 @@ from fairwarning.stores.statements import Statement
 from fairwarning.stores.writes import Writes, writes_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     receipt: Receipt
     statements: tuple[Statement, ...]
     """Empty: what is stored is right as it is, and there is nothing to commit."""

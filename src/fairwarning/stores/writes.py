@@ -1,7 +1,9 @@
 """What a change means for any store: which rows it touches. Pure, and the same for all."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
@@ -38,8 +40,7 @@ _ON_EVENT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writes:
+class Writes(Struct, frozen=True, kw_only=True):
     """The rows of one transaction on one scope."""
 
     scope: Scope
