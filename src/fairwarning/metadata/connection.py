@@ -216,13 +216,16 @@ class Connection(asyncio.Protocol):
         return self._member
 
     def _poll(self, ask: Ask, closes: bool) -> None:
-        member = self._find(ask)
-        if isinstance(member, Answer):
-            self._send(member, closes=closes)
-            return
-        ready = self._service.polls.ready(ask, member, closes)
+        service, member = self._service, self._member
+        if member is None or self._generation != service.callers.generation or not ask.is_plain:
+            found = self._find(ask)
+            if isinstance(found, Answer):
+                self._send(found, closes=closes)
+                return
+            member = found
+        ready = service.polls.ready(ask, member, closes)
         if ready is not None:
-            self._write(ready, closes=closes)
+            self._write(ready, closes)
         elif member.view.activated_ms is None:
             self._begin(self._activate(ask, member, closes))
         else:
@@ -316,7 +319,7 @@ class Connection(asyncio.Protocol):
         ready = to_bytes(answer, self._service.polls.stamp, closes=closes, has_body=has_body)
         self._write(ready, closes=closes)
 
-    def _write(self, ready: bytes, *, closes: bool) -> None:
+    def _write(self, ready: bytes, closes: bool) -> None:
         self._has_answered = not self._is_full
         if self._transport is None:
             return

@@ -45,7 +45,10 @@ class Polls:
         if view.activated_ms is None:
             return None
         view.is_asked = True
-        return self.document(ask, view, closes=closes)
+        form = view.forms.get(ask.form + closes)
+        if form is None:
+            form = _make_form(ask, view, closes=closes)
+        return form[0] + self._next_stamp() + form[1]
 
     def answer(self, ask: Ask, view: View, *, closes: bool) -> bytes | None:
         """The same once the rate limit has been looked at."""
