@@ -16,6 +16,7 @@ from fairwarning.core.model import (
     OperationKind,
     Policy,
     Power,
+    Roster,
 )
 
 
@@ -111,6 +112,16 @@ class ChangePolicy(Struct, frozen=True, kw_only=True):
     policy: Policy
 
 
+class Declare(Struct, frozen=True, kw_only=True):
+    """Make the scope what this roster says: add, change and remove instances, and its rules.
+
+    An instance that has an event pending is removed only by force, which cancels the event.
+    """
+
+    roster: Roster
+    force: bool = False
+
+
 class ReportPower(Struct, frozen=True, kw_only=True):
     instance: InstanceName
     power: Power
@@ -133,4 +144,5 @@ Command = (
     | UpgradeInstances
     | ChangePolicy
     | ReportPower
+    | Declare
 )

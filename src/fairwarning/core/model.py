@@ -150,6 +150,10 @@ class Roster(Struct, frozen=True, kw_only=True):
     location: str = "local"
     test: bool = False
     driver: str = "simulated"
+    driver_settings: Mapping[str, str] = {}
+    """What this driver needs to know beyond its name; each driver documents its own."""
+    origin: str = "api"
+    """Who declared it: `file` and `starter` are the fleet file's to remove, others are not."""
     update_domains: int = 1
     fault_domains: int = 1
     policy: Policy = Policy()

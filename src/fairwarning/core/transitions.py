@@ -13,6 +13,7 @@ from fairwarning.core.model import (
     NodeId,
     Policy,
     Power,
+    Roster,
     StartCause,
 )
 
@@ -125,6 +126,22 @@ class PolicyChanged(Struct, frozen=True, kw_only=True):
     policy: Policy
 
 
+class RosterDeclared(Struct, frozen=True, kw_only=True):
+    """The operator says who is in the scope and under which rules; this is all of it."""
+
+    roster: Roster
+
+
+class Noted(Struct, frozen=True, kw_only=True):
+    """Something outside all scopes: a token was made, a rollout paused. History only."""
+
+    subject: str
+    """What it is about, as `rollout:patch-tuesday`."""
+    action: str
+    """A past participle: `created`, `paused`, `revoked`."""
+    detail: str = ""
+
+
 class Forgotten(Struct, frozen=True, kw_only=True):
     """Finished events and deleted instances past their retention leave the scope."""
 
@@ -151,10 +168,12 @@ RosterTransition = (
     | ModelChanged
     | InstancesUpgraded
     | PolicyChanged
+    | RosterDeclared
 )
-Transition = (
+ScopeTransition = (
     EventTransition | RosterTransition | Activated | Deactivated | DocumentChanged | Forgotten
 )
+Transition = ScopeTransition | Noted
 
 HOUSEKEEPING = (LeaseRenewed, Forgotten)
 """Stored with the scope, but no part of its history."""

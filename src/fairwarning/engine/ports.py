@@ -15,10 +15,12 @@ from fairwarning.core.model import (
     EventType,
     Instance,
     InstanceName,
+    Phase,
     Scope,
     ScopeId,
+    Source,
 )
-from fairwarning.core.transitions import Transition
+from fairwarning.core.transitions import Noted, Transition
 
 Position = NewType("Position", str)
 """A place in the journal. Opaque; only the store that made it can read it."""
@@ -82,6 +84,38 @@ class Signal(Struct, frozen=True, kw_only=True):
     next_deadline_ms: Instant | None
     scope: Scope | None = None
     """As it is now, if this node made the change; another's must be read."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """A small document of the control plane: a token, a rollout, a target of notices."""
+
+    kind: str
+    key: str
+    revision: int
+    """1 when it is new, and one more with each change."""
+    body: str
+    """JSON; the store does not look into it."""
+
+
+class RecordChanged(Exception):
+    """Somebody else changed the record first; read it again."""
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """Which events of all that ever were. Empty: any."""
+
+    phases: tuple[Phase, ...] = ()
+    types: tuple[EventType, ...] = ()
+    sources: tuple[Source, ...] = ()
+    scope_id: ScopeId | None = None
+    instance: InstanceName | None = None
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """A place in the list of events, which is sorted by creation and then by id."""
+
+    created_ms: Instant
+    event_id: EventId
 
 
 Listener = Callable[[Signal], None]
@@ -173,6 +207,67 @@ class Store(Protocol):
         ...
 
 
+    async def history(
+        self,
+        *,
+        before: Position | None = None,
+        scope_id: ScopeId | None = None,
+        event_id: EventId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        """The same entries, newest first; `event_id` picks the story of one event."""
+        ...
+
+    async def events(
+        self, choice: Choice, *, before: Mark | None = None, limit: int
+    ) -> list[tuple[ScopeId, Event]]:
+        """Events that ever were, newest first. A page costs the same wherever it lies."""
+        ...
+
+    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
+        """How many events there are of each type and phase."""
+        ...
+
+    async def record(self, kind: str, key: str) -> Record | None: ...
+
+    async def records(
+        self, kind: str, *, after: str = "", until: str | None = None, limit: int
+    ) -> list[Record]:
+        """In order of key (compared byte by byte), `after` excluded and `until` included."""
+        ...
+
+    async def keep(
+        self,
+        kind: str,
+        key: str,
+        body: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> Record:
+        """Writes a record; with a note, also a line of history, in the same commit.
+
+        `expected` is the revision that it must have now, 0 for none; raises RecordChanged.
+        The line has scope_id "" and revision 0.
+        """
+        ...
+
+    async def drop(
+        self,
+        kind: str,
+        key: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> bool:
+        """Removes a record, and says whether there was one."""
+        ...
+
+
 class Alarm(Protocol):
     """One sleeper's clock: waits for an instant or until it is rung, whichever is first."""
 
@@ -209,6 +304,8 @@ class Order(Struct, frozen=True, kw_only=True):
     instances: tuple[Instance, ...]
     duration_s: int
     started_ms: Instant
+    settings: Mapping[str, str] = {}
+    """The driver's settings of this scope."""
 
 
 class Found(StrEnum):
