@@ -2,19 +2,31 @@
 
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from platformdirs import user_data_path
 
-from fairwarning.core.model import EventId, NodeId
+from fairwarning.control.access import Role, Token
+from fairwarning.control.app import App
+from fairwarning.control.context import Control
+from fairwarning.control.tokens import Tokens
+from fairwarning.core.instants import later
+from fairwarning.core.model import EventId, NodeId, operator_actor
+from fairwarning.drivers.command import CommandDriver
 from fairwarning.drivers.simulated import SimulatedDriver
+from fairwarning.drivers.webhook import WebhookDriver
+from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Clock, Drivers, Store
+from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
+from fairwarning.engine.views import Views
 from fairwarning.metadata.endpoint import Endpoint
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.service import Service
+from fairwarning.notices.dispatcher import Notices
+from fairwarning.notices.sender import NetworkSender
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
@@ -42,7 +54,11 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
 
 
 def make_drivers(clock: Clock) -> Drivers:
-    return {"simulated": SimulatedDriver(clock)}
+    return {
+        "simulated": SimulatedDriver(clock),
+        "command": CommandDriver(),
+        "webhook": WebhookDriver(clock),
+    }
 
 
 def new_event_id() -> EventId:
@@ -75,3 +91,38 @@ async def make_metadata_server(
     views = await engine.show()
     endpoint = Endpoint(engine, views, store, clock, rules)
     return MetadataServer(Service(views, endpoint, rules), addresses)
+
+
+def make_control(engine: Engine, store: Store, views: Views, clock: Clock) -> Control:
+    return Control(
+        engine=engine,
+        store=store,
+        views=views,
+        clock=clock,
+        tokens=Tokens(store, clock),
+        rollouts=Rollouts(engine, store, clock),
+        notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
+    )
+
+
+def make_control_app(control: Control, *, needs_token: bool, count_polls: Callable[[], int]) -> App:
+    app = App(control, needs_token=needs_token, count_polls=count_polls)
+    control.engine.observe(
+        lambda receipt, _by, _why, took_s: app.metrics.note_commit(receipt, took_s)
+    )
+    return app
+
+
+async def make_token_in(
+    store_url: str, name: str, role: Role, *, for_ms: int | None
+) -> tuple[Token, str]:
+    """The first token of a server that is not on loopback: nobody could ask it for one."""
+    clock = SystemClock()
+    store = make_store(store_url, clock)
+    await store.open()
+    try:
+        expires = None if for_ms is None else later(clock.now(), for_ms)
+        by = operator_actor("store-owner")
+        return await Tokens(store, clock).create(name, role, expires, by=by, why="")
+    finally:
+        await store.close()

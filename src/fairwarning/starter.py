@@ -11,7 +11,7 @@ from fairwarning.core.fleet import (
 )
 from fairwarning.core.instants import MINUTE_MS
 
-_PLACE = Place(test=True)
+_PLACE = Place(test=True, origin="starter")
 STARTER_FLEET: tuple[Resource, ...] = (
     VirtualMachine(name="db", place=_PLACE),
     AvailabilitySet(

@@ -3,12 +3,14 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
 from fairwarning.core.commands import (
     Activate,
     Approve,
     Cancel,
     Command,
+    Declare,
     Operate,
     ReportDone,
     ReportFailure,
@@ -85,7 +87,7 @@ class OneScope(RuleBasedStateMachine):
 
     def name(self, pick: int) -> InstanceName:
         names = list(self.scope.roster.instances)
-        return names[pick % len(names)]
+        return names[pick % len(names)] if names else InstanceName("nobody")
 
     def event(self, pick: int) -> EventId:
         ids = list(self.scope.events)
@@ -122,6 +124,30 @@ class OneScope(RuleBasedStateMachine):
     def power(self, pick: int, power: Power) -> None:
         self.do(ReportPower(instance=self.name(pick), power=power))
 
+    @rule(
+        gone=st.sets(st.integers(0, 4)),
+        back=st.booleans(),
+        moved=st.dictionaries(st.integers(0, 4), st.integers(0, 1), max_size=2),
+        force=st.booleans(),
+    )
+    def declare(self, gone: set[int], back: bool, moved: dict[int, int], force: bool) -> None:
+        """Some leave, some move, and perhaps those that were deleted return."""
+        roster = self.scope.roster
+        everyone = list(roster.instances.values() if back else roster.live)
+        instances = {
+            each.name: replace(
+                each, deleted_ms=None, update_domain=moved.get(number, each.update_domain)
+            )
+            for number, each in enumerate(everyone)
+            if number not in gone
+        }
+        before = self.scope
+        self.do(Declare(roster=replace(roster, instances=instances), force=force))
+        if self.scope is not before:
+            assert [each.name for each in self.scope.roster.live] == list(instances)
+            again = decide(self.scope, Declare(roster=self.scope.roster), self.now)
+            assert not again.transitions
+
     @rule()
     def activate(self) -> None:
         self.do(Activate())
@@ -153,6 +179,13 @@ class OneScope(RuleBasedStateMachine):
         assert change.next_deadline_ms is None or change.next_deadline_ms > self.now
         again = decide(change.scope, Tick(), self.now, node=NODE)
         assert not again.transitions
+
+    @invariant()
+    def an_event_stays_in_its_update_domain(self) -> None:
+        roster = self.scope.roster
+        for event in self.scope.unfinished:
+            live = [roster.instances[name] for name in event.resources if roster.has_live(name)]
+            assert {each.update_domain for each in live} <= {event.update_domain}
 
     @invariant()
     def work_belongs_to_started_events_only(self) -> None:

@@ -78,6 +78,13 @@ MUTATIONS = [
         "3 one update domain",
     ),
     Mutation(
+        "moves an instance under an event",
+        "core/declaring.py",
+        "if domain != event.update_domain:",
+        "if domain < 0:",
+        "3 one update domain",
+    ),
+    Mutation(
         "lets an event span update domains",
         "core/announcing.py",
         "if len(domains) > 1:",
@@ -169,6 +176,13 @@ MUTATIONS = [
         "9 every event ends",
     ),
     Mutation(
+        "removes an instance under an event",
+        "core/declaring.py",
+        "if was and not stays:",
+        "if stays and not stays:",
+        "9 every event ends",
+    ),
+    Mutation(
         "keeps events of deleted instances",
         "core/ending.py",
         "for event in draft.scope.in_phase(Phase.SCHEDULED):",
@@ -181,6 +195,13 @@ MUTATIONS = [
         "yield barrier_falls_ms(scope, event) or event.not_before_ms",
         "yield later(event.not_before_ms, 10**15)",
         "9 every event ends",
+    ),
+    Mutation(
+        "lets a newcomer inherit an event",
+        "core/declaring.py",
+        "if stays and not was:",
+        "if stays and not stays:",
+        "10 isolation",
     ),
     Mutation(
         "lets strangers approve",

@@ -24,6 +24,7 @@ def test_every_promise_is_kept(first: int) -> None:
         "Failed",
         "InstanceDeleted",
         "InstancesUpgraded",
+        "RosterDeclared",
         "answer lost",
         "busy",
         "clock stepped ahead",

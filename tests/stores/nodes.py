@@ -60,6 +60,12 @@ class Stranger:
         """A reader has asked for the journal and has its answer."""
         await self._wait_for_others("state = 'idle' AND query LIKE '%FROM journal%'", 1)
 
+    async def wait_until_looked_back(self) -> None:
+        """A reader of the history has found that it must wait."""
+        await self._wait_for_others(
+            "query LIKE '% < journal_number%' AND query NOT LIKE '%FROM%'", 1
+        )
+
     async def _wait_for_others(self, condition: str, number: int) -> None:
         query = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "

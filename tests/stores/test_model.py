@@ -37,10 +37,12 @@ from fairwarning.core.fleet import AvailabilitySet, Member, Place, Resource, Sca
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import (
+    EventId,
     EventType,
     Instance,
     InstanceName,
     OperationKind,
+    Phase,
     Policy,
     Power,
     Priority,
@@ -49,8 +51,9 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Entry, Position, Store
+from fairwarning.engine.ports import Choice, Entry, Position, RecordChanged, Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
@@ -76,7 +79,15 @@ RESOURCES: list[Resource] = [
 ]
 SCOPES = [scope for resource in RESOURCES for scope in expand(resource)]
 NEW = InstanceName("new")
+KEYS = ["a", "b"]
 HASTY = Timing(idle_ms=20 * MINUTE_MS, idle_grace_ms=0, retention_ms=10 * MINUTE_MS, attempts_max=2)
+
+CHOICES = [
+    Choice(),
+    *(Choice(phases=(phase,)) for phase in Phase),
+    *(Choice(scope_id=scope.id) for scope in SCOPES),
+    *(Choice(instance=name) for scope in SCOPES for name in (*scope.roster.instances, NEW)),
+]
 
 ids = st.sampled_from(IDS)
 attempts = st.integers(1, 2)
@@ -118,6 +129,8 @@ def commands_of(scope: Scope) -> st.SearchStrategy[Command]:
     )
 
 
+expectations = st.sampled_from([None, None, 0, 1, 2])
+notes = st.sampled_from([None, Noted(subject="token:t", action="changed")])
 submissions = st.sampled_from(SCOPES).flatmap(
     lambda scope: st.tuples(st.just("submit"), st.just(scope), commands_of(scope))
 )
@@ -130,6 +143,8 @@ lives = st.lists(
         st.tuples(st.just("advance"), st.sampled_from([1, MINUTE_MS, 10 * MINUTE_MS, DAY_MS])),
         st.tuples(st.just("to deadline"), st.integers(-1, 1)),
         st.tuples(st.just("note"), st.sampled_from(SCOPES), st.integers(-1, 1)),
+        st.tuples(st.just("keep"), st.sampled_from(KEYS), expectations, notes),
+        st.tuples(st.just("drop"), st.sampled_from(KEYS), expectations, notes),
     ),
     min_size=50,
     max_size=80,
@@ -158,6 +173,17 @@ class Trio:
             case ("note", scope, by_ms):
                 seen = Instant(self.clock.now() + by_ms)
                 return await self.ask(lambda store: store.note_seen({scope.id: seen}))
+            case ("keep", key, expected, note):
+                body = f'"{self.clock.now()}"'
+                return await self.ask(
+                    lambda store: store.keep(
+                        "token", key, body, expected=expected, note=note, by=ME
+                    )
+                )
+            case ("drop", key, expected, note):
+                return await self.ask(
+                    lambda store: store.drop("token", key, expected=expected, note=note, by=ME)
+                )
             case ("advance", by_ms):
                 self.clock.step(by_ms)
             case ("to deadline", by_ms):
@@ -174,8 +200,14 @@ class Trio:
             await self.ask(partial(_contents, scope_id=scope.id))
         for id in IDS:
             await self.ask(methodcaller("find_event", id))
+            await self.ask(partial(_looked_back, event_id=id))
         for address in ADDRESSES:
             await self.ask(methodcaller("locate", address))
+        for choice in CHOICES:
+            await self.ask(methodcaller("events", choice, limit=100))
+        await self.ask(methodcaller("count_events"))
+        await self.ask(methodcaller("records", "token", limit=100))
+        await self.ask(_looked_back)
         entries: list[Entry] = await self.ask(_contents)
         return entries
 
@@ -186,12 +218,21 @@ async def _answer(asked: Any) -> Any:
     except Refused as refused:
         # If there are several reasons, each store may name its own.
         return refused.code
+    except RecordChanged as changed:
+        return str(changed)
 
 
 async def _contents(store: Store, scope_id: ScopeId | None = None) -> list[Entry]:
     """Positions are a store's own; all else is not."""
-    entries = await whole_journal(store, scope_id)
-    return [replace(entry, position=Position("")) for entry in entries]
+    return [_anywhere(entry) for entry in await whole_journal(store, scope_id)]
+
+
+async def _looked_back(store: Store, event_id: EventId | None = None) -> list[Entry]:
+    return [_anywhere(entry) for entry in await store.history(event_id=event_id, limit=1_000)]
+
+
+def _anywhere(entry: Entry) -> Entry:
+    return replace(entry, position=Position(""))
 
 
 class Bench:
@@ -208,7 +249,9 @@ class Bench:
 
     def live(self, life: list[tuple[Any, ...]]) -> None:
         with psycopg.connect(self._dsn, autocommit=True) as connection:
-            connection.execute("TRUNCATE scopes, rosters, events, addresses, journal")
+            connection.execute(
+                "TRUNCATE scopes, rosters, events, event_instances, addresses, journal, records"
+            )
         self._clock.step(T0 - self._clock.now())
         with TemporaryDirectory() as folder:
             trio = Trio(self._postgres, self._clock, Path(folder) / "store.db")

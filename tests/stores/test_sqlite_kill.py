@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import EventId, ScopeId
+from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import ME, web, whole_journal
@@ -34,7 +35,8 @@ async def check_is_whole(store: SqliteStore, path: Path) -> None:
     for declared in FLEET:
         scope = await store.read(declared.id)
         entries = await whole_journal(store, declared.id)
-        told = fold(declared, (entry.transition for entry in entries[1:]))
+        happened = (entry.transition for entry in entries[1:])
+        told = fold(declared, (each for each in happened if not isinstance(each, Noted)))
         # The scope forgets what is over; the table of events does not.
         for event in told.events.values():
             assert await store.find_event(event.id) == (scope.id, event)
@@ -47,6 +49,11 @@ async def check_is_whole(store: SqliteStore, path: Path) -> None:
     with closing(sqlite3.connect(path)) as onlooker:
         assert onlooker.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert onlooker.execute("PRAGMA foreign_key_check").fetchall() == []
+        named = onlooker.execute("SELECT instance, event_id, phase FROM event_instances")
+        affected = onlooker.execute(
+            "SELECT value, events.id, phase FROM events JOIN json_each(body, '$.resources')"
+        )
+        assert sorted(named) == sorted(affected)
 
 
 async def test_nothing_acknowledged_is_lost_and_nothing_is_torn(tmp_path: Path) -> None:

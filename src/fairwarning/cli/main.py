@@ -3,22 +3,61 @@
 import click
 
 from fairwarning import __version__
-from fairwarning.cli.serve import serve
-from fairwarning.cli.story import story
+from fairwarning.cli.lazy import LazyGroup
 
 _EXAMPLES = """\b
 Examples:
-  fairwarning serve            the endpoint, with a starter fleet
-  fairwarning story            the life of one event, told in the terminal
-  fairwarning story --json     the same for a script, one JSON object a line
+  fairwarning serve                        the server, with a starter fleet
+  fairwarning schedule reboot web-0 --wait announce a reboot and follow it
+  fairwarning watch                        the fleet, live
+  fairwarning story                        the life of one event, told in the terminal
+  fairwarning COMMAND --help               more examples
 """
 
+_HERE = "fairwarning.cli"
+COMMANDS = {
+    "serve": (f"{_HERE}.serve:serve", "Run the server until Ctrl-C."),
+    "fleet": (f"{_HERE}.fleet:fleet", "Declare and see the fleet."),
+    "schedule": (f"{_HERE}.schedule:schedule", "Announce an event of TYPE for each TARGET."),
+    "rollout": (
+        f"{_HERE}.rollout:rollout",
+        "Take maintenance through a fleet, one update domain at a time.",
+    ),
+    "restart": (f"{_HERE}.operations:restart", "Restart INSTANCE."),
+    "redeploy": (f"{_HERE}.operations:redeploy", "Move INSTANCE to another host."),
+    "delete": (f"{_HERE}.operations:delete", "Delete INSTANCE."),
+    "evict": (f"{_HERE}.operations:evict", "Evict INSTANCE, which must be a Spot one."),
+    "events": (f"{_HERE}.events:events", "List the events that are not over, the newest first."),
+    "event": (f"{_HERE}.events:event", "See one event."),
+    "approve": (f"{_HERE}.events:approve", "Agree that the event ID starts now."),
+    "cancel": (f"{_HERE}.events:cancel", "Cancel the event ID, which must not have started."),
+    "postpone": (
+        f"{_HERE}.events:postpone",
+        "Cancel the event ID and announce another in its place, at a later time.",
+    ),
+    "watch": (f"{_HERE}.watch:watch", "Watch the fleet on a live screen until q or Ctrl-C."),
+    "history": (f"{_HERE}.history:history", "List what happened, the newest first."),
+    "clock": (f"{_HERE}.clock:clock", "See the server's clock, and move a virtual one."),
+    "token": (f"{_HERE}.token:token", "Make, list and revoke tokens."),
+    "notice": (f"{_HERE}.notice:notice", "Tell people and programs what happens."),
+    "story": (
+        f"{_HERE}.story:story",
+        "Tell the life of one event: announced, approved, carried out, gone.",
+    ),
+    "completion": (
+        f"{_HERE}.completion:completion",
+        "Print the completion script of bash, zsh or fish.",
+    ),
+}
+"""Where each command is, and its line in the list."""
 
-@click.group(epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    epilog=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__)
 def main() -> None:
     """Fairwarning: no machine goes down without fair warning."""
-
-
-main.add_command(serve)
-main.add_command(story)

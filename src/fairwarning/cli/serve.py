@@ -1,4 +1,4 @@
-"""`fairwarning serve`: the engine and the metadata endpoint in one process."""
+"""`fairwarning serve`: the whole service in one process."""
 
 import asyncio
 import json
@@ -6,44 +6,36 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import uvloop
 
-from fairwarning import __version__
-from fairwarning.boot import (
-    BadStoreUrl,
-    default_store_url,
-    make_engine,
-    make_metadata_server,
-    make_store,
-)
+from fairwarning import __version__, logs
+from fairwarning.boot import BadStoreUrl, default_store_url
+from fairwarning.cli.fleet_file import read_fleet
+from fairwarning.cli.serve_config import read_config
+from fairwarning.control.server import BadCertificate, Tls
 from fairwarning.core.fleet import expand
-from fairwarning.core.model import operator_actor
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
-from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Store, StoreDown
-from fairwarning.engine.service import Engine
+from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import ACTIVATION_DELAY_S_MAX, EndpointRules
+from fairwarning.node import CannotListen, Node, NodeSettings, TlsNeeded
 from fairwarning.starter import STARTER_FLEET
 
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
 _EXAMPLES = """\b
 Examples:
   fairwarning serve
-  fairwarning serve --metadata 127.0.0.1:0 --store memory: --json
+  fairwarning serve --metadata 127.0.0.1:0 --control 127.0.0.1:0 --store memory: --json
+  fairwarning serve --fleet fleet.toml --clock virtual
   fairwarning serve --metadata 169.254.169.254:80 --store postgresql://fw@db/fairwarning
 """
-
-
-class CannotListen(Exception):
-    def __init__(self, problem: OSError) -> None:
-        super().__init__(
-            f"cannot listen on {problem.strerror}; choose another address with --metadata"
-        )
 
 
 def _address(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[tuple[str, int]]:
@@ -55,6 +47,10 @@ def _one_address(value: str) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
         raise click.BadParameter(f"{value!r} is no HOST:PORT; write one like 127.0.0.1:8169")
     return host.strip("[]"), int(port)
+
+
+def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple[str, int]:
+    return _one_address(value)
 
 
 @click.command(epilog=_EXAMPLES)
@@ -70,6 +66,31 @@ def _one_address(value: str) -> tuple[str, int]:
 )
 @click.option(
     "--store", "store_url", metavar="URL", help="sqlite:///PATH, postgresql://… or memory:."
+)
+@click.option(
+    "--control",
+    "control",
+    default="127.0.0.1:8170",
+    show_default=True,
+    callback=_control_address,
+    metavar="HOST:PORT",
+    help="Where people and tools ask: the operator API. Elsewhere than on loopback it needs "
+    "--tls-certificate, --tls-key and tokens.",
+)
+@click.option(
+    "--tls-certificate", "certificate", type=_FILE, metavar="FILE", help="PEM, with its chain."
+)
+@click.option("--tls-key", "key", type=_FILE, metavar="FILE", help="PEM, without a passphrase.")
+@click.option(
+    "--fleet", "fleet_file", type=_FILE, metavar="FILE", help="Make the fleet what this file says."
+)
+@click.option(
+    "--clock",
+    "clock",
+    type=click.Choice(["system", "virtual"]),
+    default="system",
+    show_default=True,
+    help="A virtual clock stands still until `fairwarning clock advance` moves it.",
 )
 @click.option("--empty", is_flag=True, help="Do not make a starter fleet in an empty store.")
 @click.option(
@@ -109,9 +130,36 @@ def _one_address(value: str) -> tuple[str, int]:
     help="A proxy that may name instances by X-Instance-ID, signed with the secret in the "
     "environment variable FAIRWARNING_PROXY_SECRET.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="human",
+    show_default=True,
+    help="Of the lines on standard error, one for each transition.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+)
+@click.option(
+    "--config",
+    type=_FILE,
+    is_eager=True,
+    expose_value=False,
+    callback=read_config,
+    metavar="FILE",
+    help="TOML with the long names of these options as keys; the command line goes first.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the line `ready` as JSON.")
 def serve(
     addresses: list[tuple[str, int]],
+    control: tuple[str, int],
+    certificate: Path | None,
+    key: Path | None,
+    fleet_file: Path | None,
+    clock: str,
     store_url: str | None,
     empty: bool,
     delay_s: int,
@@ -119,9 +167,11 @@ def serve(
     status: str,
     lenient_post: bool,
     proxies: tuple[str, ...],
+    log_format: str,
+    log_level: str,
     as_json: bool,
 ) -> None:
-    """Run the engine and the metadata endpoint until Ctrl-C.
+    """Run the engine, the metadata endpoint and the control plane until Ctrl-C.
 
     Nothing needs to be configured: the store is a SQLite file in your data folder, and an
     empty one gets a starter fleet to rehearse with.
@@ -134,10 +184,22 @@ def serve(
         proxy_secret=_proxy_secret(proxies),
         proxy_addresses=frozenset(proxies),
     )
-    url = store_url or default_store_url()
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
+    logs.set_up(log_format, log_level)
     try:
-        uvloop.run(_serve(addresses, url, rules, make_fleet=not empty, as_json=as_json))
-    except (BadStoreUrl, StoreDown, Refused, CannotListen) as problem:
+        settings = NodeSettings(
+            store_url=store_url or default_store_url(),
+            metadata=addresses,
+            control=control,
+            rules=rules,
+            is_clock_virtual=clock == "virtual",
+            tls=None if certificate is None or key is None else Tls(certificate, key),
+            fleet=None if fleet_file is None else read_fleet(fleet_file),
+            makes_starter_fleet=not empty,
+        )
+        uvloop.run(_serve(settings, as_json=as_json))
+    except (BadStoreUrl, StoreDown, Refused, CannotListen, TlsNeeded, BadCertificate) as problem:
         sys.exit(f"fairwarning: {problem}")
 
 
@@ -154,36 +216,14 @@ def _proxy_secret(proxies: tuple[str, ...]) -> str:
     return secret if proxies else ""
 
 
-async def _serve(
-    addresses: list[tuple[str, int]],
-    store_url: str,
-    rules: EndpointRules,
-    *,
-    make_fleet: bool,
-    as_json: bool,
-) -> None:
+async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    clock = SystemClock()
-    store = make_store(store_url, clock)
-    await store.open()
-    engine = make_engine(store, clock)
-    try:
-        made = make_fleet and await _make_starter_fleet(engine, store)
-        try:
-            server = await make_metadata_server(engine, store, clock, addresses, rules)
-        except OSError as problem:
-            raise CannotListen(problem) from problem
-        await engine.start()
-        server.start()
-        poll = None if as_json else await _example(store)
-        _tell_ready(server.urls, store_url, poll, made_fleet=made, as_json=as_json)
+    async with Node(settings) as node:
+        poll = None if as_json else await _example(node.store)
+        _tell_ready(node, settings.store_url, poll, as_json=as_json)
         await stopping.wait()
-        await server.stop()
-    finally:
-        await engine.stop()
-        await store.close()
 
 
 async def _example(store: Store) -> str | None:
@@ -194,13 +234,6 @@ async def _example(store: Store) -> str | None:
     return None
 
 
-async def _make_starter_fleet(engine: Engine, store: Store) -> bool:
-    if await store.scope_ids(limit=1):
-        return False
-    await engine.declare(STARTER_FLEET, by=operator_actor("starter"), why="the store was empty")
-    return True
-
-
 def _shown(store_url: str) -> str:
     """Without user, password and parameters."""
     if not store_url.startswith("postgres"):
@@ -209,24 +242,28 @@ def _shown(store_url: str) -> str:
     return f"postgresql://{parts.hostname or ''}{parts.path}"
 
 
-def _tell_ready(
-    urls: list[str], store_url: str, poll: str | None, *, made_fleet: bool, as_json: bool
-) -> None:
+def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) -> None:
+    urls, program = node.metadata_urls, os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
     if as_json:
-        click.echo(json.dumps({"ready": True, "metadata": urls}))
+        ready = {"ready": True, "metadata": urls, "control": node.control_url}
+        click.echo(json.dumps(ready))
         return
     click.echo(f"Fairwarning {__version__}, store {_shown(store_url)}")
-    if made_fleet:
+    if node.has_starter_fleet:
         scopes = (scope for each in STARTER_FLEET for scope in expand(each))
         names = ", ".join(name for scope in scopes for name in scope.roster.instances)
         click.echo("The store was empty, so it got a starter fleet to rehearse with (--empty for")
         click.echo(f"none): {names}.")
     if poll is None:
-        click.echo("The fleet is empty, so nobody can ask. Start without --empty to get one.")
+        click.echo("The fleet is empty, so nobody can ask. Declare one from another terminal:")
+        click.echo(f"  {program} fleet apply FILE")
     elif is_loopback(urlsplit(urls[0]).hostname or ""):
         click.echo("Ask as one of its machines, from another terminal:")
         click.echo(f"  curl -H Metadata:true '{urls[0]}{poll}'")
-    elif made_fleet:
+        click.echo("Announce something to it, and look on:")
+        click.echo(f"  {program} schedule Reboot {poll.split('/')[2]}")
+        click.echo(f"  {program} watch")
+    elif node.has_starter_fleet:
         click.echo("None of its machines has an address, so nobody is known on this listener; it")
         click.echo("can be asked on a loopback address.")
-    click.echo(f"ready {' '.join(urls)}")
+    click.echo(f"ready {' '.join(urls)} control {node.control_url}")

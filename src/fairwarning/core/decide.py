@@ -26,6 +26,7 @@ from fairwarning.core.commands import (
     ChangeModel,
     ChangePolicy,
     Command,
+    Declare,
     Operate,
     Postpone,
     Release,
@@ -38,6 +39,7 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.deadlines import idle_deadline, next_deadline
+from fairwarning.core.declaring import declare
 from fairwarning.core.document import visible_face
 from fairwarning.core.draft import Draft
 from fairwarning.core.ending import complete, drop_events_of_deleted, forget_old
@@ -53,8 +55,8 @@ from fairwarning.core.transitions import (
     DocumentChanged,
     PowerChanged,
     Scheduled,
+    ScopeTransition,
     Started,
-    Transition,
 )
 from fairwarning.core.work import expire, fail_attempt, hand_over, release, renew
 
@@ -63,7 +65,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """What a decision did: the scope after it, and the transitions that lead there."""
 
     scope: Scope
-    transitions: tuple[Transition, ...]
+    transitions: tuple[ScopeTransition, ...]
     next_deadline_ms: Instant | None
 
 
@@ -132,6 +134,8 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             rosters.upgrade(draft, names)
         case ChangePolicy(policy=policy):
             rosters.change_policy(draft, policy)
+        case Declare(roster=roster, force=force):
+            declare(draft, roster, now, force=force)
         case ReportPower(instance=name, power=power):
             if find_instance(scope, name).power is not power:
                 draft.add(PowerChanged(name=name, power=power))

@@ -2,14 +2,14 @@
 
 from fairwarning.core.lifecycle import apply
 from fairwarning.core.model import Scope
-from fairwarning.core.transitions import Transition
+from fairwarning.core.transitions import ScopeTransition
 
 
 class Draft:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.transitions: list[Transition] = []
+        self.transitions: list[ScopeTransition] = []
 
-    def add(self, transition: Transition) -> None:
+    def add(self, transition: ScopeTransition) -> None:
         self.scope = apply(self.scope, transition)
         self.transitions.append(transition)

@@ -7,6 +7,8 @@ of more than a hundred instances becomes several scopes, one for each placement 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
+from itertools import count
 
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
@@ -30,6 +32,7 @@ DEFAULT_LOCATION = "local"
 UPDATE_DOMAINS_MAX = 20
 FAULT_DOMAINS_MAX = 5
 CAPACITY_MAX = 1_000
+SUFFIX_CHARS = 8
 _BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -42,6 +45,8 @@ class Place:
     location: str = DEFAULT_LOCATION
     test: bool = False
     driver: str = "simulated"
+    driver_settings: Mapping[str, str] = field(default_factory=dict)
+    origin: str = "api"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,9 @@ class Member:
     addresses: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     handle: str = ""
+    update_domain: int | None = None
+    """None: placed for it, and kept there."""
+    fault_domain: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +78,8 @@ class VirtualMachine:
 class AvailabilitySet:
     name: str
     members: tuple[Member, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Of every member; its own win."""
     update_domains: int = 5
     fault_domains: int = 2
     policy: Policy = Policy()
@@ -89,7 +99,8 @@ class ScaleSet:
     addresses: tuple[str, ...] = ()
     """Handed out in order, one an instance."""
     suffixes: tuple[str, ...] = ()
-    """Flexible only: the random eight characters of each name, from the caller."""
+    """Flexible only: the eight characters of each name, from the caller."""
+    tags: Mapping[str, str] = field(default_factory=dict)
     terminate_notice_ms: int | None = None
     priority: Priority = Priority.REGULAR
     eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
@@ -104,6 +115,7 @@ class CloudService:
     name: str
     roles: Mapping[str, int] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
     update_domains: int = 5
     fault_domains: int = 2
     policy: Policy = Policy()
@@ -156,10 +168,10 @@ def _of_availability_set(resource: AvailabilitySet) -> Scope:
     instances = [
         Instance(
             name=InstanceName(member.name),
-            update_domain=number % domains[0],
-            fault_domain=number % domains[1],
+            update_domain=_given(member.update_domain, number % domains[0]),
+            fault_domain=_given(member.fault_domain, number % domains[1]),
             addresses=member.addresses,
-            tags=member.tags,
+            tags={**resource.tags, **member.tags},
             handle=member.handle,
         )
         for number, member in enumerate(resource.members)
@@ -167,6 +179,10 @@ def _of_availability_set(resource: AvailabilitySet) -> Scope:
     kind = ScopeKind.AVAILABILITY_SET
     roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
     return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+
+
+def _given(domain: int | None, turn: int) -> int:
+    return turn if domain is None else domain
 
 
 def _of_cloud_service(resource: CloudService) -> Scope:
@@ -178,9 +194,10 @@ def _of_cloud_service(resource: CloudService) -> Scope:
             update_domain=number % domains[0],
             fault_domain=number % domains[1],
             addresses=_next_address(addresses),
+            tags=resource.tags,
         )
-        for role, count in resource.roles.items()
-        for number in range(count)
+        for role, instances_of_role in resource.roles.items()
+        for number in range(instances_of_role)
     ]
     _refuse_left_over(resource.name, addresses)
     kind = ScopeKind.CLOUD_SERVICE
@@ -189,12 +206,7 @@ def _of_cloud_service(resource: CloudService) -> Scope:
 
 
 def _of_scale_set(resource: ScaleSet) -> tuple[Scope, ...]:
-    if not 0 <= resource.capacity <= CAPACITY_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"scale set {resource.name!r} has capacity {resource.capacity}; use 0 to "
-            f"{CAPACITY_MAX}",
-        )
+    refuse_capacity(resource.name, resource.capacity)
     domains = _domains(resource.name, resource.update_domains, resource.fault_domains)
     model = Model(terminate_notice_ms=resource.terminate_notice_ms)
     addresses = iter(resource.addresses)
@@ -205,6 +217,7 @@ def _of_scale_set(resource: ScaleSet) -> tuple[Scope, ...]:
             update_domain=number % domains[0],
             fault_domain=number % domains[1],
             addresses=_next_address(addresses),
+            tags=resource.tags,
             priority=resource.priority,
             eviction=resource.eviction,
             model=model,
@@ -250,13 +263,24 @@ def _scale_set_names(resource: ScaleSet) -> list[InstanceName]:
     ]
 
 
-def uniform_hostname(prefix: str, number: int) -> str:
-    """The computer name of a uniform instance: the prefix and its id in base 36, six digits."""
+def suffixes_of(name: str) -> Iterator[str]:
+    """Endless, and the same each time: a file that is read twice means the same instances."""
+    for number in count():
+        digest = int.from_bytes(sha256(f"{name}/{number}".encode()).digest())
+        yield base36(digest % 36**SUFFIX_CHARS).lower().rjust(SUFFIX_CHARS, "0")
+
+
+def base36(number: int) -> str:
     digits = ""
     while number:
         number, digit = divmod(number, 36)
         digits = _BASE36[digit] + digits
-    return f"{prefix}{digits.rjust(6, '0')}"
+    return digits
+
+
+def uniform_hostname(prefix: str, number: int) -> str:
+    """The computer name of a uniform instance: the prefix and its id in base 36, six digits."""
+    return f"{prefix}{base36(number).rjust(6, '0')}"
 
 
 def _roster(
@@ -284,6 +308,8 @@ def _roster(
         location=place.location,
         test=place.test,
         driver=place.driver,
+        driver_settings=place.driver_settings,
+        origin=place.origin,
         update_domains=domains[0],
         fault_domains=domains[1],
         policy=policy,
@@ -295,17 +321,33 @@ def _roster(
 
 
 def _domains(name: str, update_domains: int, fault_domains: int) -> tuple[int, int]:
+    refuse_update_domains(name, update_domains)
+    refuse_fault_domains(name, fault_domains)
+    return update_domains, fault_domains
+
+
+def refuse_update_domains(name: str, update_domains: int) -> None:
     if not 1 <= update_domains <= UPDATE_DOMAINS_MAX:
         raise Refused(
             Code.FLEET_INVALID,
             f"{name!r} has {update_domains} update domains; use 1 to {UPDATE_DOMAINS_MAX}",
         )
+
+
+def refuse_fault_domains(name: str, fault_domains: int) -> None:
     if not 1 <= fault_domains <= FAULT_DOMAINS_MAX:
         raise Refused(
             Code.FLEET_INVALID,
             f"{name!r} has {fault_domains} fault domains; use 1 to {FAULT_DOMAINS_MAX}",
         )
-    return update_domains, fault_domains
+
+
+def refuse_capacity(name: str, capacity: int) -> None:
+    if not 0 <= capacity <= CAPACITY_MAX:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"scale set {name!r} has capacity {capacity}; use 0 to {CAPACITY_MAX}",
+        )
 
 
 def _next_address(addresses: Iterator[str]) -> tuple[str, ...]:

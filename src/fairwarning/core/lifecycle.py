@@ -43,10 +43,11 @@ from fairwarning.core.transitions import (
     ModelChanged,
     PolicyChanged,
     PowerChanged,
+    RosterDeclared,
     RosterTransition,
     Scheduled,
+    ScopeTransition,
     Started,
-    Transition,
 )
 
 LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
@@ -70,13 +71,13 @@ LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
 }
 
 
-def fold(scope: Scope, transitions: Iterable[Transition]) -> Scope:
+def fold(scope: Scope, transitions: Iterable[ScopeTransition]) -> Scope:
     for transition in transitions:
         scope = apply(scope, transition)
     return scope
 
 
-def apply(scope: Scope, transition: Transition) -> Scope:
+def apply(scope: Scope, transition: ScopeTransition) -> Scope:
     match transition:
         case Activated(at_ms=at):
             return replace(scope, activated_ms=at, last_seen_ms=at, incarnation=1)
@@ -93,6 +94,7 @@ def apply(scope: Scope, transition: Transition) -> Scope:
             | ModelChanged()
             | InstancesUpgraded()
             | PolicyChanged()
+            | RosterDeclared()
         ):
             return replace(scope, roster=_on_roster(scope.roster, transition))
         case _:
@@ -188,6 +190,8 @@ def _on_roster(roster: Roster, transition: RosterTransition) -> Roster:
             return _with(roster, *upgraded)
         case PolicyChanged(policy=policy):
             return replace(roster, policy=policy)
+        case RosterDeclared(roster=declared):
+            return declared
         case _:
             assert_never(transition)
 

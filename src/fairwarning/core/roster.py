@@ -17,6 +17,7 @@ from fairwarning.core.model import (
     Priority,
     Roster,
     Scope,
+    ScopeId,
     ScopeKind,
 )
 from fairwarning.core.notice import refuse_lowered_notice, refuse_terminate_notice
@@ -30,6 +31,7 @@ from fairwarning.core.transitions import (
 )
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
+_PLACE = re.compile(r"[A-Za-z0-9_.()-]{0,89}[A-Za-z0-9_()-]")
 
 
 def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
@@ -38,11 +40,11 @@ def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
     instances = tuple(replace(each, model=roster.model, deleted_ms=None) for each in instances)
     for instance in instances:
         refuse_instance(instance)
-        _refuse_place(roster, instance)
+        _refuse_domains(roster, instance)
         _refuse_taken_name(draft.scope, instance.name)
     if roster.model.terminate_notice_ms is not None:
         refuse_terminate_on_spot(instances)
-    room = 1 if roster.kind is ScopeKind.VM else SCOPE_INSTANCES_MAX
+    room = _room(roster.kind)
     if len(roster.live) + len(instances) > room:
         raise Refused(
             Code.SCOPE_FULL,
@@ -55,7 +57,7 @@ def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
         draft.add(InstancesAdded(instances=instances))
 
 
-def _refuse_place(roster: Roster, instance: Instance) -> None:
+def _refuse_domains(roster: Roster, instance: Instance) -> None:
     inside = (
         0 <= instance.update_domain < roster.update_domains
         and 0 <= instance.fault_domain < roster.fault_domains
@@ -72,12 +74,7 @@ def _refuse_place(roster: Roster, instance: Instance) -> None:
 def _refuse_taken_name(scope: Scope, name: InstanceName) -> None:
     roster = scope.roster
     number = number_of(roster, name)
-    if roster.is_numbered and name != f"{roster.resource}_{number}":
-        raise Refused(
-            Code.NAME_INVALID,
-            f"{name!r} is no name for an instance of a uniform scale set; call it "
-            f"'{roster.resource}_{roster.next_number}'",
-        )
+    _refuse_unnumbered(roster, name)
     if name in roster.instances or (number is not None and number < roster.next_number):
         raise Refused(
             Code.INSTANCE_EXISTS,
@@ -85,20 +82,39 @@ def _refuse_taken_name(scope: Scope, name: InstanceName) -> None:
         )
 
 
+def _refuse_unnumbered(roster: Roster, name: InstanceName) -> None:
+    if roster.is_numbered and name != f"{roster.resource}_{number_of(roster, name)}":
+        raise Refused(
+            Code.NAME_INVALID,
+            f"{name!r} is no name for an instance of a uniform scale set; call it "
+            f"'{roster.resource}_{roster.next_number}'",
+        )
+
+
 def change_model(draft: Draft, terminate_notice_ms: int | None) -> None:
     roster = draft.scope.roster
-    if roster.kind is not ScopeKind.SCALE_SET:
-        raise Refused(
-            Code.NOT_A_SCALE_SET,
-            f"{draft.scope.id} is a {roster.kind}; only a scale set has a model to change",
-        )
+    _refuse_model(draft.scope.id, roster.kind)
     if terminate_notice_ms is not None:
         refuse_terminate_notice(terminate_notice_ms)
         refuse_terminate_on_spot(roster.instances.values())
-    if terminate_notice_ms != roster.model.terminate_notice_ms:
-        generation = roster.model.generation + 1
-        model = Model(generation=generation, terminate_notice_ms=terminate_notice_ms)
+    model = next_model(roster.model, terminate_notice_ms)
+    if model != roster.model:
         draft.add(ModelChanged(model=model))
+
+
+def next_model(model: Model, terminate_notice_ms: int | None) -> Model:
+    """The same one as long as it says the same."""
+    if model.terminate_notice_ms == terminate_notice_ms:
+        return model
+    return Model(generation=model.generation + 1, terminate_notice_ms=terminate_notice_ms)
+
+
+def _refuse_model(scope_id: ScopeId, kind: ScopeKind) -> None:
+    if kind is not ScopeKind.SCALE_SET:
+        raise Refused(
+            Code.NOT_A_SCALE_SET,
+            f"{scope_id} is a {kind}; only a scale set has a model to change",
+        )
 
 
 def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
@@ -125,20 +141,44 @@ def change_policy(draft: Draft, policy: Policy) -> None:
 
 def refuse_scope(scope: Scope) -> None:
     """The checks of a scope that is declared for the first time."""
-    roster = scope.roster
+    refuse_roster(scope.id, scope.roster)
+
+
+def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
+    """What every declaration must pass, the first and each that changes it."""
     refuse_name(roster.resource)
+    refuse_place("subscription", roster.subscription)
+    refuse_place("resource group", roster.resource_group)
+    refuse_place("location", roster.location)
     refuse_lowered_notice(roster.policy, test=roster.test)
     if roster.model.terminate_notice_ms is not None:
+        _refuse_model(scope_id, roster.kind)
         refuse_terminate_notice(roster.model.terminate_notice_ms)
-        refuse_terminate_on_spot(roster.instances.values())
-    if len(roster.instances) > SCOPE_INSTANCES_MAX:
+        refuse_terminate_on_spot(roster.live)
+    room = _room(roster.kind)
+    if len(roster.live) > room:
         raise Refused(
             Code.SCOPE_FULL,
-            f"{scope.id} has {len(roster.instances)} instances; a scope holds at most "
-            f"{SCOPE_INSTANCES_MAX}",
+            f"{scope_id} has {len(roster.live)} instances; a {roster.kind} holds at most {room}",
         )
-    for instance in roster.instances.values():
+    for instance in roster.live:
         refuse_instance(instance)
+        _refuse_domains(roster, instance)
+        _refuse_unnumbered(roster, instance.name)
+
+
+def _room(kind: ScopeKind) -> int:
+    return 1 if kind is ScopeKind.VM else SCOPE_INSTANCES_MAX
+
+
+def refuse_place(what: str, text: str) -> None:
+    """A part of a scope's id: no slash, and nothing that a path or a shell would trip over."""
+    if not _PLACE.fullmatch(text):
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"{text!r} is no {what}; use 1 to 90 letters, digits, '.', '-', '_', '(' and ')', not "
+            "ending in '.'",
+        )
 
 
 def refuse_terminate_on_spot(instances: Iterable[Instance]) -> None:

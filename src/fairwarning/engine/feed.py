@@ -1,7 +1,7 @@
 """The journal as a stream: every entry once, in commit order, from any position on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from fairwarning.engine.ports import START, Entry, Position, Signal, Store, StoreDown
 
@@ -19,7 +19,7 @@ class Feed:
         for wake in self._readers:
             wake.set()
 
-    async def changes(self, after: Position = START) -> AsyncIterator[Entry]:
+    async def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
         """Never ends. An outage of the store pauses it; nothing is skipped."""
         wake = asyncio.Event()
         self._readers.add(wake)

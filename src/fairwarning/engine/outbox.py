@@ -161,4 +161,5 @@ def _order(scope: Scope, event: Event, attempt: int) -> Order:
         instances=tuple(roster.instances[n] for n in event.resources if roster.has_live(n)),
         duration_s=event.duration_s,
         started_ms=event.started_ms,
+        settings=roster.driver_settings,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Tick
@@ -33,6 +33,9 @@ from fairwarning.engine.ticker import Ticker
 from fairwarning.engine.views import Views
 
 _log = logging.getLogger(__name__)
+
+Observer = Callable[[Receipt, Actor, str, float], None]
+"""Hears of each commit of this node: what, by whom, why, and how many seconds it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
         self._listens = False
+        self._observers: list[Observer] = []
 
     async def start(self) -> None:
         self._takes_work = True
@@ -94,6 +98,11 @@ class Engine:
         self._background.append(notes.start())
         return views
 
+    @property
+    def views(self) -> Views:
+        assert self._views is not None, "nothing is shown yet: call `show`"
+        return self._views
+
     async def stop(self) -> None:
         """Work under way is given back; it goes on at the next start, under the same key."""
         self._takes_work = False
@@ -109,6 +118,9 @@ class Engine:
             await self._views.close()
         await self._outbox.stop()
 
+    def observe(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
     def new_id(self) -> EventId:
         return self._ids()
 
@@ -117,8 +129,13 @@ class Engine:
     ) -> tuple[Scope, ...]:
         """Adds resources to the fleet, all or none."""
         scopes = tuple(scope for resource in resources for scope in expand(resource))
-        await self._store.create(scopes, by=by, why=why)
+        await self.create(scopes, by=by, why=why)
         return scopes
+
+    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+        """Adds scopes as they are, all or none. Refuses an id or an address that is taken."""
+        refuse_text("reason", why + by.name)
+        await self._store.create(scopes, by=by, why=why)
 
     async def submit(
         self, scope_id: ScopeId, command: Command, *, by: Actor, why: str = ""
@@ -139,7 +156,7 @@ class Engine:
         scope_id, _ = await self._store.find_event(event_id)
         return await self.submit(scope_id, Approve(event_id=event_id, by=by), by=by, why=why)
 
-    def changes(self, after: Position = START) -> AsyncIterator[Entry]:
+    def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
         return self._feed.changes(after)
 
     async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
@@ -181,6 +198,8 @@ class Engine:
         why: str = "",
         skip_busy: bool = False,
     ) -> Receipt:
+        clock_s = asyncio.get_running_loop().time
+        began_s = clock_s()
         receipt = await self._store.transact(
             scope_id,
             self._step(command),
@@ -190,6 +209,8 @@ class Engine:
             skip_busy=skip_busy,
         )
         self._outbox.take(receipt.scope)
+        for observer in self._observers:
+            observer(receipt, by, why, clock_s() - began_s)
         return receipt
 
     def _step(self, command: Command) -> Step:

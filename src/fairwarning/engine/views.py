@@ -140,6 +140,7 @@ class Views:
         if view is None:
             view = self._views[scope.id] = View(scope.id, is_test=scope.roster.test)
         if scope.revision > view.revision:
+            view.is_test = scope.roster.test
             self._enrol(view, scope.roster)
             view.put(scope)
 
@@ -147,12 +148,15 @@ class Views:
         """A commit of this node brings its scope along; another's must be read."""
         if signal.scope is not None:
             self.put(signal.scope)
-        else:
+        elif signal.scope_id:
             self._read_soon(signal.scope_id)
 
     async def follow(self, changes: AsyncIterator[Entry]) -> None:
         """Makes good what signals of other nodes were lost: the journal loses nothing."""
         async for entry in changes:
+            if not entry.scope_id:
+                # A line outside all scopes: there is nothing to see anew.
+                continue
             view = self._views.get(entry.scope_id)
             if view is None or view.revision < entry.revision:
                 self._read_soon(entry.scope_id)
@@ -183,6 +187,23 @@ class Views:
     def by_name(self, name: str) -> list[Member]:
         found = self._by_name.get(name, [])
         return found if isinstance(found, list) else [found]
+
+    def has_scope(self, scope_id: ScopeId) -> bool:
+        """Whether there is such a scope, and somebody in it."""
+        return bool(self._members.get(scope_id))
+
+    def scope_ids(self) -> list[ScopeId]:
+        return [id for id, members in self._members.items() if members]
+
+    def search(self, text: str) -> list[ScopeId]:
+        """Scopes whose id, or an instance's name, holds this text, whatever its case."""
+        wanted = text.lower()
+        return sorted(
+            id
+            for id, members in self._members.items()
+            if members
+            and (wanted in id.lower() or any(wanted in name.lower() for name in members))
+        )
 
     def some_names(self, limit: int) -> list[str]:
         """The first by the alphabet, of the first thousand that were enrolled."""

@@ -102,6 +102,11 @@ class Stamp:
         self._block = b""
         self._ends_s = 0.0
 
+    @property
+    def count(self) -> int:
+        """How many were given out: every answer takes one."""
+        return self._count + 1
+
     def next(self) -> bytes:
         self._count = count = self._count + 1
         last = count & 0xFF

@@ -199,6 +199,10 @@ class MetadataServer:
     def urls(self) -> list[str]:
         return [listener.url for listener in self._listeners]
 
+    def count_answers(self) -> int:
+        """Since the start, all of them."""
+        return self._service.polls.stamp.count
+
     def start(self) -> None:
         for listener in self._listeners:
             listener.start()

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from fairwarning.core.commands import (
     Activate,
     AddInstances,
@@ -14,6 +16,7 @@ from fairwarning.core.commands import (
     ChangeModel,
     ChangePolicy,
     Command,
+    Declare,
     Operate,
     Postpone,
     ReportDone,
@@ -33,6 +36,7 @@ from fairwarning.core.model import (
     Phase,
     Policy,
     Power,
+    Roster,
     Scope,
     ScopeKind,
     instance_actor,
@@ -226,6 +230,39 @@ async def _add(world: World, dice: Random) -> str:
     return await _ask(world, scope, AddInstances(instances=(instance,)), dice)
 
 
+async def _declare(world: World, dice: Random) -> str:
+    """Some leave, some move or change, somebody comes or comes back; sometimes all at once."""
+    scope = await _scope(world, dice)
+    roster = scope.roster
+    pool = list(roster.instances.values() if dice.random() < 0.2 else roster.live)
+    leaving = dice.choice([0, 0, 0.3, 1])
+    wanted = [_edited(roster, each, dice) for each in pool if dice.random() >= leaving]
+    if dice.random() < 0.3:
+        name = InstanceName(f"{roster.resource}_{roster.next_number + dice.choice([0, 0, 1, -1])}")
+        wanted.append(Instance(name=name, update_domain=dice.randrange(roster.update_domains)))
+    notice_ms = dice.choice([roster.model.terminate_notice_ms] * 4 + [None, 10 * MINUTE_MS])
+    command = Declare(
+        roster=replace(
+            roster,
+            test=dice.random() < 0.5 if dice.random() < 0.1 else roster.test,
+            model=replace(roster.model, terminate_notice_ms=notice_ms),
+            policy=Policy() if dice.random() < 0.1 else roster.policy,
+            instances={each.name: each for each in wanted},
+        ),
+        force=dice.random() < 0.5,
+    )
+    return await _ask(world, scope, command, dice)
+
+
+def _edited(roster: Roster, instance: Instance, dice: Random) -> Instance:
+    instance = replace(instance, deleted_ms=None, power=dice.choice(list(Power)))
+    if dice.random() < 0.2:
+        instance = replace(instance, update_domain=dice.randrange(roster.update_domains))
+    if dice.random() < 0.2:
+        instance = replace(instance, handle=dice.choice(["", "h"]), addresses=())
+    return instance
+
+
 async def _go_on(world: World, dice: Random) -> str:
     if not world.waiting:
         return _NO
@@ -347,6 +384,7 @@ _ACTIONS: dict[str, Action] = {
     "upgrade": _upgrade,
     "policy": _policy,
     "add": _add,
+    "declare": _declare,
     "go_on": _go_on,
     "fail": _fail,
     "settle": _settle,

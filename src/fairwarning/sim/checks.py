@@ -9,7 +9,15 @@ import json
 from fairwarning.core.commands import Approve, Cancel, Operate, Postpone, Schedule
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
-from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId, ScopeKind, Source
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    Roster,
+    ScopeId,
+    ScopeKind,
+    Source,
+)
 from fairwarning.core.refusals import Code
 from fairwarning.core.transitions import (
     HOUSEKEEPING,
@@ -17,6 +25,8 @@ from fairwarning.core.transitions import (
     Completed,
     Deactivated,
     DocumentChanged,
+    InstanceDeleted,
+    RosterDeclared,
     Scheduled,
     Started,
 )
@@ -110,8 +120,27 @@ class Checker:
                 grown = incarnation == scope.incarnation + 1
                 demand("6 same number, same document", grown, lambda: f"{entry}")
                 note(scope, entry)
+            case InstanceDeleted(name=name):
+                taken_away = any(line.startswith("Completed(") for line in lines)
+                free = taken_away or not scope.awaits(name)
+                demand("9 every event ends", free, lambda: f"{name} left an event behind")
+                note(scope, entry)
+            case RosterDeclared(roster=roster):
+                self._look_at_declaration(scope, roster)
+                note(scope, entry)
             case _:
                 note(scope, entry)
+
+    def _look_at_declaration(self, scope: SeenScope, roster: Roster) -> None:
+        """Nobody moves while an event waits for him, and no newcomer inherits one."""
+        for instance in roster.live:
+            if not scope.awaits(instance.name):
+                continue
+            known = scope.instances[instance.name]
+            same = known.update_domain == instance.update_domain
+            demand("3 one update domain", same, lambda name=instance.name: f"{name} moved")  # type: ignore[misc]
+            is_new = instance.name in scope.deleted
+            demand("10 isolation", not is_new, lambda name=instance.name: f"{name} is new")  # type: ignore[misc]
 
     def _look_at_birth(self, scope: SeenScope, seen: SeenEvent, entry: Entry) -> None:
         event = seen.event

@@ -10,14 +10,27 @@ from dataclasses import dataclass
 from enum import Enum
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    EventType,
+    InstanceName,
+    Phase,
+    Scope,
+    ScopeId,
+)
+from fairwarning.core.transitions import Noted
 from fairwarning.engine.ports import (
     START,
+    Choice,
     Due,
     Entry,
     Listener,
+    Mark,
     Position,
     Receipt,
+    Record,
     ScopeBusy,
     Step,
     Store,
@@ -121,6 +134,59 @@ class GatedStore:
         self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
     ) -> list[Entry]:
         return await self._inner.journal(after=after, scope_id=scope_id, limit=limit)
+
+    async def history(
+        self,
+        *,
+        before: Position | None = None,
+        scope_id: ScopeId | None = None,
+        event_id: EventId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        return await self._inner.history(
+            before=before, scope_id=scope_id, event_id=event_id, limit=limit
+        )
+
+    async def events(
+        self, choice: Choice, *, before: Mark | None = None, limit: int
+    ) -> list[tuple[ScopeId, Event]]:
+        return await self._inner.events(choice, before=before, limit=limit)
+
+    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
+        return await self._inner.count_events()
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        return await self._inner.record(kind, key)
+
+    async def records(
+        self, kind: str, *, after: str = "", until: str | None = None, limit: int
+    ) -> list[Record]:
+        return await self._inner.records(kind, after=after, until=until, limit=limit)
+
+    async def keep(
+        self,
+        kind: str,
+        key: str,
+        body: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> Record:
+        return await self._inner.keep(kind, key, body, expected=expected, note=note, by=by, why=why)
+
+    async def drop(
+        self,
+        kind: str,
+        key: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> bool:
+        return await self._inner.drop(kind, key, expected=expected, note=note, by=by, why=why)
 
     async def _stop(self, name: str, *, is_done: bool, may_be_busy: bool = False) -> None:
         verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()

@@ -59,6 +59,7 @@ CALM = {
     "upgrade": 1,
     "policy": 1,
     "add": 1,
+    "declare": 2,
     "repeat": 3,
     "go_on": 40,
     "settle": 12,

@@ -6,7 +6,16 @@ It repeats in the plainest way what an onlooker with the journal in hand would w
 from dataclasses import dataclass, field
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Actor, Event, EventId, Instance, InstanceName, Policy, ScopeId
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    Instance,
+    InstanceName,
+    Policy,
+    Roster,
+    ScopeId,
+)
 from fairwarning.core.transitions import (
     Activated,
     Approved,
@@ -21,6 +30,7 @@ from fairwarning.core.transitions import (
     ModelChanged,
     PolicyChanged,
     PowerChanged,
+    RosterDeclared,
     Scheduled,
     Started,
 )
@@ -69,6 +79,12 @@ class SeenScope:
     def under_way(self) -> list[SeenEvent]:
         return [each for each in self.events.values() if each.is_under_way]
 
+    def awaits(self, name: InstanceName) -> bool:
+        """Whether an event that is not over names this instance."""
+        return any(
+            each.ended_ms is None and name in each.event.resources for each in self.events.values()
+        )
+
     def is_all_down(self) -> bool:
         live = [name for name in self.instances if name not in self.deleted]
         return bool(live) and all(name in self.down for name in live)
@@ -113,5 +129,20 @@ def note(scope: SeenScope, entry: Entry) -> None:
                 scope.notices[name] = scope.model_notice_ms
         case PolicyChanged(policy=policy):
             scope.policy = policy
+        case RosterDeclared(roster=roster):
+            _declared(scope, roster)
         case _:
             return
+
+
+def _declared(scope: SeenScope, roster: Roster) -> None:
+    """Who was there keeps the power and the notice that he had."""
+    scope.policy, scope.test = roster.policy, roster.test
+    scope.model_notice_ms = roster.model.terminate_notice_ms
+    for instance in roster.live:
+        is_new = instance.name not in scope.instances or instance.name in scope.deleted
+        scope.instances[instance.name] = instance
+        if is_new:
+            scope.deleted.discard(instance.name)
+            scope.down.discard(instance.name)
+            scope.notices[instance.name] = scope.model_notice_ms

@@ -1,26 +1,44 @@
 """The reference store: plain dictionaries, gone with the process."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from heapq import nlargest
 
 from msgspec.structs import replace
 
 from fairwarning.core.announcing import refuse_used_id
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    EventType,
+    InstanceName,
+    Phase,
+    Scope,
+    ScopeId,
+)
+from fairwarning.core.transitions import Noted, Transition
 from fairwarning.engine.ports import (
     START,
+    Choice,
     Clock,
     Due,
     Entry,
     Listener,
+    Mark,
     Moment,
     Position,
     Receipt,
+    Record,
     Signal,
     Step,
 )
+from fairwarning.stores.choices import fits, place_of
+from fairwarning.stores.outside import OUTSIDE, OUTSIDE_REVISION, OUTSIDE_SIGNAL, record_changed
 from fairwarning.stores.writes import (
     Writes,
+    event_id_of,
     refuse_address_in_use,
     refuse_scope_exists,
     unknown_event,
@@ -41,6 +59,7 @@ class MemoryStore:
         self._events: dict[EventId, tuple[ScopeId, Event]] = {}
         self._addresses: dict[str, tuple[ScopeId, InstanceName]] = {}
         self._entries: list[Entry] = []
+        self._records: dict[tuple[str, str], Record] = {}
         self._listeners: list[Listener] = []
 
     @property
@@ -144,6 +163,95 @@ class MemoryStore:
             chosen = [each for each in chosen if each.scope_id == scope_id]
         return chosen[:limit]
 
+    async def history(
+        self,
+        *,
+        before: Position | None = None,
+        scope_id: ScopeId | None = None,
+        event_id: EventId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        last = len(self._entries) if before is None else max(int(before or 0) - 1, 0)
+        chosen = [
+            each
+            for each in reversed(self._entries[:last])
+            if scope_id in {None, each.scope_id}
+            and event_id in {None, event_id_of(each.transition)}
+        ]
+        return chosen[:limit]
+
+    async def events(
+        self, choice: Choice, *, before: Mark | None = None, limit: int
+    ) -> list[tuple[ScopeId, Event]]:
+        end = None if before is None else (before.created_ms, before.event_id)
+        chosen = (
+            found
+            for found in self._events.values()
+            if fits(choice, *found) and (end is None or place_of(found[1]) < end)
+        )
+        return nlargest(limit, chosen, key=lambda found: place_of(found[1]))
+
+    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
+        return Counter((event.type, event.phase) for _, event in self._events.values())
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        return self._records.get((kind, key))
+
+    async def records(
+        self, kind: str, *, after: str = "", until: str | None = None, limit: int
+    ) -> list[Record]:
+        return [
+            self._records[place]
+            for place in sorted(self._records)
+            if place[0] == kind and place[1] > after and (until is None or place[1] <= until)
+        ][:limit]
+
+    async def keep(
+        self,
+        kind: str,
+        key: str,
+        body: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> Record:
+        revision = self._revision(kind, key, expected)
+        record = Record(kind=kind, key=key, revision=revision + 1, body=body)
+        self._records[kind, key] = record
+        self._note(note, by, why)
+        return record
+
+    async def drop(
+        self,
+        kind: str,
+        key: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> bool:
+        if self._revision(kind, key, expected) == 0:
+            return False
+        del self._records[kind, key]
+        self._note(note, by, why)
+        return True
+
+    def _revision(self, kind: str, key: str, expected: int | None) -> int:
+        """0: there is none."""
+        record = self._records.get((kind, key))
+        revision = 0 if record is None else record.revision
+        if expected not in {None, revision}:
+            raise record_changed(kind, key)
+        return revision
+
+    def _note(self, note: Noted | None, by: Actor, why: str) -> None:
+        if note is not None:
+            self._append(OUTSIDE, OUTSIDE_REVISION, self._clock.now(), by, why, note)
+            self._tell(OUTSIDE_SIGNAL)
+
     def _get(self, scope_id: ScopeId) -> Scope:
         if scope_id not in self._scopes:
             raise unknown_scope(scope_id)
@@ -174,18 +282,31 @@ class MemoryStore:
         for address, name in writes.addresses_added:
             self._addresses[address] = (scope.id, name)
         for transition in writes.entries:
-            self._entries.append(
-                Entry(
-                    position=Position(str(len(self._entries) + 1)),
-                    scope_id=scope.id,
-                    revision=scope.revision,
-                    at_ms=now,
-                    by=by,
-                    why=why,
-                    transition=transition,
-                )
-            )
+            self._append(scope.id, scope.revision, now, by, why, transition)
         deadline = writes.next_deadline_ms
-        signal = Signal(scope_id=scope.id, next_deadline_ms=deadline, scope=scope)
+        self._tell(Signal(scope_id=scope.id, next_deadline_ms=deadline, scope=scope))
+
+    def _append(
+        self,
+        scope_id: ScopeId,
+        revision: int,
+        now: Instant,
+        by: Actor,
+        why: str,
+        transition: Transition,
+    ) -> None:
+        self._entries.append(
+            Entry(
+                position=Position(str(len(self._entries) + 1)),
+                scope_id=scope_id,
+                revision=revision,
+                at_ms=now,
+                by=by,
+                why=why,
+                transition=transition,
+            )
+        )
+
+    def _tell(self, signal: Signal) -> None:
         for listener in self._listeners:
             listener(signal)

@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Actor, Scope
-from fairwarning.engine.ports import Entry
-from fairwarning.stores.codec import decode_events, decode_roster, decode_transition
+from fairwarning.core.model import Actor, Event, Scope, ScopeId
+from fairwarning.engine.ports import Entry, Record
+from fairwarning.stores.codec import (
+    decode_event,
+    decode_events,
+    decode_roster,
+    decode_transition,
+)
 
 Row = Sequence[Any]
 
@@ -51,3 +56,13 @@ def entry_of(row: Row) -> Entry:
         why=why,
         transition=decode_transition(kind, body),
     )
+
+
+def event_of(row: Row) -> tuple[ScopeId, Event]:
+    scope_id, body = row
+    return scope_id, decode_event(body)
+
+
+def record_of(row: Row) -> Record:
+    kind, key, revision, body = row
+    return Record(kind=kind, key=key, revision=revision, body=body)

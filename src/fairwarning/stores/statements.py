@@ -11,9 +11,15 @@ from typing import NamedTuple
 from fairwarning.core.announcing import refuse_used_id
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, EventId, ScopeId
-from fairwarning.core.transitions import Transition
+from fairwarning.core.transitions import Noted, Transition
 from fairwarning.stores.codec import encode
-from fairwarning.stores.writes import Writes, refuse_address_in_use, refuse_scope_exists
+from fairwarning.stores.outside import OUTSIDE, OUTSIDE_REVISION
+from fairwarning.stores.writes import (
+    Writes,
+    event_id_of,
+    refuse_address_in_use,
+    refuse_scope_exists,
+)
 
 Value = str | int | None
 
@@ -23,6 +29,8 @@ _RANKS = (
     ("remove_address", "add_address"),
     ("add_event",),
     ("change_event",),
+    ("add_event_instances",),
+    ("change_event_instances",),
     ("append_entry",),
 )
 _RANK_OF = {name: rank for rank, names in enumerate(_RANKS) for name in names}
@@ -70,6 +78,11 @@ def seen(notes: Mapping[ScopeId, Instant]) -> tuple[Statement, ...]:
     )
 
 
+def note(transition: Noted, *, at_ms: Instant, by: Actor, why: str) -> Statement:
+    """A line of history outside all scopes."""
+    return _entry(OUTSIDE, OUTSIDE_REVISION, transition, at_ms, by, why)
+
+
 def contested_key(statement: Statement) -> str | None:
     """What another transaction may have taken before; None if nobody else wants this row."""
     column = _CONTESTED.get(statement.name)
@@ -97,10 +110,13 @@ def _around(writes: Writes, at_ms: Instant, by: Actor, why: str) -> Iterator[Sta
         yield Statement("add_address", {"address": address, "scope_id": id, "instance": name})
     for event in writes.born:
         yield Statement("add_event", _event_values(id, event))
+        yield Statement("add_event_instances", _event_instances_values(id, event))
     for event in writes.changed:
         yield Statement("change_event", _event_values(id, event))
+    for event in writes.moved:
+        yield Statement("change_event_instances", _event_instances_values(id, event))
     for transition in writes.entries:
-        yield Statement("append_entry", _entry_values(writes, transition, at_ms, by, why))
+        yield _entry(id, writes.scope.revision, transition, at_ms, by, why)
 
 
 def _in_lock_order(statements: Iterable[Statement]) -> tuple[Statement, ...]:
@@ -141,16 +157,30 @@ def _event_values(scope_id: ScopeId, event: Event) -> Mapping[str, Value]:
     }
 
 
-def _entry_values(
-    writes: Writes, transition: Transition, at_ms: Instant, by: Actor, why: str
-) -> Mapping[str, Value]:
+def _event_instances_values(scope_id: ScopeId, event: Event) -> Mapping[str, Value]:
     return {
-        "scope_id": writes.scope.id,
-        "revision": writes.scope.revision,
+        "id": event.id,
+        "scope_id": scope_id,
+        "type": event.type.value,
+        "source": event.source.value,
+        "phase": event.phase.value,
+        "created_ms": event.created_ms,
+        "instances": encode(sorted(set(event.resources))),
+    }
+
+
+def _entry(
+    scope_id: ScopeId, revision: int, transition: Transition, at_ms: Instant, by: Actor, why: str
+) -> Statement:
+    values: Mapping[str, Value] = {
+        "scope_id": scope_id,
+        "revision": revision,
         "at_ms": at_ms,
         "actor_kind": by.kind,
         "actor_name": by.name,
         "why": why,
         "kind": type(transition).__name__,
+        "event_id": event_id_of(transition),
         "body": encode(transition),
     }
+    return Statement("append_entry", values)

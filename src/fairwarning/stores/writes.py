@@ -23,6 +23,7 @@ from fairwarning.core.transitions import (
     HandedOver,
     InstancesAdded,
     Scheduled,
+    ScopeTransition,
     Started,
     Transition,
 )
@@ -48,6 +49,8 @@ class Writes(Struct, frozen=True, kw_only=True):
     roster_changed: bool
     born: tuple[Event, ...]
     changed: tuple[Event, ...]
+    moved: tuple[Event, ...]
+    """Those of the changed that came into another phase."""
     entries: tuple[Transition, ...]
     addresses_added: tuple[tuple[str, InstanceName], ...]
     addresses_removed: tuple[str, ...]
@@ -64,12 +67,14 @@ def writes_of(before: Scope, change: Change) -> Writes:
         # Ended and forgotten in one turn: the scope no longer has it, its history does.
         events = fold(before, _remembering(change.transitions)).events
     roster_changed = before.roster is not after.roster
+    changed = tuple(events[id] for id in touched if id not in born)
     old, new = (_addresses(before), _addresses(after)) if roster_changed else ({}, {})
     return Writes(
         scope=after,
         roster_changed=roster_changed,
         born=tuple(events[id] for id in born),
-        changed=tuple(events[id] for id in touched if id not in born),
+        changed=changed,
+        moved=tuple(each for each in changed if each.phase is not before.events[each.id].phase),
         entries=tuple(each for each in change.transitions if not isinstance(each, HOUSEKEEPING)),
         addresses_added=tuple(
             (address, name) for address, name in new.items() if old.get(address) != name
@@ -90,12 +95,19 @@ def writes_of_new(scope: Scope) -> Writes:
         roster_changed=True,
         born=(),
         changed=(),
+        moved=(),
         entries=(InstancesAdded(instances=instances),),
         addresses_added=tuple(_addresses(scope).items()),
         addresses_removed=(),
         next_deadline_ms=None,
         pending_operations=0,
     )
+
+
+def event_id_of(transition: Transition) -> EventId | None:
+    """Of the event whose story this is a part of."""
+    found: EventId | None = getattr(transition, "event_id", None)
+    return found
 
 
 def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], list[EventId]]:
@@ -109,7 +121,7 @@ def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], l
     return born, list(touched)
 
 
-def _remembering(transitions: Iterable[Transition]) -> Iterator[Transition]:
+def _remembering(transitions: Iterable[ScopeTransition]) -> Iterator[ScopeTransition]:
     return (each for each in transitions if not isinstance(each, Forgotten))
 
 

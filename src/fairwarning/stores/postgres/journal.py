@@ -12,12 +12,14 @@ contention a number is given while the wait for the row still goes on.
 
 Any transaction that writes, in any database of the server, holds the feed back while it
 lasts. Ours last milliseconds, and a reader who finds nothing but held entries waits for
-them, because the signal that told of them has been used up. A longer one only delays.
+them, because the signal that told of them has been used up. A longer one only delays. Who
+looks back from the end waits likewise for what was committed before the question, so that
+a caller finds in the history what it has just done.
 """
 
 import asyncio
 
-from fairwarning.core.model import ScopeId
+from fairwarning.core.model import EventId, ScopeId
 from fairwarning.engine.ports import Entry, Position
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.scripts import run
@@ -26,6 +28,7 @@ from fairwarning.stores.statements import Statement
 
 HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))
 """About a second in all."""
+NUMBER_MAX = 2**63 - 1
 
 
 async def read_page(
@@ -46,6 +49,38 @@ async def read_page(
         await asyncio.sleep(pause_s)
         rows, are_held = await _look(database, look)
     return [entry_of(row) for row in rows]
+
+
+async def read_back(
+    database: Database,
+    before: Position | None,
+    scope_id: ScopeId | None,
+    event_id: EventId | None,
+    limit: int,
+) -> list[Entry]:
+    filters = {"scope_id": scope_id, "event_id": event_id}
+    xid, seq = (NUMBER_MAX, NUMBER_MAX) if before is None else _numbers_of(before)
+    page = {**filters, "before_xid": xid, "before_seq": seq, "limit": limit}
+    look = Statement("history", page)
+    if before is None:
+        await _settle(database, Statement("newest_held", filters))
+    async with database.connection() as connection:
+        rows = (await run(connection, [look]))["history"]
+    return [entry_of(row) for row in rows]
+
+
+async def _settle(database: Database, question: Statement) -> None:
+    """Returns once what is held back now is held no more, unless somebody is very slow."""
+    async with database.connection() as connection:
+        ((held,),) = (await run(connection, [question]))["newest_held"]
+    if held is None:
+        return
+    for pause_s in HELD_PAUSES_S:
+        await asyncio.sleep(pause_s)
+        async with database.connection() as connection:
+            answer = await run(connection, [Statement("is_let_go", {"xid": held})])
+        if answer["is_let_go"][0][0]:
+            return
 
 
 async def _look(database: Database, look: list[Statement]) -> tuple[list[Row], bool]:

@@ -11,30 +11,44 @@ from typing import Any, NamedTuple
 import psycopg
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    EventType,
+    InstanceName,
+    Phase,
+    Scope,
+    ScopeId,
+)
+from fairwarning.core.transitions import Noted
 from fairwarning.engine.ports import (
     START,
+    Choice,
     Clock,
     Due,
     Entry,
     Listener,
+    Mark,
     Position,
     Receipt,
+    Record,
     Step,
     StoreDown,
 )
-from fairwarning.stores.codec import decode_event
+from fairwarning.stores.choices import counts_of, page_of
 from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.calls import Calls
 from fairwarning.stores.postgres.database import Database, conninfo_of
 from fairwarning.stores.postgres.failures import explained
-from fairwarning.stores.postgres.journal import read_page
+from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
 from fairwarning.stores.postgres.schema import migrate
 from fairwarning.stores.postgres.scripts import run
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
-from fairwarning.stores.rows import scope_of
+from fairwarning.stores.records import dropping, keeping
+from fairwarning.stores.rows import event_of, record_of, scope_of
 from fairwarning.stores.statements import Statement, Value
 from fairwarning.stores.writes import unknown_event, unknown_scope
 
@@ -47,9 +61,6 @@ class _Parts(NamedTuple):
     signals: Signals
     transactions: Transactions
     calls: Calls
-
-
-_SEQ_MAX = 2**63 - 1
 
 
 class PostgresStore:
@@ -131,8 +142,7 @@ class PostgresStore:
         rows = await self._rows("find_event", id=event_id)
         if not rows:
             raise unknown_event(event_id)
-        scope_id, body = rows[0]
-        return scope_id, decode_event(body)
+        return event_of(rows[0])
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
         rows = await self._rows("locate", address=address)
@@ -149,13 +159,74 @@ class PostgresStore:
 
     async def end(self) -> Position:
         ((xid,),) = await self._rows("journal_end")
-        return Position(f"{xid}-{_SEQ_MAX}")
+        return Position(f"{xid}-{NUMBER_MAX}")
 
     async def journal(
         self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
     ) -> list[Entry]:
         parts = self._parts
         return await parts.calls.run(read_page(parts.database, after, scope_id, limit))
+
+    async def history(
+        self,
+        *,
+        before: Position | None = None,
+        scope_id: ScopeId | None = None,
+        event_id: EventId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        parts = self._parts
+        return await parts.calls.run(read_back(parts.database, before, scope_id, event_id, limit))
+
+    async def events(
+        self, choice: Choice, *, before: Mark | None = None, limit: int
+    ) -> list[tuple[ScopeId, Event]]:
+        page = page_of(choice, before, limit, ",".join)
+        return [event_of(row) for row in await self._rows(page.name, **page.values)]
+
+    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
+        return counts_of(await self._rows("count_events"))
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        rows = await self._rows("record", kind=kind, key=key)
+        return record_of(rows[0]) if rows else None
+
+    async def records(
+        self, kind: str, *, after: str = "", until: str | None = None, limit: int
+    ) -> list[Record]:
+        rows = await self._rows("records", kind=kind, after=after, until=until, limit=limit)
+        return [record_of(row) for row in rows]
+
+    async def keep(
+        self,
+        kind: str,
+        key: str,
+        body: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> Record:
+        parts = self._parts
+        asked = keeping(kind, key, body, expected)
+        return await parts.calls.run(parts.transactions.keep(asked, note=note, by=by, why=why))
+
+    async def drop(
+        self,
+        kind: str,
+        key: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> bool:
+        parts = self._parts
+        asked = dropping(kind, key)
+        return await parts.calls.run(
+            parts.transactions.drop(asked, expected=expected, note=note, by=by, why=why)
+        )
 
     async def _rows(self, name: str, **values: Value) -> list[Any]:
         parts = self._parts

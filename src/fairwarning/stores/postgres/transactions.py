@@ -8,18 +8,22 @@ nothing, and a node that falls silent in between loses its locks to `limit_sessi
 
 `now` is the server's clock, so that nodes cannot disagree. A counting transaction first
 takes a lock on its subscription and counts after it. Locks are always taken in the order
-subscription, scope, row, address, event, so that no two wait for each other.
+subscription, scope, row, address, event, so that no two wait for each other. A record has
+a lock of its own kind, and a transaction on one takes no other.
 """
 
 from collections.abc import Mapping, Sequence
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
-from fairwarning.engine.ports import Clock, Moment, Receipt, ScopeBusy, Step
+from fairwarning.core.transitions import Noted
+from fairwarning.engine.ports import Clock, Moment, Receipt, Record, ScopeBusy, Step
 from fairwarning.stores import statements
+from fairwarning.stores.outside import OUTSIDE_SIGNAL
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.scripts import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.signals import Signals
+from fairwarning.stores.records import dropped, kept
 from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.turns import signal_of, take_turn
@@ -71,6 +75,33 @@ class Transactions:
             async with self._database.connection() as connection:
                 await run(connection, [BEGIN, *notes[first : first + SEEN_SCOPES_MAX], COMMIT])
 
+    async def keep(self, asked: Statement, *, note: Noted | None, by: Actor, why: str) -> Record:
+        async with self._database.connection() as connection:
+            found = await run(connection, _opening_of_record(asked))
+            record = kept(asked, found[asked.name])
+            await run(connection, [*self._lines(found, note, by, why), COMMIT])
+        self._tell_of(note)
+        return record
+
+    async def drop(
+        self, asked: Statement, *, expected: int | None, note: Noted | None, by: Actor, why: str
+    ) -> bool:
+        async with self._database.connection() as connection:
+            found = await run(connection, _opening_of_record(asked))
+            if not dropped(asked, expected, found[asked.name]):
+                return False
+            await run(connection, [*self._lines(found, note, by, why), COMMIT])
+        self._tell_of(note)
+        return True
+
+    def _lines(self, found: Results, note: Noted | None, by: Actor, why: str) -> list[Statement]:
+        now = self._now(found)
+        return [] if note is None else [statements.note(note, at_ms=now, by=by, why=why)]
+
+    def _tell_of(self, note: Noted | None) -> None:
+        if note is not None:
+            self._signals.publish([OUTSIDE_SIGNAL])
+
     def _now(self, found: Results) -> Instant:
         ((now_ms,),) = found["clock"]
         return Instant(now_ms) if self._clock is None else self._clock.now()
@@ -87,6 +118,11 @@ def _opening(scope_id: ScopeId, *, counting: bool, skip_busy: bool) -> list[Stat
     ]
     values = {"id": scope_id}
     return [BEGIN, *(Statement(name, values) for name in names)]
+
+
+def _opening_of_record(asked: Statement) -> list[Statement]:
+    values = asked.values
+    return [BEGIN, Statement("enter_record", values), Statement("clock", values), asked]
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:

@@ -14,25 +14,49 @@ from pathlib import Path
 from typing import Any
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Actor, Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.core.model import (
+    Actor,
+    Event,
+    EventId,
+    EventType,
+    InstanceName,
+    Phase,
+    Scope,
+    ScopeId,
+)
+from fairwarning.core.transitions import Noted
 from fairwarning.engine.ports import (
     START,
+    Choice,
     Clock,
     Due,
     Entry,
     Listener,
+    Mark,
     Moment,
     Position,
     Receipt,
+    Record,
     Signal,
     Step,
     StoreDown,
 )
 from fairwarning.stores import statements
-from fairwarning.stores.codec import decode_event
+from fairwarning.stores.choices import counts_of, page_of
+from fairwarning.stores.codec import encode
 from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.rows import Row, Stored, entry_of, scope_of, stored_of
+from fairwarning.stores.outside import OUTSIDE_SIGNAL
+from fairwarning.stores.records import dropped, dropping, keeping, kept
+from fairwarning.stores.rows import (
+    Row,
+    Stored,
+    entry_of,
+    event_of,
+    record_of,
+    scope_of,
+    stored_of,
+)
 from fairwarning.stores.sqlite.connection import store_down
 from fairwarning.stores.sqlite.lock import FileLock
 from fairwarning.stores.sqlite.queries import QUERIES
@@ -42,6 +66,8 @@ from fairwarning.stores.sqlite.writer import Writer
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.turns import signal_of, take_turn
 from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
+
+_SEQ_MAX = 2**63 - 1
 
 
 class SqliteStore:
@@ -124,7 +150,7 @@ class SqliteStore:
         row = await self._one("find_event", id=event_id)
         if row is None:
             raise unknown_event(event_id)
-        return row[0], decode_event(row[1])
+        return event_of(row)
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
         row = await self._one("locate", address=address)
@@ -162,6 +188,86 @@ class SqliteStore:
         name = "journal" if scope_id is None else "journal_of_scope"
         rows = await self._all(name, after=first, scope_id=scope_id, limit=limit)
         return [entry_of(row) for row in rows]
+
+    async def history(
+        self,
+        *,
+        before: Position | None = None,
+        scope_id: ScopeId | None = None,
+        event_id: EventId | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        last = _SEQ_MAX if before is None else int(before or 0)
+        name = "history" if scope_id is None else "history_of_scope"
+        if event_id is not None:
+            name = "history_of_event"
+        rows = await self._all(name, before=last, scope_id=scope_id, event_id=event_id, limit=limit)
+        return [entry_of(row) for row in rows]
+
+    async def events(
+        self, choice: Choice, *, before: Mark | None = None, limit: int
+    ) -> list[tuple[ScopeId, Event]]:
+        page = page_of(choice, before, limit, encode)
+        return [event_of(row) for row in await self._all(page.name, **page.values)]
+
+    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
+        return counts_of(await self._all("count_events"))
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        row = await self._one("record", kind=kind, key=key)
+        return None if row is None else record_of(row)
+
+    async def records(
+        self, kind: str, *, after: str = "", until: str | None = None, limit: int
+    ) -> list[Record]:
+        rows = await self._all("records", kind=kind, after=after, until=until, limit=limit)
+        return [record_of(row) for row in rows]
+
+    async def keep(
+        self,
+        kind: str,
+        key: str,
+        body: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> Record:
+        asked = keeping(kind, key, body, expected)
+
+        def work(connection: sqlite3.Connection) -> tuple[Record, tuple[Signal, ...]]:
+            record = kept(asked, _rows(connection, asked))
+            return record, self._note(connection, note, by, why)
+
+        return await self._writer.submit(work)
+
+    async def drop(
+        self,
+        kind: str,
+        key: str,
+        *,
+        expected: int | None = None,
+        note: Noted | None = None,
+        by: Actor,
+        why: str = "",
+    ) -> bool:
+        asked = dropping(kind, key)
+
+        def work(connection: sqlite3.Connection) -> tuple[bool, tuple[Signal, ...]]:
+            was_there = dropped(asked, expected, _rows(connection, asked))
+            return was_there, self._note(connection, note if was_there else None, by, why)
+
+        return await self._writer.submit(work)
+
+    def _note(
+        self, connection: sqlite3.Connection, note: Noted | None, by: Actor, why: str
+    ) -> tuple[Signal, ...]:
+        """The signals that tell of it."""
+        if note is None:
+            return ()
+        _execute(connection, [statements.note(note, at_ms=self._clock.now(), by=by, why=why)])
+        return (OUTSIDE_SIGNAL,)
 
     def _prepare(self) -> None:
         try:
@@ -208,6 +314,10 @@ def _load(connection: sqlite3.Connection, scope_id: ScopeId) -> Stored:
 def _count(connection: sqlite3.Connection, subscription: str) -> int:
     row = connection.execute(QUERIES["count_pending"], {"subscription": subscription}).fetchone()
     return int(row[0])
+
+
+def _rows(connection: sqlite3.Connection, asked: Statement) -> list[Row]:
+    return connection.execute(QUERIES[asked.name], asked.values).fetchall()
 
 
 def _execute(connection: sqlite3.Connection, work: Sequence[Statement]) -> None:

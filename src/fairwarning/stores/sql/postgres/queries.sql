@@ -19,8 +19,10 @@ SELECT set_config('lock_timeout', '60s', false);
 
 -- name: limit_session
 -- No statement and no silent client holds anything for ever. An answer means durable, so a
--- role that is set to answer before its commit is on disk is overruled.
+-- role that is set to answer before its commit is on disk is overruled. Our statements are
+-- done before a compiler would be.
 SELECT
+    set_config('jit', 'off', false),
     set_config('statement_timeout', '30s', false),
     set_config('idle_in_transaction_session_timeout', '30s', false),
     set_config(
@@ -167,6 +169,169 @@ WHERE
 ORDER BY xid, seq
 LIMIT %(limit)s;
 
+-- name: newest_held
+-- Who looks back waits for no more than what was committed when the question came.
+SELECT max(xid)
+FROM journal
+WHERE
+    xid >= journal_number(pg_snapshot_xmin(pg_current_snapshot()))
+    AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
+    AND (%(event_id)s::text IS NULL OR event_id = %(event_id)s::text);
+
+-- name: is_let_go
+SELECT %(xid)s < journal_number(pg_snapshot_xmin(pg_current_snapshot()));
+
+-- name: history
+SELECT
+    xid || '-' || seq, scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body
+FROM journal
+WHERE
+    (xid, seq) < (%(before_xid)s, %(before_seq)s)
+    AND xid < journal_number(pg_snapshot_xmin(pg_current_snapshot()))
+    AND (%(scope_id)s::text IS NULL OR scope_id = %(scope_id)s::text)
+    AND (%(event_id)s::text IS NULL OR event_id = %(event_id)s::text)
+ORDER BY xid DESC, seq DESC
+LIMIT %(limit)s;
+
+-- name: events
+SELECT scope_id, body
+FROM events
+WHERE (created_ms, id) < (%(created_ms)s, %(id)s)
+ORDER BY created_ms DESC, id DESC
+LIMIT %(limit)s;
+
+-- name: events_of_kinds
+-- The newest of each kind, and of those the newest: nothing is read that is not near the page.
+-- The lists are constants to the planner, so that it knows how few kinds there are.
+SELECT events.scope_id, events.body
+FROM (
+    SELECT near.id
+    FROM
+        unnest(string_to_array(%(types)s, ',')) AS types (type),
+        unnest(string_to_array(%(sources)s, ',')) AS sources (source),
+        unnest(string_to_array(%(phases)s, ',')) AS phases (phase),
+        LATERAL (
+            SELECT created_ms, id
+            FROM events
+            WHERE
+                events.type = types.type
+                AND events.source = sources.source
+                AND events.phase = phases.phase
+                AND (created_ms, id) < (%(created_ms)s, %(id)s)
+            ORDER BY created_ms DESC, id DESC
+            LIMIT %(limit)s
+        ) AS near
+    ORDER BY near.created_ms DESC, near.id DESC
+    LIMIT %(limit)s
+) AS page
+JOIN events USING (id)
+ORDER BY events.created_ms DESC, events.id DESC;
+
+-- name: events_of_scope
+SELECT events.scope_id, events.body
+FROM (
+    SELECT near.id
+    FROM
+        unnest(string_to_array(%(types)s, ',')) AS types (type),
+        unnest(string_to_array(%(sources)s, ',')) AS sources (source),
+        unnest(string_to_array(%(phases)s, ',')) AS phases (phase),
+        LATERAL (
+            SELECT created_ms, id
+            FROM events
+            WHERE
+                events.scope_id = %(scope_id)s
+                AND events.type = types.type
+                AND events.source = sources.source
+                AND events.phase = phases.phase
+                AND (created_ms, id) < (%(created_ms)s, %(id)s)
+            ORDER BY created_ms DESC, id DESC
+            LIMIT %(limit)s
+        ) AS near
+    ORDER BY near.created_ms DESC, near.id DESC
+    LIMIT %(limit)s
+) AS page
+JOIN events USING (id)
+ORDER BY events.created_ms DESC, events.id DESC;
+
+-- name: events_of_instance
+-- First the few scopes that have an instance of this name, each found behind the last one.
+WITH RECURSIVE places (scope_id) AS (
+    SELECT min(scope_id) FROM event_instances WHERE instance = %(instance)s
+    UNION ALL
+    SELECT (
+        SELECT min(event_instances.scope_id)
+        FROM event_instances
+        WHERE instance = %(instance)s AND event_instances.scope_id > places.scope_id
+    )
+    FROM places
+    WHERE places.scope_id IS NOT NULL
+)
+SELECT events.scope_id, events.body
+FROM (
+    SELECT near.event_id AS id
+    FROM
+        places,
+        unnest(string_to_array(%(types)s, ',')) AS types (type),
+        unnest(string_to_array(%(sources)s, ',')) AS sources (source),
+        unnest(string_to_array(%(phases)s, ',')) AS phases (phase),
+        LATERAL (
+            SELECT created_ms, event_id
+            FROM event_instances
+            WHERE
+                event_instances.instance = %(instance)s
+                AND event_instances.scope_id = places.scope_id
+                AND event_instances.type = types.type
+                AND event_instances.source = sources.source
+                AND event_instances.phase = phases.phase
+                AND (created_ms, event_id) < (%(created_ms)s, %(id)s)
+            ORDER BY created_ms DESC, event_id DESC
+            LIMIT %(limit)s
+        ) AS near
+    WHERE places.scope_id = coalesce(%(scope_id)s, places.scope_id)
+    ORDER BY near.created_ms DESC, near.event_id DESC
+    LIMIT %(limit)s
+) AS page
+JOIN events USING (id)
+ORDER BY events.created_ms DESC, events.id DESC;
+
+-- name: count_events
+SELECT type, phase, count(*) FROM events GROUP BY type, source, phase;
+
+-- name: record
+SELECT kind, key, revision, body FROM records WHERE kind = %(kind)s AND key = %(key)s;
+
+-- name: records
+SELECT kind, key, revision, body
+FROM records
+WHERE
+    kind = %(kind)s
+    AND key > %(after)s
+    AND (%(until)s::text IS NULL OR key <= %(until)s::text)
+ORDER BY key
+LIMIT %(limit)s;
+
+-- name: enter_record
+-- As `enter_scope`: the lines of history about one record are numbered in their order.
+SELECT pg_advisory_xact_lock(hashtextextended(%(kind)s || '/' || %(key)s, 2));
+
+-- name: put_record
+INSERT INTO records (kind, key, revision, body) VALUES (%(kind)s, %(key)s, 1, %(body)s)
+ON CONFLICT (kind, key) DO UPDATE SET revision = records.revision + 1, body = excluded.body
+RETURNING revision;
+
+-- name: add_record
+INSERT INTO records (kind, key, revision, body) VALUES (%(kind)s, %(key)s, 1, %(body)s)
+ON CONFLICT (kind, key) DO NOTHING
+RETURNING revision;
+
+-- name: change_record
+UPDATE records SET revision = revision + 1, body = %(body)s
+WHERE kind = %(kind)s AND key = %(key)s AND revision = %(expected)s
+RETURNING revision;
+
+-- name: drop_record
+DELETE FROM records WHERE kind = %(kind)s AND key = %(key)s RETURNING revision;
+
 -- name: listen
 LISTEN fairwarning;
 
@@ -223,9 +388,29 @@ VALUES (
 -- name: change_event
 UPDATE events SET phase = %(phase)s, ended_ms = %(ended_ms)s, body = %(body)s WHERE id = %(id)s;
 
+-- name: add_event_instances
+INSERT INTO event_instances (instance, scope_id, type, source, phase, created_ms, event_id)
+SELECT
+    name, %(scope_id)s, %(type)s, %(source)s, %(phase)s, %(created_ms)s, %(id)s
+FROM json_array_elements_text(%(instances)s) AS name;
+
+-- name: change_event_instances
+-- What has ended stays as it is, so the row is in one of the two phases before that.
+UPDATE event_instances SET phase = %(phase)s
+WHERE
+    instance IN (SELECT json_array_elements_text(%(instances)s))
+    AND scope_id = %(scope_id)s
+    AND type = %(type)s
+    AND source = %(source)s
+    AND phase IN ('scheduled', 'started')
+    AND created_ms = %(created_ms)s
+    AND event_id = %(id)s;
+
 -- name: append_entry
-INSERT INTO journal (scope_id, revision, at_ms, actor_kind, actor_name, why, kind, body)
+INSERT INTO journal (
+    scope_id, revision, at_ms, actor_kind, actor_name, why, kind, event_id, body
+)
 VALUES (
     %(scope_id)s, %(revision)s, %(at_ms)s, %(actor_kind)s, %(actor_name)s, %(why)s, %(kind)s,
-    %(body)s
+    %(event_id)s, %(body)s
 );

@@ -1,0 +1,205 @@
+"""The operator API over HTTP, for commands: answers are JSON, and a no is a `Problem`.
+
+Every POST carries an idempotency key, so a request whose answer was lost on the way is sent
+once more instead of leaving the user to guess whether it happened.
+"""
+
+import ssl
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import click
+import httpx
+
+from fairwarning import __version__
+from fairwarning.cli.problems import Disconnected, Problem
+
+Json = dict[str, Any]
+Param = str | int | bool | Sequence[str] | None
+
+_CONNECT_S = 5.0
+_ANSWER_S = 60.0
+_ADVANCE_S = 600.0
+"""Moving the clock answers when all that became due has happened."""
+_SILENCE_S = 90.0
+"""A stream that is silent for longer is opened anew: a sleeping laptop's is dead."""
+_PAGE_MAX = 200
+
+
+class Api:
+    def __init__(
+        self, url: str, *, token: str = "", ca_file: str | None = None, answer_s: float = _ANSWER_S
+    ) -> None:
+        self.url = url.rstrip("/").removesuffix("/api/v1")
+        self._has_token = bool(token)
+        local = is_loopback(urlsplit(self.url).hostname or "")
+        headers = {"User-Agent": f"fairwarning/{__version__}", "Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        self._http = httpx.Client(
+            headers=headers,
+            timeout=httpx.Timeout(answer_s, connect=min(_CONNECT_S, answer_s)),
+            verify=self._trust(ca_file, is_plain=local and self.url.startswith("http://")),
+            trust_env=not local,
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def get(self, *path: str, **params: Param) -> Json:
+        return self._ask("GET", path, params)
+
+    def post(
+        self, *path: str, body: Json | None = None, repeatable: bool = True, **params: Param
+    ) -> Json:
+        headers = {"Idempotency-Key": str(uuid.uuid4())} if repeatable else {}
+        wait_s = _ADVANCE_S if path[0] == "clock" else _ANSWER_S
+        return self._ask("POST", path, params, json=body, headers=headers, timeout=wait_s)
+
+    def delete(self, *path: str, **params: Param) -> Json:
+        return self._ask("DELETE", path, params)
+
+    def send(
+        self, method: str, *path: str, content: bytes, media_type: str, **params: Param
+    ) -> Json:
+        """A body as it is, such as a fleet file."""
+        headers = {"Content-Type": media_type}
+        return self._ask(method, path, params, content=content, headers=headers)
+
+    def pages(self, *path: str, key: str, limit: int | None = None, **params: Param) -> Json:
+        """As many as asked for (all, unless `limit`), in the form of a single page."""
+        found: Json = {key: [], "next": None}
+        while True:
+            left = _PAGE_MAX if limit is None else min(_PAGE_MAX, limit - len(found[key]))
+            page = self.get(*path, limit=left, **{**params, "after": found["next"]})
+            found = {**page, key: [*found[key], *page[key]], "next": page.get("next")}
+            full = limit is not None and len(found[key]) >= limit
+            if full or found["next"] is None or not page[key]:
+                return found
+
+    @contextmanager
+    def stream(self, after: str | None) -> Iterator[Iterator[str]]:
+        """The lines of /stream. Raises `Disconnected` for what may pass, `Problem` for a no."""
+        headers = {"Accept": "text/event-stream"}
+        if after:
+            headers["Last-Event-ID"] = after
+        timeout = httpx.Timeout(_SILENCE_S, connect=_CONNECT_S)
+        try:
+            with self._http.stream(
+                "GET", self._address(("stream",)), headers=headers, timeout=timeout
+            ) as answer:
+                if answer.status_code >= 500 or answer.status_code == 429:
+                    raise Disconnected(f"{self.url} answered {answer.status_code}")
+                if not answer.is_success:
+                    answer.read()
+                    raise self._problem(answer)
+                yield answer.iter_lines()
+        except httpx.TransportError as error:
+            raise Disconnected(str(error) or type(error).__name__) from error
+
+    def _ask(
+        self, method: str, path: tuple[str, ...], params: dict[str, Param], **more: Any
+    ) -> Json:
+        more["params"] = _query(params)
+        address = self._address(path)
+        may_repeat = method == "GET" or "Idempotency-Key" in more.get("headers", {})
+        try:
+            try:
+                answer = self._http.request(method, address, **more)
+            except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+                if not may_repeat:
+                    raise
+                answer = self._http.request(method, address, **more)
+        except httpx.TransportError as error:
+            raise self._unanswered(error) from None
+        if not answer.is_success:
+            raise self._problem(answer)
+        return self._body(answer)
+
+    def _address(self, path: tuple[str, ...]) -> str:
+        return "/".join([f"{self.url}/api/v1", *map(_segment, path)])
+
+    def _body(self, answer: httpx.Response) -> Json:
+        if not answer.content:
+            return {}
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise self._stranger(answer)
+        return body
+
+    def _problem(self, answer: httpx.Response) -> Problem:
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or "code" not in body:
+            return self._stranger(answer)
+        detail = str(body.get("detail") or body.get("title") or f"status {answer.status_code}")
+        if answer.status_code == 401 and not self._has_token:
+            detail += "; give a token with FAIRWARNING_TOKEN or --token-file"
+        return Problem(detail, status=answer.status_code, code=str(body["code"]), body=body)
+
+    def _stranger(self, answer: httpx.Response) -> Problem:
+        return Problem(
+            f"{self.url} answered with status {answer.status_code} and no Fairwarning answer; "
+            "set --url or FAIRWARNING_URL to the control plane's address",
+            status=answer.status_code,
+        )
+
+    def _unanswered(self, error: httpx.TransportError) -> Problem:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return Problem(
+                f"the certificate of {self.url} is not trusted; name the file of its authority "
+                "with --ca-file or FAIRWARNING_CA_FILE"
+            )
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return Problem(
+                f"no server answers at {self.url}; start one with `fairwarning serve`, or say "
+                "where it is with --url or FAIRWARNING_URL"
+            )
+        if isinstance(error, httpx.TimeoutException):
+            return Problem(f"{self.url} took too long to answer; look at it and try again")
+        return Problem(
+            f"the connection to {self.url} broke ({error}); see what happened with "
+            "`fairwarning history` before you try again"
+        )
+
+    def _trust(self, ca_file: str | None, *, is_plain: bool) -> ssl.SSLContext | bool:
+        if is_plain:
+            return False  # there is nothing to verify, and loading certificates takes long
+        try:
+            return ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise click.UsageError(
+                f"{ca_file} cannot be read as certificates ({error}); give a PEM file"
+            ) from None
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _query(params: dict[str, Param]) -> dict[str, Any]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in params.items()
+        if value is not None and value != ()
+    }
+
+
+def _segment(name: str) -> str:
+    if name in ("", ".", ".."):
+        raise click.UsageError(f"{name!r} is no name; see the names with `fairwarning fleet show`")
+    return quote(name, safe="")

@@ -1,0 +1,48 @@
+"""`fairwarning clock`: see the server's time, and move it if it is virtual."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from fairwarning.cli.listing import Lines, line
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.times import absolute, from_wire
+from fairwarning.cli.types import duration
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fairwarning clock show
+  fairwarning clock advance 15m
+"""
+)
+def clock() -> None:
+    """See the server's clock, and move a virtual one."""
+
+
+@clock.command(epilog="Example: fairwarning clock show --json")
+@connected
+def show(session: Session) -> None:
+    """Show the server's time."""
+    face = session.api.get("clock")
+    session.answer(face, lambda _: [_line(face)])
+
+
+@clock.command(epilog="Example: fairwarning clock advance 15m")
+@click.argument("by", type=duration, metavar="D")
+@why_option
+@connected
+def advance(session: Session, by: str, why: str | None) -> None:
+    """Move a virtual clock by D, and answer when all that became due has happened.
+
+    Only a server started with `--clock virtual` has one.
+    """
+    face = session.api.post("clock", "advance", body={"by": by}, why=why)
+    session.answer(face, lambda _: [_line(face)])
+
+
+def _line(face: dict[str, Any]) -> Lines:
+    now: datetime = from_wire(face["now"])
+    return line(f"{absolute(now)}, {'virtual' if face['virtual'] else 'real'}")

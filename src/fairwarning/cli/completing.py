@@ -1,0 +1,75 @@
+"""Completion of names that only the server knows. Quick, and silent when it can't."""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from fairwarning.cli.lookup import UNFINISHED
+from fairwarning.cli.session import DEFAULT_URL, connect
+
+if TYPE_CHECKING:
+    from fairwarning.cli.client import Api
+
+ANSWER_S = 1.0
+_PAGE = 200
+
+Names = Callable[["Api"], Iterable[tuple[str, str]]]
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _completer(names: Names) -> Complete:
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        given = ctx.params
+        try:
+            api = connect(
+                given.get("url") or DEFAULT_URL,
+                given.get("token_file"),
+                given.get("ca_file"),
+                answer_s=ANSWER_S,
+            )
+            with closing(api):
+                found = dict(names(api))
+        except Exception:
+            return []  # a shell in the middle of a line is no place for an error message
+        return [
+            CompletionItem(name, help=help)
+            for name, help in found.items()
+            if name.startswith(incomplete)
+        ]
+
+    return complete
+
+
+def _instances(api: "Api") -> Iterable[tuple[str, str]]:
+    for scope in api.get("fleet", limit=_PAGE)["scopes"]:
+        for instance in scope["instances"]:
+            yield instance["name"], scope["id"]
+
+
+def _scopes(api: "Api") -> Iterable[tuple[str, str]]:
+    for scope in api.get("fleet", limit=_PAGE)["scopes"]:
+        yield scope["name"], scope["id"]
+
+
+def _instances_and_scopes(api: "Api") -> Iterable[tuple[str, str]]:
+    return [*_instances(api), *_scopes(api)]
+
+
+def _events(api: "Api") -> Iterable[tuple[str, str]]:
+    for event in api.get("events", phase=UNFINISHED, limit=_PAGE)["events"]:
+        yield event["id"], f"{event['type']} of {', '.join(event['resources'])}"
+
+
+def _rollouts(api: "Api") -> Iterable[tuple[str, str]]:
+    for rollout in api.get("rollouts", limit=_PAGE)["rollouts"]:
+        yield rollout["id"], f"{rollout['type']}, {rollout['phase']}"
+
+
+complete_instance = _completer(_instances)
+complete_scope = _completer(_scopes)
+complete_target = _completer(_instances_and_scopes)
+complete_event = _completer(_events)
+complete_rollout = _completer(_rollouts)

@@ -1,0 +1,83 @@
+"""The stream of transitions, with reconnecting: each entry once, whatever the network does."""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+from msgspec import Struct
+
+from fairwarning.cli.problems import Disconnected
+from fairwarning.cli.sse import Parser, messages
+
+PAUSE_S_MIN = 0.5
+PAUSE_S_MAX = 10.0
+
+OpenStream = Callable[[str | None], AbstractContextManager[Iterator[str]]]
+
+
+class Entry(Struct, frozen=True):
+    body: dict[str, Any]
+
+
+class Lost(Struct, frozen=True):
+    reason: str
+
+
+class Back(Struct, frozen=True):
+    """Connected again. Entries resume where they stopped, if any had come before."""
+
+
+Happening = Entry | Lost | Back
+
+
+def follow(
+    open_stream: OpenStream, after: str | None, pause: Callable[[float], None] = time.sleep
+) -> Iterator[Happening]:
+    """Without end. A `Problem` that the server answers with comes out."""
+    last, failures, connections = after, 0, 0
+    parser = Parser()
+    while True:
+        try:
+            with open_stream(last) as lines:
+                failures, connections = 0, connections + 1
+                if connections > 1:
+                    yield Back()
+                for message in messages(parser, lines):
+                    last = message.id or last
+                    yield Entry(json.loads(message.data))
+        except Disconnected as gone:
+            failures += 1
+            yield Lost(str(gone))
+        asked_s = (parser.retry_ms or 0) / 1000
+        pause(min(PAUSE_S_MAX, max(asked_s, PAUSE_S_MIN * 2**failures)))
+        parser = Parser()
+
+
+class Feed:
+    """`follow` on a thread of its own, for a reader who also has a clock or a key to watch."""
+
+    def __init__(self, open_stream: OpenStream, after: str | None) -> None:
+        self._happenings: queue.SimpleQueue[Happening | Exception] = queue.SimpleQueue()
+        self._source = follow(open_stream, after)
+        threading.Thread(target=self._run, name="feed", daemon=True).start()
+
+    def next(self, timeout_s: float | None = None) -> Happening | None:
+        """None when nothing came in that time. Raises what ended the stream for good."""
+        try:
+            found = self._happenings.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _run(self) -> None:
+        try:
+            for happening in self._source:
+                self._happenings.put(happening)
+        except Exception as error:
+            self._happenings.put(error)

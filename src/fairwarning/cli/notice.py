@@ -1,0 +1,161 @@
+"""`fairwarning notice`: who is told of what happens, by webhook, chat or mail."""
+
+import os
+from typing import Any
+
+import click
+
+from fairwarning.cli.completing import complete_scope
+from fairwarning.cli.listing import line
+from fairwarning.cli.output import echo_json
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.secrets import read_secret
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.tables.notices import letters_table, notice_card, notices_table
+from fairwarning.cli.types import EVENT_TYPE
+
+_SOURCE = click.Choice(["Platform", "User"], case_sensitive=False)
+_URL_VARIABLE = "FAIRWARNING_NOTICE_URL"
+_SECRET_VARIABLE = "FAIRWARNING_NOTICE_SECRET"  # noqa: S105  the name of it, not the secret
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fairwarning notice add webhook --name ops --url-file hook-url
+  fairwarning notice test 4f2a
+  fairwarning notice dead-letters
+"""
+)
+def notice() -> None:
+    """Tell people and programs what happens."""
+
+
+@notice.command(
+    epilog=f"""\b
+Examples:
+  fairwarning notice add webhook --name ops --url-file hook-url
+  fairwarning notice add apprise --name chat --type reboot --scope web    asks for the URL
+  pass show chat-url | fairwarning notice add apprise --name chat
+  {_URL_VARIABLE}=https://ops.example/hook fairwarning notice add webhook --name ops
+"""
+)
+@click.argument("kind", type=click.Choice(["webhook", "apprise"]))
+@click.option("--name", required=True, metavar="N", help="What you call it.")
+@click.option(
+    "--url-file",
+    metavar="FILE",
+    help=f"Holds the address, - is standard input. Else {_URL_VARIABLE}, a pipe, or a prompt.",
+)
+@click.option(
+    "--secret-file",
+    metavar="FILE",
+    help=f"Holds a webhook's signing key. Else {_SECRET_VARIABLE}, or the server makes one.",
+)
+@click.option("--type", "types", type=EVENT_TYPE, multiple=True, help="Only events of this type.")
+@click.option(
+    "--scope", "scopes", multiple=True, shell_complete=complete_scope, help="Only this scope."
+)
+@click.option("--source", "sources", type=_SOURCE, multiple=True, help="Only events from there.")
+@click.option("--kind", "kinds", multiple=True, help="Only such transitions, as Scheduled.")
+@click.option("--title", metavar="TEXT", help="The message's title, with names like $type.")
+@click.option("--body", metavar="TEXT", help="The message's text, with names like $text.")
+@why_option
+@connected
+def add(
+    session: Session,
+    kind: str,
+    name: str,
+    url_file: str | None,
+    secret_file: str | None,
+    why: str | None,
+    title: str | None,
+    body: str | None,
+    **filters: tuple[str, ...],
+) -> None:
+    """Add a target: KIND is webhook (signed CloudEvents) or apprise (chat and mail).
+
+    Addresses hold secrets, so they are never given on the command line. --type, --scope,
+    --source and --kind may be given several times.
+    """
+    template = {"title": title, "body": body}
+    target: dict[str, Any] = {
+        "kind": kind,
+        "name": name,
+        "url": read_secret("URL", option="--url-file", file=url_file, variable=_URL_VARIABLE),
+        "filters": {key: list(values) for key, values in filters.items() if values},
+        "template": {key: value for key, value in template.items() if value is not None},
+    }
+    if secret_file is not None or os.environ.get(_SECRET_VARIABLE):
+        target["secret"] = read_secret(
+            "signing key", option="--secret-file", file=secret_file, variable=_SECRET_VARIABLE
+        )
+    # No idempotency key: the server would have to keep the secrets to answer again.
+    made = session.api.post("notices", body=target, repeatable=False, why=why)
+    if session.as_json:
+        echo_json(made)
+        return
+    session.answer(made, lambda now: [notice_card(made, now)])
+    if made.get("secret"):
+        session.note("It signs with this key, shown now and never again:")
+        click.echo(made["secret"])
+
+
+@notice.command("list", epilog="Example: fairwarning notice list")
+@connected
+def list_notices(session: Session) -> None:
+    """List the targets, without their secrets."""
+    found = session.api.get("notices")
+    session.answer(found, lambda now: [notices_table(found["notices"], now)])
+
+
+@notice.command(epilog="Example: fairwarning notice remove 4f2a")
+@click.argument("id")
+@why_option
+@connected
+def remove(session: Session, id: str, why: str | None) -> None:
+    """Tell the target ID nothing more."""
+    done = session.api.delete("notices", id, why=why)
+    session.answer(done, lambda _: [line(f"Target {id} is removed.")])
+
+
+@notice.command(epilog="Example: fairwarning notice test 4f2a && echo it works")
+@click.argument("id")
+@connected
+def test(session: Session, id: str) -> None:
+    """Send the target ID a message that says it is a test."""
+    done = session.api.post("notices", id, "test", repeatable=False)
+    if session.as_json:
+        echo_json(done)
+    if not done["delivered"]:
+        raise Problem(f"the test was not delivered: {done['error']}; mend the target and try again")
+    if not session.as_json:
+        session.answer(done, lambda _: [line("Delivered.", "green")])
+
+
+@notice.command(
+    "dead-letters",
+    epilog="""\b
+Examples:
+  fairwarning notice dead-letters
+  fairwarning notice dead-letters --retry 81
+  fairwarning notice dead-letters --discard 81
+""",
+)
+@click.option("--retry", metavar="ID", help="Try to deliver this one again.")
+@click.option("--discard", metavar="ID", help="Forget this one.")
+@why_option
+@connected
+def dead_letters(session: Session, retry: str | None, discard: str | None, why: str | None) -> None:
+    """List what could not be delivered, or deal with one of it."""
+    if retry and discard:
+        raise click.UsageError("--retry and --discard exclude each other; give one of them")
+    if retry:
+        done = session.api.post("notices", "dead-letters", retry, "retry", why=why)
+        session.answer(done, lambda _: [line(f"{retry} will be tried again.")])
+    elif discard:
+        done = session.api.delete("notices", "dead-letters", discard, why=why)
+        session.answer(done, lambda _: [line(f"{discard} is forgotten.")])
+    else:
+        found = session.api.pages("notices", "dead-letters", key="deadLetters")
+        session.answer(found, lambda _: [letters_table(found["deadLetters"])])

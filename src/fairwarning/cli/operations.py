@@ -1,0 +1,39 @@
+"""`fairwarning restart`, `redeploy`, `delete` and `evict`: what an owner asks of an instance."""
+
+import click
+
+from fairwarning.cli.completing import complete_instance
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.waiting import conclude, wait_option
+
+
+def _operation(name: str, told: str) -> click.Command:
+    epilog = (
+        f"\b\nExamples:\n  fairwarning {name} web-0\n"
+        f"  fairwarning {name} web-0 --wait --why 'it hangs'\n"
+    )
+
+    @click.command(name, help=told, epilog=epilog)
+    @click.argument("instance", shell_complete=complete_instance)
+    @wait_option
+    @why_option
+    @connected
+    def command(session: Session, instance: str, wait: bool, why: str | None) -> None:
+        event = session.api.post("instances", instance, name, why=why)
+        conclude(session, event, wait=wait)
+
+    return command
+
+
+_NOTICE = (
+    "\n\nIf its scope is watched, this raises an event and happens after the notice or an "
+    "approval; else at once."
+)
+restart = _operation("restart", f"Restart INSTANCE.{_NOTICE}")
+redeploy = _operation("redeploy", f"Move INSTANCE to another host.{_NOTICE}")
+delete = _operation(
+    "delete",
+    "Delete INSTANCE.\n\nA scale set with terminate_notice warns it with an event first; "
+    "elsewhere it is gone at once.",
+)
+evict = _operation("evict", f"Evict INSTANCE, which must be a Spot one.{_NOTICE}")

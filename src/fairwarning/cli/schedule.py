@@ -1,0 +1,77 @@
+"""`fairwarning schedule`: announce a platform event."""
+
+from typing import Any
+
+import click
+
+from fairwarning.cli.completing import complete_target
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.times import NotATime, parse_time, to_wire
+from fairwarning.cli.types import EVENT_TYPE, duration
+from fairwarning.cli.waiting import conclude, wait_option
+
+_EXAMPLES = """\b
+Examples:
+  fairwarning schedule reboot web-0
+  fairwarning schedule freeze web-0 web-3 --notice 30m --duration 9s
+  fairwarning schedule redeploy web --update-domain 1 --not-before 22:00
+  fairwarning schedule reboot web-0 --wait && echo it is over
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("type", type=EVENT_TYPE, metavar="TYPE")
+@click.argument(
+    "targets", nargs=-1, required=True, metavar="TARGET...", shell_complete=complete_target
+)
+@click.option("--notice", type=duration, metavar="D", help="How long from now, such as 15m.")
+@click.option("--not-before", metavar="T", help="Or when: 22:00, 2026-11-16T22:00, RFC 3339.")
+@click.option("--duration", type=duration, metavar="D", help="How long the impact takes.")
+@click.option("--description", metavar="TEXT", help="What instances read about it.")
+@click.option("--update-domain", type=click.IntRange(0), metavar="N", help="TARGET is a scope.")
+@click.option("--already-happened", is_flag=True, help="A failure: announced as started.")
+@wait_option
+@why_option
+@connected
+def schedule(
+    session: Session,
+    type: str,
+    targets: tuple[str, ...],
+    update_domain: int | None,
+    not_before: str | None,
+    already_happened: bool,
+    wait: bool,
+    why: str | None,
+    **details: str | None,
+) -> None:
+    """Announce an event of TYPE for each TARGET.
+
+    TYPE is Freeze, Reboot, Redeploy, Preempt or Terminate. TARGET is an instance, or a scope
+    with --update-domain. Without --notice and --not-before the notice is the least that the
+    type needs.
+    """
+    if not_before and details["notice"]:
+        raise click.UsageError("--notice and --not-before say the same; give one of them")
+    body: dict[str, Any] = {"type": type, **_aim(targets, update_domain)}
+    body |= {name: value for name, value in details.items() if value is not None}
+    if not_before:
+        body["notBefore"] = read_time(session, "--not-before", not_before)
+    if already_happened:
+        body["alreadyHappened"] = True
+    conclude(session, session.api.post("events", body=body, why=why), wait=wait)
+
+
+def _aim(targets: tuple[str, ...], update_domain: int | None) -> dict[str, Any]:
+    if update_domain is None:
+        return {"targets": list(targets)}
+    if len(targets) > 1:
+        raise click.UsageError("--update-domain needs one TARGET, the scope; give only that")
+    return {"scope": targets[0], "updateDomain": update_domain}
+
+
+def read_time(session: Session, option: str, text: str) -> str:
+    """On the server's clock: `22:00` is the next one there, also if its clock is virtual."""
+    try:
+        return to_wire(parse_time(text, session.clock.now()))
+    except NotATime as error:
+        raise click.UsageError(f"{option}: {error}") from None

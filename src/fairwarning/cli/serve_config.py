@@ -1,0 +1,41 @@
+"""`--config FILE`: the options of `serve` in a TOML file, under the same names."""
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def read_config(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """What the command line says counts more than what the file says."""
+    if path is None:
+        return
+    try:
+        given = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise click.BadParameter(f"{path} cannot be read: {problem}") from None
+    context.default_map = {**(context.default_map or {}), **_options(context, path, given)}
+
+
+def _options(context: click.Context, path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    known = {
+        option.removeprefix("--"): parameter.name or ""
+        for parameter in context.command.params
+        for option in parameter.opts
+        if option.startswith("--") and option not in ("--config", "--help")
+    }
+    found = {}
+    for key, value in given.items():
+        name = key.replace("_", "-")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see `fairwarning serve --help`"
+            raise click.BadParameter(f"{path}: {key!r} is no option; {hint}")
+        found[known[name]] = value if isinstance(value, list) else _text(value)
+    return found
+
+
+def _text(value: Any) -> Any:
+    return value if isinstance(value, bool) else str(value)

@@ -1,0 +1,28 @@
+"""The server's time between two answers, because countdowns run on its clock and not on ours."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from fairwarning.cli.times import from_wire
+
+
+class ServerClock:
+    def __init__(
+        self, face: dict[str, Any], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.is_virtual = bool(face["virtual"])
+        self._monotonic = monotonic
+        self._now = from_wire(face["now"])
+        self._read_s = monotonic()
+
+    def now(self) -> datetime:
+        if self.is_virtual:
+            return self._now
+        return self._now + timedelta(seconds=self._monotonic() - self._read_s)
+
+    def saw(self, at: datetime) -> None:
+        """Something happened at `at`: a virtual clock has come at least that far."""
+        if self.is_virtual:
+            self._now = max(self._now, at)

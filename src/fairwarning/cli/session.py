@@ -1,0 +1,161 @@
+"""What every command of the control plane shares: the options that say where the server is,
+the connection to it, and the two ways of answering: for people and as JSON.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from fairwarning.cli.listing import Shown
+from fairwarning.cli.output import draw, echo_json, make_console
+from fairwarning.cli.serverclock import ServerClock
+from fairwarning.cli.text import one_line
+
+if TYPE_CHECKING:
+    from fairwarning.cli.client import Api
+
+DEFAULT_URL = "http://127.0.0.1:8170"
+Show = Callable[[datetime], Sequence[Shown]]
+
+
+class Session:
+    """One run of a command against one server."""
+
+    def __init__(
+        self, *, url: str, token_file: str | None, ca_file: str | None, as_json: bool
+    ) -> None:
+        self._url, self._token_file, self._ca_file = url, token_file, ca_file
+        self.as_json = as_json
+
+    @cached_property
+    def api(self) -> "Api":
+        api = connect(self._url, self._token_file, self._ca_file)
+        click.get_current_context().call_on_close(api.close)
+        return api
+
+    @cached_property
+    def clock(self) -> ServerClock:
+        return ServerClock(self.api.get("clock"))
+
+    def answer(self, body: Any, show: Show) -> None:
+        """The API's JSON as it is, or what `show` makes of it at the server's time."""
+        if self.as_json:
+            echo_json(body)
+        else:
+            draw(make_console(), *show(self.clock.now()))
+
+    def tell(self, *shown: Shown) -> None:
+        """Something on the way to the answer; with --json it must not mix with that."""
+        draw(make_console(err=self.as_json), *shown)
+
+    def note(self, text: str) -> None:
+        click.echo(one_line(text), err=True)
+
+
+def connect(
+    url: str, token_file: str | None, ca_file: str | None, answer_s: float | None = None
+) -> "Api":
+    from fairwarning.cli.client import Api  # noqa: PLC0415  help must not wait for httpx
+
+    token = read_token(token_file)
+    if answer_s is None:
+        return Api(url, token=token, ca_file=ca_file)
+    return Api(url, token=token, ca_file=ca_file, answer_s=answer_s)
+
+
+def read_token(token_file: str | None) -> str:
+    """The file wins over FAIRWARNING_TOKEN: it was named for this command."""
+    if token_file is None:
+        token, place = os.environ.get("FAIRWARNING_TOKEN", "").strip(), "FAIRWARNING_TOKEN"
+    else:
+        token, place = _first_word_of(token_file), token_file
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise click.UsageError(f"{place} holds no token; one looks like fw_… and is one word")
+    return token
+
+
+def _first_word_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise click.UsageError(f"--token-file {path} cannot be read: {reason}") from None
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on, or end: with exit code 2 if there is nobody to ask."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask on; say --yes if you mean it")
+    click.confirm(question, abort=True, err=True)
+
+
+def _check_url(_: click.Context, __: click.Parameter, value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good = False
+    if not is_good or parts.username or parts.query or parts.fragment:
+        raise click.BadParameter(f"{value!r} is no address; write one like {DEFAULT_URL}")
+    return value
+
+
+_CONNECTION = (
+    click.option(
+        "--url",
+        envvar="FAIRWARNING_URL",
+        default=DEFAULT_URL,
+        callback=_check_url,
+        metavar="URL",
+        help=f"The control plane. FAIRWARNING_URL; else {DEFAULT_URL}.",
+    ),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        help="A file that holds the token. Else FAIRWARNING_TOKEN is it.",
+    ),
+    click.option(
+        "--ca-file",
+        envvar="FAIRWARNING_CA_FILE",
+        metavar="FILE",
+        help="The authority that signed the server's certificate. FAIRWARNING_CA_FILE.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the API's JSON."),
+)
+
+
+def connected(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of the connection, and the session as its first argument."""
+
+    @functools.wraps(command)
+    def run(
+        *args: Any,
+        url: str,
+        token_file: str | None,
+        ca_file: str | None,
+        as_json: bool,
+        **rest: Any,
+    ) -> None:
+        session = Session(url=url, token_file=token_file, ca_file=ca_file, as_json=as_json)
+        command(session, *args, **rest)
+
+    decorated: Callable[..., None] = run
+    for option in reversed(_CONNECTION):
+        decorated = option(decorated)
+    return decorated
+
+
+why_option = click.option(
+    "--why", metavar="TEXT", help="The reason, kept in the history with who and when."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")

@@ -1,0 +1,86 @@
+"""Events as a table and one event as a card with its timeline."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from fairwarning.cli.listing import Card, Cell, Column, Lines, Listing, Shown
+from fairwarning.cli.tables.cells import phase, short_scopes, when
+from fairwarning.cli.tables.history import entry_line
+from fairwarning.cli.text import several
+from fairwarning.cli.times import human_duration
+
+Json = dict[str, Any]
+
+_COLUMNS = (
+    Column("ID", whole=True),
+    Column("TYPE"),
+    Column("INSTANCES"),
+    Column("PHASE"),
+    Column("NOT BEFORE"),
+    Column("SCOPE"),
+)
+
+
+def events_table(events: Sequence[Json], now: datetime, *, empty: str) -> Listing:
+    names = short_scopes(event["scope"] for event in events)
+    rows = tuple(
+        (
+            Cell(event["id"], "bold"),
+            Cell(event["type"]),
+            Cell(several(event["resources"])),
+            phase(event["phase"]),
+            when(event["notBefore"], now),
+            Cell(names[event["scope"]]),
+        )
+        for event in events
+    )
+    return Listing(columns=_COLUMNS, rows=rows, empty=empty)
+
+
+def event_card(event: Json, now: datetime) -> Card:
+    approvals = ", ".join(each["by"] for each in event.get("approvals") or ())
+    return Card(
+        title=Cell(f"{event['type']} of {several(event['resources'], 20)}", "bold"),
+        facts=(
+            ("id", Cell(event["id"], "bold")),
+            ("phase", phase(event["phase"])),
+            ("not before", when(event["notBefore"], now)),
+            ("scope", Cell(event["scope"])),
+            ("update domain", Cell(_number(event.get("updateDomain")))),
+            ("source", Cell(_source(event))),
+            ("duration", Cell(_duration(event.get("durationSeconds")))),
+            ("description", Cell(event.get("description") or "")),
+            ("created", when(event.get("created"), now)),
+            ("approved by", Cell(approvals)),
+            ("started", _started(event, now)),
+            ("ended", when(event.get("ended"), now)),
+            ("outcome", Cell(event.get("outcome") or "")),
+            ("replaced by", Cell(event.get("replacedBy") or "")),
+        ),
+    )
+
+
+def event_page(event: Json, now: datetime) -> list[Shown]:
+    timeline = Lines(lines=tuple(entry_line(each) for each in event.get("timeline") or ()))
+    return [event_card(event, now), timeline]
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _source(event: Json) -> str:
+    asked = f", {event['operation']}" if event.get("operation") else ""
+    unseen = "" if event.get("announced", True) else ", not announced: nobody watches the scope"
+    return f"{event['source']}{asked}{unseen}"
+
+
+def _duration(seconds: int | None) -> str:
+    """-1 is the protocol's word for not known."""
+    return "" if seconds is None or seconds < 0 else human_duration(seconds * 1000)
+
+
+def _started(event: Json, now: datetime) -> Cell:
+    at = when(event.get("started"), now)
+    return Cell(f"{at.text}, {event['startCause']}") if event.get("startCause") else at

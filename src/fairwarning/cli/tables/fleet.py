@@ -1,0 +1,106 @@
+"""The fleet, and what a change of it would do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairwarning.cli.listing import Cell, Column, Lines, Listing, Shown
+from fairwarning.cli.tables.cells import short_scopes
+from fairwarning.cli.text import counted
+
+Json = dict[str, Any]
+
+_SCOPES = (
+    Column("SCOPE"),
+    Column("INSTANCES"),
+    Column("UPDATE DOMAINS"),
+    Column("WATCHED"),
+    Column("EVENTS"),
+    Column("LOCATION"),
+    Column("DRIVER"),
+)
+_INSTANCES = (
+    Column("INSTANCE"),
+    Column("SCOPE"),
+    Column("UD"),
+    Column("FD"),
+    Column("ADDRESSES"),
+    Column("POWER"),
+    Column("PRIORITY"),
+)
+_POWER = {"running": "green", "stopped": "dim", "deallocated": "dim"}
+_ACTIONS = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-", "red")}
+
+
+def fleet_page(scopes: Sequence[Json]) -> list[Shown]:
+    names = short_scopes(scope["id"] for scope in scopes)
+    summary = Listing(
+        columns=_SCOPES,
+        rows=tuple(_scope_row(scope, names) for scope in scopes),
+        empty="No scope fits. Declare a fleet with `fairwarning fleet apply FILE`.",
+    )
+    if not scopes:
+        return [summary]
+    rows = tuple(
+        _instance_row(instance, names[scope["id"]])
+        for scope in scopes
+        for instance in scope["instances"]
+    )
+    return [summary, Listing(columns=_INSTANCES, rows=rows, empty="They have no instances.")]
+
+
+def _scope_row(scope: Json, names: dict[str, str]) -> tuple[Cell, ...]:
+    test = ", test" if scope.get("test") else ""
+    return (
+        Cell(names[scope["id"]], "bold"),
+        Cell(str(len(scope["instances"]))),
+        Cell(str(scope["updateDomains"])),
+        Cell("yes", "green") if scope["activated"] else Cell("no", "dim"),
+        Cell(str(scope["pendingEvents"]), "yellow" if scope["pendingEvents"] else "dim"),
+        Cell(scope["location"]),
+        Cell(f"{scope['driver']}{test}"),
+    )
+
+
+def _instance_row(instance: Json, scope: str) -> tuple[Cell, ...]:
+    return (
+        Cell(instance["name"], "bold"),
+        Cell(scope),
+        Cell(str(instance["updateDomain"])),
+        Cell(str(instance["faultDomain"])),
+        Cell(", ".join(instance["addresses"])),
+        Cell(instance["power"], _POWER.get(instance["power"], "")),
+        Cell(instance["priority"]),
+    )
+
+
+def changes_list(changes: Sequence[Json]) -> Lines:
+    """`+`, `~` and `-`, one line for each change, and one more for each event that it ends."""
+    return Lines(lines=tuple(line for change in changes for line in _change_lines(change)))
+
+
+def _change_lines(change: Json) -> list[tuple[Cell, ...]]:
+    sign, style = _ACTIONS.get(change["action"], ("?", ""))
+    detail = f": {change['detail']}" if change.get("detail") else ""
+    first = (
+        Cell(f"{sign} {change['what']}", style),
+        Cell(detail),
+        Cell(f"  in {change['scope']}", "dim"),
+    )
+    ended = [(Cell(f"    cancels event {id}", "red"),) for id in change.get("events") or ()]
+    return [first, *ended]
+
+
+def cancelled_by(changes: Sequence[Json]) -> list[str]:
+    """The pending events that these changes would end; the server wants --force for that."""
+    return sorted({id for change in changes for id in change.get("events") or ()})
+
+
+def changes_summary(changes: Sequence[Json]) -> str:
+    """`2 added, 1 changed, 1 removed`."""
+    words = {"add": "added", "change": "changed", "remove": "removed"}
+    counts = {word: sum(c["action"] == action for c in changes) for action, word in words.items()}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def kept_note(kept: Sequence[str]) -> str:
+    return f"{counted(len(kept), 'scope')} not in the file, declared elsewhere, left as is."

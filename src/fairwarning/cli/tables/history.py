@@ -1,0 +1,56 @@
+"""The history: one line for each transition, with who and why."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from fairwarning.cli.listing import Cell, Column, Listing
+from fairwarning.cli.tables.cells import short_scopes, when
+from fairwarning.cli.text import one_line
+from fairwarning.cli.times import absolute, from_wire
+
+Json = dict[str, Any]
+
+KIND_STYLES = {
+    "Scheduled": "yellow",
+    "Approved": "cyan",
+    "Started": "magenta",
+    "Completed": "green",
+    "Failed": "red",
+    "AttemptFailed": "red",
+    "Cancelled": "dim",
+}
+_COLUMNS = (
+    Column("AT"),
+    Column("WHAT"),
+    Column("BY"),
+    Column("SCOPE"),
+    Column("EVENT", whole=True),
+    Column("WHY"),
+)
+
+
+def history_table(entries: Sequence[Json], now: datetime) -> Listing:
+    names = short_scopes(entry["scope"] for entry in entries)
+    rows = tuple(
+        (
+            when(entry["at"], now),
+            Cell(entry["text"], KIND_STYLES.get(entry["kind"], "")),
+            Cell(entry["by"]),
+            Cell(names[entry["scope"]]),
+            Cell(entry.get("event") or ""),
+            Cell(entry.get("why") or ""),
+        )
+        for entry in entries
+    )
+    return Listing(columns=_COLUMNS, rows=rows, empty="Nothing has happened yet.")
+
+
+def entry_line(entry: Json) -> tuple[Cell, ...]:
+    """`2026-11-16 22:30:05 CET  text  by operator:eva (why)`."""
+    why = f" ({one_line(entry['why'])})" if entry.get("why") else ""
+    return (
+        Cell(f"{absolute(from_wire(entry['at']))}  ", "dim"),
+        Cell(one_line(entry["text"]), KIND_STYLES.get(entry["kind"], "")),
+        Cell(f"  by {one_line(entry['by'])}{why}", "dim"),
+    )

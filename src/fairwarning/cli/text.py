@@ -1,0 +1,31 @@
+"""Text of others on our terminal: it must not move the cursor or change colours. Pure."""
+
+import unicodedata
+
+
+def clean(text: str) -> str:
+    """Line breaks and tabs stay; every other control and format character becomes visible."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+def one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
+        return character
+    return "\N{REPLACEMENT CHARACTER}"
+
+
+def several(names: list[str], shown_max: int = 4) -> str:
+    """`web-0, web-1, web-2, web-3 and 8 more`."""
+    if len(names) <= shown_max:
+        return ", ".join(names)
+    return f"{', '.join(names[:shown_max])} and {len(names) - shown_max} more"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

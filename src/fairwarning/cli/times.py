@@ -1,0 +1,115 @@
+"""Instants and durations as people read and write them. Pure: now and the zone come in.
+
+Relative times are relative to the server's clock, because that is the one that counts.
+"""
+
+import re
+from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from fairwarning.core.instants import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    format_iso_duration,
+    parse_iso_duration_ms,
+)
+
+_SHORT = re.compile(r"(?=.)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+_UNITS_MS = (DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS)
+_NAMES = ("d", "h", "min", "s")
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
+
+
+class NotATime(ValueError):
+    """The text is no duration or instant; the message says how to write one."""
+
+
+def parse_duration_ms(text: str) -> int:
+    """`30s`, `15m`, `1h30m`, `2d` or ISO 8601."""
+    short = _SHORT.fullmatch(text)
+    if short is not None:
+        return sum(int(n or 0) * unit for n, unit in zip(short.groups(), _UNITS_MS, strict=True))
+    iso = parse_iso_duration_ms(text)
+    if iso is None:
+        raise NotATime(f"{text!r} is no duration; write one like 30s, 15m, 2h, 1h30m or PT15M")
+    return iso
+
+
+def duration_text(text: str) -> str:
+    """What a person wrote, in the form that the API takes."""
+    return format_iso_duration(parse_duration_ms(text))
+
+
+def parse_time(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
+    """RFC 3339; without an offset it is local time; `22:00` is the next time that it is 22:00."""
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        return _next(time(int(clock[1]), int(clock[2])), now, zone)
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else _local(found, zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise NotATime(
+            f"{text!r} is no time; write one like 22:00, 2026-11-16T22:00 (local time) or "
+            "2026-11-16T22:00:00Z"
+        ) from None
+
+
+def _next(at: time, now: datetime, zone: tzinfo | None) -> datetime:
+    today = now.astimezone(zone).date()
+    days = (today, today + timedelta(days=1), today + timedelta(days=2))
+    candidates = (_local(datetime.combine(day, at), zone).astimezone(UTC) for day in days)
+    return next(each for each in candidates if each > now)
+
+
+def _local(naive: datetime, zone: tzinfo | None) -> datetime:
+    """Zone None is the machine's own, whose rules only `astimezone` of a naive time knows."""
+    return naive.astimezone() if zone is None else naive.replace(tzinfo=zone)
+
+
+def from_wire(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def to_wire(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def absolute(instant: datetime, zone: tzinfo | None = None) -> str:
+    """`2026-11-16 22:30:05 CET`, in the zone of whoever reads it."""
+    local = instant.astimezone(zone)
+    return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname() or local.strftime('%z')}"
+
+
+def relative(instant: datetime, now: datetime) -> str:
+    """`in 14 min`, `3 h ago`, `now`."""
+    away_ms = round((instant - now) / timedelta(milliseconds=1))
+    if abs(away_ms) < SECOND_MS:
+        return "now"
+    how_long = human_duration(abs(away_ms))
+    return f"in {how_long}" if away_ms > 0 else f"{how_long} ago"
+
+
+def human_duration(length_ms: int) -> str:
+    """The largest unit, and the next one while the first is a single digit."""
+    rest = length_ms
+    counts = []
+    for unit in _UNITS_MS:
+        count, rest = divmod(rest, unit)
+        counts.append(count)
+    first = next((n for n, count in enumerate(counts) if count), len(counts) - 1)
+    shown = [f"{counts[first]} {_NAMES[first]}"]
+    if counts[first] < 10 and first + 1 < len(counts) and counts[first + 1]:
+        shown.append(f"{counts[first + 1]} {_NAMES[first + 1]}")
+    return " ".join(shown)
+
+
+def countdown(instant: datetime, now: datetime) -> str:
+    """`14:05`, `1:02:09`, or `due` when it is over."""
+    left_s = -((now - instant) // timedelta(seconds=1))
+    if left_s <= 0:
+        return "due"
+    hours, rest = divmod(left_s, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,99 @@
+"""`fairwarning token`: access to the control plane."""
+
+import getpass
+import re
+import socket
+from importlib import import_module
+
+import click
+
+from fairwarning.cli.listing import line
+from fairwarning.cli.output import echo_json
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.tables.tokens import tokens_table
+from fairwarning.cli.types import duration
+
+_ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
+_NAME_MAX = 64
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fairwarning token create --role operator --name ci --expires 90d
+  fairwarning token list
+  fairwarning token revoke tok_4f2a
+"""
+)
+def token() -> None:
+    """Make, list and revoke tokens."""
+
+
+@token.command(
+    epilog="""\b
+Examples:
+  fairwarning token create --role viewer
+  (umask 077; fairwarning token create --role operator --name ci --expires 90d > token)
+  fairwarning token create --role admin --name ada --store sqlite:///srv/fairwarning.db
+"""
+)
+@click.option("--role", type=_ROLES, required=True, help="What its bearer may do.")
+@click.option("--name", metavar="N", help="Who it is for; default you and this machine.")
+@click.option("--expires", type=duration, metavar="D", help="How long it lasts; default for ever.")
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="Make it in this store instead of asking a server: the first token of a server that "
+    "is not on loopback. A SQLite file must not be in use.",
+)
+@why_option
+@connected
+def create(
+    session: Session,
+    role: str,
+    name: str | None,
+    expires: str | None,
+    store_url: str | None,
+    why: str | None,
+) -> None:
+    """Make a token. Its secret goes to standard output, now and never again."""
+    body = {"name": name or default_name(), "role": role}
+    if expires:
+        body["expires"] = expires
+    if store_url is not None:
+        made = import_module("fairwarning.cli.store_token").make_in_store(store_url, body)
+    else:
+        # No idempotency key: the server would have to keep the secret to give it again.
+        made = session.api.post("tokens", body=body, repeatable=False, why=why)
+    if session.as_json:
+        echo_json(made)
+        return
+    session.note(f"Token {made['id']} for {made['name']}, {made['role']}. Keep the secret now:")
+    click.echo(made["secret"])
+
+
+def default_name() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = "somebody"
+    return re.sub(r"[^A-Za-z0-9._@-]", "-", f"{user}@{socket.gethostname()}")[:_NAME_MAX]
+
+
+@token.command("list", epilog="Example: fairwarning token list --json")
+@connected
+def list_tokens(session: Session) -> None:
+    """List the tokens, without their secrets."""
+    found = session.api.pages("tokens", key="tokens")
+    session.answer(found, lambda now: [tokens_table(found["tokens"], now)])
+
+
+@token.command(epilog="Example: fairwarning token revoke tok_4f2a")
+@click.argument("id")
+@why_option
+@connected
+def revoke(session: Session, id: str, why: str | None) -> None:
+    """Make the token ID worthless at once."""
+    done = session.api.delete("tokens", id, why=why)
+    session.answer(done, lambda _: [line(f"Token {id} is revoked.")])

@@ -1,0 +1,107 @@
+"""`--wait`: follow one event until it has ended, with its progress on standard error."""
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairwarning.cli.follow import Back, Entry, Feed, Lost
+from fairwarning.cli.listing import Cell, Lines
+from fairwarning.cli.output import draw, make_console, text_of
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.session import Session
+from fairwarning.cli.tables.events import event_card
+from fairwarning.cli.tables.history import entry_line
+from fairwarning.cli.text import several
+from fairwarning.cli.times import countdown, from_wire, human_duration
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+Json = dict[str, Any]
+_ENDED = ("completed", "cancelled", "failed")
+
+wait_option = click.option(
+    "--wait", is_flag=True, help="Follow the event until it has ended; exit code 1 if it failed."
+)
+
+
+def conclude(session: Session, event: Json, *, wait: bool) -> None:
+    """The end of every command that makes an event: show it, or follow it first."""
+    if wait:
+        event = wait_for(session, event)
+    session.answer(event, lambda now: [event_card(event, now)])
+    if wait and event["phase"] != "completed":
+        raise Problem(ending(event))
+
+
+def ending(event: Json) -> str:
+    """One line on how it ended, and where to look next."""
+    how = "failed" if event["phase"] == "failed" else f"was {event['phase']}"
+    outcome = f": {event['outcome']}" if event.get("outcome") else ""
+    told = f"event {event['id']} {how}{outcome}"
+    if event.get("replacedBy"):
+        return f"{told}; its place took `fairwarning event show {event['replacedBy']}`"
+    return f"{told}; see `fairwarning event show {event['id']}`"
+
+
+def wait_for(session: Session, event: Json) -> Json:
+    try:
+        return _follow(session, str(event["id"]))
+    except KeyboardInterrupt:
+        raise Problem(
+            f"you stopped waiting, and the event goes on; look at it with "
+            f"`fairwarning event show {event['id']}`"
+        ) from None
+
+
+def progress(event: Json, now: datetime) -> str:
+    """`Reboot of web-0: scheduled, starts in 14:05 unless approved sooner`."""
+    what = f"{event['type']} of {several(event['resources'])}"
+    if event["phase"] == "scheduled":
+        left = countdown(from_wire(event["notBefore"]), now)
+        when = "is due, and waits for its turn" if left == "due" else f"starts in {left} at latest"
+        return f"{what}: scheduled, {when}"
+    if event["phase"] == "started" and event.get("started"):
+        since_ms = max(0, round((now - from_wire(event["started"])).total_seconds() * 1000))
+        return f"{what}: under way for {human_duration(since_ms)}"
+    return f"{what}: {event['phase']}"
+
+
+def _follow(session: Session, event_id: str) -> Json:
+    event = session.api.get("events", event_id)
+    if event["phase"] in _ENDED:
+        return event
+    last = event["timeline"][-1]["position"] if event["timeline"] else None
+    feed = Feed(session.api.stream, last)
+    is_live = sys.stderr.isatty()
+    with _live() if is_live else nullcontext() as live:
+        while event["phase"] not in _ENDED:
+            _redraw(live, progress(event, session.clock.now()))
+            happening = feed.next(1.0 if is_live else None)
+            if isinstance(happening, Entry) and happening.body.get("event") == event_id:
+                session.clock.saw(from_wire(happening.body["at"]))
+                _say(live, entry_line(happening.body))
+                event = session.api.get("events", event_id)
+            elif isinstance(happening, Back):
+                event = session.api.get("events", event_id)
+            elif isinstance(happening, Lost):
+                _say(live, (Cell(f"connection lost ({happening.reason}); trying again", "red"),))
+    return event
+
+
+def _live() -> "AbstractContextManager[Live]":
+    from rich.live import Live  # noqa: PLC0415  only on a terminal
+
+    return Live(console=make_console(err=True), auto_refresh=False, transient=True)
+
+
+def _redraw(live: "Live | None", text: str) -> None:
+    if live is not None:
+        live.update(text_of(Cell(text)), refresh=True)
+
+
+def _say(live: "Live | None", cells: tuple[Cell, ...]) -> None:
+    draw(live.console if live else make_console(err=True), Lines(lines=(cells,)))

@@ -1,0 +1,102 @@
+"""Keeps what the screen shows up to date, on a thread of its own, from the stream.
+
+The stream only says what changed; the state is then asked for again. So a lost message can
+delay the picture but never make it wrong for good.
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from fairwarning.cli.follow import Back, Entry, Feed, Happening, Lost
+from fairwarning.cli.lookup import UNFINISHED
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.serverclock import ServerClock
+from fairwarning.cli.times import from_wire
+from fairwarning.cli.watching.seen import ENTRIES_MAX, Json, Seen, with_entries, with_scope
+
+if TYPE_CHECKING:
+    from fairwarning.cli.client import Api
+
+_SINGLE_MAX = 10
+"""With more changed scopes than this, the whole fleet is asked for."""
+_AGAIN_S = 2.0
+
+
+class Keeper:
+    """`seen` may be read at any time; `ended` is what made the stream end for good."""
+
+    def __init__(self, api: "Api", clock: ServerClock) -> None:
+        self._api = api
+        self._clock = clock
+        history = api.get("history", limit=ENTRIES_MAX)["entries"]
+        # Before the state is read: what happens in between comes with the stream.
+        self._feed = Feed(api.stream, history[0]["position"] if history else None)
+        self.seen = with_entries(self._loaded(Seen()), list(reversed(history)))
+        self.ended: Exception | None = None
+        self._is_stale = False
+        threading.Thread(target=self._run, name="keeper", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._take(self._batch())
+        except Exception as error:
+            self.ended = error
+
+    def _batch(self) -> list[Happening]:
+        """All that is there: a burst of transitions costs one look and not one each."""
+        first = self._feed.next(_AGAIN_S if self._is_stale else None)
+        batch = [] if first is None else [first]
+        while batch and (more := self._feed.next(0)) is not None:
+            batch.append(more)
+        return batch
+
+    def _take(self, batch: Sequence[Happening]) -> None:
+        entries = [each.body for each in batch if isinstance(each, Entry)]
+        for entry in entries:
+            self._clock.saw(from_wire(entry["at"]))
+        seen = with_entries(self.seen, entries)
+        for each in batch:
+            if isinstance(each, Lost):
+                seen = replace(seen, lost=each.reason)
+            elif isinstance(each, Back):
+                self._is_stale, seen = True, replace(seen, lost="")
+        self.seen = seen
+        if not seen.lost:
+            self._refresh({str(entry["scope"]) for entry in entries})
+
+    def _refresh(self, changed: set[str]) -> None:
+        try:
+            if self._is_stale or len(changed) > _SINGLE_MAX:
+                self.seen = self._loaded(self.seen)
+            elif changed:
+                self.seen = self._updated(self.seen, changed)
+            self._is_stale = False
+        except Problem as problem:
+            if 400 <= problem.status < 500:
+                raise
+            self._is_stale = True
+            self.seen = replace(self.seen, lost=problem.message)
+
+    def _loaded(self, seen: Seen) -> Seen:
+        scopes: list[Json] = self._api.pages("fleet", key="scopes")["scopes"]
+        return replace(seen, scopes=tuple(scopes), events=self._events(), lost="")
+
+    def _updated(self, seen: Seen, changed: set[str]) -> Seen:
+        for id in changed:
+            seen = with_scope(seen, id, self._scope(id))
+        return replace(seen, events=self._events())
+
+    def _events(self) -> tuple[Json, ...]:
+        return tuple(self._api.pages("events", key="events", phase=UNFINISHED)["events"])
+
+    def _scope(self, id: str) -> Json | None:
+        try:
+            return self._api.get("scopes", id) if id else None
+        except Problem as problem:
+            if problem.status != 404:
+                raise
+            return None

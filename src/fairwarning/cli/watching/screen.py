@@ -1,0 +1,169 @@
+"""The lines of the screen for what is seen, at a time, in a size. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from fairwarning.cli.listing import Cell
+from fairwarning.cli.tables.cells import PHASE_STYLES, short_scopes
+from fairwarning.cli.tables.history import entry_line
+from fairwarning.cli.text import several
+from fairwarning.cli.times import absolute, countdown, from_wire
+from fairwarning.cli.watching.seen import Seen, by_urgency, domains
+
+Json = dict[str, Any]
+Line = tuple[Cell, ...]
+
+STATES = {
+    "running": ("■", "#", "green"),
+    "scheduled": ("◆", "!", "yellow"),
+    "started": ("▲", "*", "bold magenta"),
+    "stopped": ("□", "-", "dim"),
+    "deallocated": ("□", "-", "dim"),
+}
+"""Glyph, its stand-in where there is no Unicode, and colour: each tells the state alone."""
+_UNKNOWN = ("?", "?", "")
+_ID_SHORT = 8
+_WIDE = 110
+"""From this width on, events show whole ids."""
+
+
+def screen(
+    seen: Seen, url: str, now: datetime, *, width: int, height: int, unicode: bool = True
+) -> list[Line]:
+    """Exactly `height` lines at most, whatever there is to show."""
+    room = max(0, height - 5)
+    events = _event_lines(seen.events, now, width)
+    timeline = [entry_line(entry) for entry in reversed(seen.entries)]
+    fleet = _fleet_lines(seen, width, unicode=unicode)
+    events_room = min(len(events), max(1, room // 3))
+    timeline_room = min(len(timeline), max(1, room // 4))
+    fleet_room = max(0, room - events_room - timeline_room)
+    lines = [
+        _header(seen, url, now),
+        (Cell(f"Fleet  {_legend(unicode=unicode)}", "bold"),),
+        *_fitting(fleet, fleet_room, "line"),
+        (Cell(f"Events ({len(seen.events)})", "bold"),),
+        *_fitting(events, events_room, "event"),
+        (Cell("Timeline", "bold"),),
+        *timeline[:timeline_room],
+    ]
+    footer: Line = (Cell("q quits", "dim"),)
+    return [*lines[: height - 1], footer]
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Beginnings of ids, as long as it takes to tell them apart; commands take them too."""
+    length = _ID_SHORT
+    while len({id[:length] for id in ids}) < len(set(ids)):
+        length += 1
+    return {id: id[:length] for id in ids}
+
+
+def _header(seen: Seen, url: str, now: datetime) -> Line:
+    state = Cell(f"connection lost, trying again: {seen.lost}", "bold red")
+    return (
+        Cell("Fairwarning ", "bold"),
+        Cell(f"{url}  {absolute(now)}  "),
+        state if seen.lost else Cell("connected", "green"),
+    )
+
+
+def _legend(*, unicode: bool) -> str:
+    return "  ".join(
+        f"{STATES[state][0 if unicode else 1]} {word}"
+        for state, word in (
+            ("running", "running"),
+            ("scheduled", "announced"),
+            ("started", "under way"),
+            ("stopped", "stopped"),
+        )
+    )
+
+
+def _fitting(lines: list[Line], room: int, noun: str) -> list[Line]:
+    if len(lines) <= room:
+        return lines
+    hidden = len(lines) - max(0, room - 1)
+    plural = "" if hidden == 1 else "s"
+    return [*lines[: max(0, room - 1)], (Cell(f"  and {hidden} more {noun}{plural}", "dim"),)]
+
+
+def _fleet_lines(seen: Seen, width: int, *, unicode: bool) -> list[Line]:
+    if not seen.scopes:
+        return [(Cell("  no scopes; declare some with `fairwarning fleet apply FILE`", "dim"),)]
+    names = short_scopes(scope["id"] for scope in seen.scopes)
+    name_width = min(max(map(len, names.values())), max(12, width // 3))
+    return [
+        line
+        for scope in by_urgency(seen)
+        for line in _scope_lines(scope, seen, names[scope["id"]], name_width, width, unicode)
+    ]
+
+
+def _scope_lines(
+    scope: Json, seen: Seen, name: str, name_width: int, width: int, unicode: bool
+) -> list[Line]:
+    """The name, and beside it the update domains in as many lines as they need."""
+    rows = _rows(domains(scope, seen.events), max(10, width - name_width - 4))
+    label = name if len(name) <= name_width else f"…{name[-(name_width - 1) :]}"
+    labels = [label, *[""] * (len(rows) - 1)]
+    return [
+        (Cell(f"  {text:<{name_width}}  "), *_glyphs(row, unicode=unicode))
+        for text, row in zip(labels, rows, strict=True)
+    ]
+
+
+Piece = tuple[str, list[str]]
+"""A label and the states behind it."""
+
+
+def _rows(found: list[tuple[int, list[str]]], width: int) -> list[list[Piece]]:
+    rows: list[list[Piece]] = [[]]
+    left = width
+    for number, states in found:
+        label = f"{number} "
+        for start in range(0, len(states), max(1, width - 4)):
+            part = states[start : start + max(1, width - 4)]
+            needed = len(label) + len(part) + 2
+            if needed > left:
+                rows.append([])
+                left = width
+            rows[-1].append((label, part))
+            left -= needed
+            label = "  "
+    return rows
+
+
+def _glyphs(row: list[Piece], *, unicode: bool) -> list[Cell]:
+    cells = []
+    for label, states in row:
+        cells.append(Cell(label, "dim"))
+        for state in states:
+            glyph, plain, style = STATES.get(state, _UNKNOWN)
+            cells.append(Cell(glyph if unicode else plain, style))
+        cells.append(Cell("  "))
+    return cells
+
+
+def _event_lines(events: Sequence[Json], now: datetime, width: int) -> list[Line]:
+    if not events:
+        return [(Cell("  none", "dim"),)]
+    ids = [str(event["id"]) for event in events]
+    shown = {id: id for id in ids} if width >= _WIDE else short_ids(ids)
+    ordered = sorted(events, key=lambda event: (event["phase"] != "started", event["notBefore"]))
+    return [
+        (
+            Cell(f"  {shown[event['id']]}  ", "bold"),
+            Cell(f"{event['phase']:<9}  ", PHASE_STYLES.get(event["phase"], "")),
+            Cell(f"{_left(event, now):>9}  "),
+            Cell(f"{event['type']:<9}  {several(event['resources'])}"),
+        )
+        for event in ordered
+    ]
+
+
+def _left(event: Json, now: datetime) -> str:
+    if event["phase"] == "started":
+        return "under way"
+    return countdown(from_wire(event["notBefore"]), now)

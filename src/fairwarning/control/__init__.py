@@ -1,0 +1,1 @@
+"""What people and tools use: the operator API, its access rules, and its health."""

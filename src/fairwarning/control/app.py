@@ -1,0 +1,114 @@
+"""The control plane as one ASGI application."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fairwarning.control import health
+from fairwarning.control.context import Control
+from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
+from fairwarning.control.metrics import Metrics
+from fairwarning.control.openapi import PREFIX, document
+from fairwarning.control.operation import Operation
+from fairwarning.control.operator import events, fleet, history, notices, rollouts, tokens
+from fairwarning.control.problems import Problem
+from fairwarning.control.stream import Streams
+
+OPERATIONS: tuple[Operation, ...] = (
+    *fleet.OPERATIONS,
+    *events.OPERATIONS,
+    *rollouts.OPERATIONS,
+    *history.OPERATIONS,
+    *tokens.OPERATIONS,
+    *notices.OPERATIONS,
+)
+
+
+class _NameConvertor(Convertor[str]):
+    """A name that may hold slashes, but not one of the verbs that may follow it."""
+
+    regex = r"(?:(?!/(?:restart|redeploy|delete|evict)$).)+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("name", _NameConvertor())
+
+
+class App:
+    """The application, and what must be told when it stops."""
+
+    def __init__(
+        self,
+        control: Control,
+        *,
+        needs_token: bool,
+        count_polls: Callable[[], int] = lambda: 0,
+        routes: Sequence[Route] = (),
+    ) -> None:
+        self.metrics = Metrics(count_polls)
+        dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
+        self._streams = Streams(control, dispatch)
+        self._description = msgspec.json.encode(document(OPERATIONS))
+        self.asgi = Starlette(
+            routes=[
+                *health.routes(control, dispatch, self.metrics),
+                Route(f"{PREFIX}/openapi.json", self._openapi, methods=["GET"]),
+                self._streams.route(PREFIX),
+                *_routes(dispatch),
+                *routes,
+            ],
+            exception_handlers={HTTPException: _not_routed, Exception: _broken},
+        )
+        self.asgi.router.redirect_slashes = False
+
+    def stop(self) -> None:
+        self._streams.stop()
+
+    async def _openapi(self, _: Request) -> Response:
+        return Response(self._description, media_type="application/json")
+
+
+def _routes(dispatch: Dispatch) -> list[Route]:
+    """One for each path, so that an unknown method is told which ones there are."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    return [_route(dispatch, path, operations) for path, operations in by_path.items()]
+
+
+def _route(dispatch: Dispatch, path: str, operations: dict[str, Operation]) -> Route:
+    async def answer(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await dispatch.run(operations[method], request)
+
+    return Route(PREFIX + path.replace(":path}", ":name}"), answer, methods=[*operations])
+
+
+async def _not_routed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    problem = (
+        Problem(
+            404, "no-such-path", "there is nothing at this path; /api/v1/openapi.json lists all"
+        )
+        if error.status_code == 404
+        else Problem(
+            error.status_code, "method-not-allowed", "this path has other methods; see Allow"
+        )
+    )
+    problem.headers.update(error.headers or {})
+    return problem_response(problem)
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    return problem_response(as_problem(error))

@@ -1,0 +1,172 @@
+"""From an HTTP request to an operation and back: identity, role, reading, replay, answer."""
+
+import logging
+import time
+from dataclasses import replace
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from fairwarning.control.access import LOCAL, Caller, Role
+from fairwarning.control.context import Control
+from fairwarning.control.hosts import refuse_foreign
+from fairwarning.control.idempotency import Idempotency
+from fairwarning.control.metrics import Metrics
+from fairwarning.control.operation import Call, Operation
+from fairwarning.control.problems import MEDIA_TYPE, Problem, of_bug, of_outage, of_refusal
+from fairwarning.control.reading import BODY_BYTES_MAX, read_body, read_document, read_query
+from fairwarning.control.shapes import In
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.ports import StoreDown
+
+WHY_CHARS_MAX = 1_024
+_log = logging.getLogger(__name__)
+
+
+class Dispatch:
+    def __init__(self, control: Control, metrics: Metrics, *, needs_token: bool) -> None:
+        self._control = control
+        self._metrics = metrics
+        self._needs_token = needs_token
+        self._idempotency = Idempotency(control.store, control.clock)
+
+    async def run(self, operation: Operation, request: Request) -> Response:
+        began = time.perf_counter()
+        response = await self._guarded(operation, request)
+        took_s = time.perf_counter() - began
+        self._metrics.note_request(operation.method, operation.path, response.status_code, took_s)
+        return response
+
+    async def identify(self, request: Request, role: Role) -> Caller:
+        """Who asks, if that one may. Raises Problem."""
+        if not self._needs_token:
+            refuse_foreign(request.headers)
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if not scheme and not self._needs_token:
+            return LOCAL
+        caller = await self._control.tokens.caller(text.strip()) if scheme else None
+        if caller is None or scheme.lower() != "bearer":
+            raise Problem(
+                401,
+                "token-needed",
+                "this needs a valid token in the header Authorization: Bearer …; an admin makes "
+                "one with `fairwarning token create`",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if caller.role < role:
+            raise Problem(
+                403,
+                "role-too-low",
+                f"this needs the role {role.word} and {caller.name} has {caller.role.word}; ask an "
+                "admin for another token",
+            )
+        return caller
+
+    async def _guarded(self, operation: Operation, request: Request) -> Response:
+        try:
+            return await self._answer(operation, request)
+        except Exception as error:
+            return problem_response(as_problem(error))
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        caller = await self.identify(request, operation.role)
+        pairs = request.query_params.multi_items()
+        why = _why(pairs)
+        query = read_query(operation.query, [pair for pair in pairs if pair[0] != "why"])
+        raw = await _body(request)
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = (
+            read_document(raw, media_type)
+            if operation.takes_toml
+            else read_body(operation.body, raw, media_type, optional=operation.is_body_optional)
+        )
+        call = Call(
+            caller=caller, path=request.path_params, query=query, body=body, why=why, seed=None
+        )
+        key = request.headers.get("idempotency-key")
+        if key is None or operation.method != "POST":
+            return _response(operation, await self._work(operation, call))
+        return await self._once(operation, call, key, asked=_question(request, raw))
+
+    async def _work(self, operation: Operation, call: Call[In, object]) -> bytes:
+        return msgspec.json.encode(await operation.handle(self._control, call))
+
+    async def _once(
+        self, operation: Operation, call: Call[In, object], key: str, *, asked: bytes
+    ) -> Response:
+        name, kept = await self._idempotency.begin(call.caller, key, asked)
+        if kept is not None and operation.is_secret:
+            raise Problem(
+                409,
+                "secret-was-shown",
+                "this was done before, and its secret is shown once; revoke it and make another",
+            )
+        if kept is not None:
+            response = _response(operation, kept.body.encode())
+            response.headers["Idempotent-Replay"] = "true"
+            return response
+        try:
+            body = await self._work(operation, replace(call, seed=name))
+        except BaseException:
+            await self._idempotency.forget(call.caller, name)
+            raise
+        shown = b"" if operation.is_secret else body
+        await self._idempotency.end(call.caller, name, asked, operation.status, shown)
+        return _response(operation, body)
+
+
+def as_problem(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case Refused():
+            return of_refusal(error)
+        case StoreDown():
+            _log.warning("a request met an outage: %s", error)
+            return of_outage()
+        case ClientDisconnect():
+            return Problem(400, "body-cut-off", "the body ended early; send it again")
+        case _:
+            _log.error("a request broke", exc_info=error)
+            return of_bug()
+
+
+def problem_response(problem: Problem) -> Response:
+    return Response(problem.body(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+
+
+def _response(operation: Operation, body: bytes) -> Response:
+    return Response(body, operation.status, media_type="application/json")
+
+
+def _why(pairs: list[tuple[str, str]]) -> str:
+    found = [text for name, text in pairs if name == "why"]
+    if len(found) > 1 or any(len(text) > WHY_CHARS_MAX or "\0" in text for text in found):
+        raise Problem(
+            422,
+            "parameter-invalid",
+            f"why is given once, with at most {WHY_CHARS_MAX} characters",
+        )
+    return found[0] if found else ""
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_BYTES_MAX:
+            raise Problem(
+                413,
+                "body-too-large",
+                f"the body is larger than {BODY_BYTES_MAX:,} bytes; send less at once",
+                headers={"Connection": "close"},
+            )
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _question(request: Request, raw: bytes) -> bytes:
+    """What must be equal for a request to be the same one."""
+    return b"\0".join([request.method.encode(), request.url.path.encode(),
+                       request.url.query.encode(), raw])  # fmt: skip

@@ -1,0 +1,49 @@
+"""Protection of a listener that asks for no token: only this machine's own programs may use it.
+
+A web page anywhere can make a browser send requests to loopback. The browser says in `Host`
+which name it looked up, and in `Origin` and `Sec-Fetch-Site` where the page came from; a page
+cannot change either. So a foreign name (DNS rebinding) and a foreign page are both refused.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from fairwarning.control.problems import Problem
+
+_LOCAL_NAMES = frozenset({"localhost", "localhost."})
+
+
+def refuse_foreign(headers: Mapping[str, str]) -> None:
+    """For requests on loopback. Raises Problem."""
+    host = headers.get("host", "")
+    if not _is_local(host):
+        raise Problem(
+            403,
+            "foreign-host",
+            f"this listener answers to localhost and loopback addresses only, not to {host[:100]!r}"
+            "; use one of those in the URL",
+        )
+    origin = headers.get("origin")
+    site = headers.get("sec-fetch-site", "none")
+    is_foreign = origin is not None and origin.lower() != f"http://{host.lower()}"
+    if is_foreign or site not in ("none", "same-origin"):
+        raise Problem(
+            403,
+            "foreign-origin",
+            "a page of another site sent this request, and that is not allowed without a token; "
+            "open the portal itself",
+        )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name.lower() in _LOCAL_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,103 @@
+"""What a monitoring system wants to know, in Prometheus' form.
+
+Counters and histograms are fed by this node's own commits and requests; gauges of the whole
+fleet are read from the store when somebody asks, so any node gives the same answer.
+"""
+
+import itertools
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from fairwarning.core.model import EventType, Phase, StartCause
+from fairwarning.core.transitions import Approved, Started
+from fairwarning.engine.ports import Clock, Receipt, Store
+
+_NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
+_STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+LATE_MS = 1_000
+"""A start that is later than this after NotBefore counts as late."""
+
+
+class Metrics:
+    def __init__(self, count_polls: Callable[[], int]) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._count_polls = count_polls
+        self._events = Gauge(
+            "fairwarning_events", "Events by type and phase", ["type", "phase"], registry=registry
+        )
+        self._approval = Histogram(
+            "fairwarning_approval_seconds", "From announcement to approval",
+            ["type"], buckets=_NOTICE_S, registry=registry,
+        )  # fmt: skip
+        self._notice = Histogram(
+            "fairwarning_notice_seconds", "From announcement to start", ["type", "cause"],
+            buckets=_NOTICE_S, registry=registry,
+        )  # fmt: skip
+        self._late = Counter(
+            "fairwarning_late_starts", "Starts more than a second after NotBefore", ["type"],
+            registry=registry,
+        )  # fmt: skip
+        self._transitions = Counter(
+            "fairwarning_transitions", "Transitions committed by this node", ["kind"],
+            registry=registry,
+        )  # fmt: skip
+        self._requests = Counter(
+            "fairwarning_control_requests", "Requests to the control plane",
+            ["method", "path", "status"], registry=registry,
+        )  # fmt: skip
+        self._request_s = Histogram(
+            "fairwarning_control_request_seconds", "Time to answer", buckets=_STORE_S,
+            registry=registry,
+        )  # fmt: skip
+        self._store_s = Histogram(
+            "fairwarning_store_transaction_seconds", "Time of a store transaction",
+            buckets=_STORE_S, registry=registry,
+        )  # fmt: skip
+        self._polls = Gauge(
+            "fairwarning_metadata_answers", "Answers of the metadata endpoint since the start",
+            registry=registry,
+        )  # fmt: skip
+        self._deadline = Gauge(
+            "fairwarning_next_deadline_timestamp_seconds", "When time matters next; NaN if never",
+            registry=registry,
+        )  # fmt: skip
+        self._overdue = Gauge(
+            "fairwarning_overdue_scopes", "Scopes whose deadline has passed", registry=registry
+        )
+
+    def note_request(self, method: str, path: str, status: int, took_s: float) -> None:
+        self._requests.labels(method, path, str(status)).inc()
+        self._request_s.observe(took_s)
+
+    def note_commit(self, receipt: Receipt, took_s: float) -> None:
+        self._store_s.observe(took_s)
+        for transition in receipt.transitions:
+            self._transitions.labels(type(transition).__name__).inc()
+            if isinstance(transition, Approved):
+                event = receipt.scope.events.get(transition.event_id)
+                if event is not None:
+                    waited_ms = transition.at_ms - event.created_ms
+                    self._approval.labels(event.type.value).observe(waited_ms / 1000)
+            elif isinstance(transition, Started):
+                self._note_start(receipt, transition)
+
+    def _note_start(self, receipt: Receipt, started: Started) -> None:
+        event = receipt.scope.events.get(started.event_id)
+        if event is None:
+            return
+        given_ms = started.at_ms - event.created_ms
+        self._notice.labels(event.type.value, started.cause.value).observe(given_ms / 1000)
+        if started.cause is StartCause.DUE and started.at_ms - event.not_before_ms > LATE_MS:
+            self._late.labels(event.type.value).inc()
+
+    async def render(self, store: Store, clock: Clock) -> bytes:
+        counts = await store.count_events()
+        for kind in itertools.product(EventType, Phase):
+            self._events.labels(*kind).set(counts.get(kind, 0))
+        due = await store.due(1_000)
+        soonest = due.now_ms if due.scope_ids else due.next_deadline_ms
+        self._deadline.set(float("nan") if soonest is None else soonest / 1000)
+        self._overdue.set(len(due.scope_ids))
+        self._polls.set(self._count_polls())
+        return generate_latest(self.registry)

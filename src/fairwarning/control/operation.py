@@ -1,0 +1,63 @@
+"""An operation of the API: what it takes, who may ask, and what it gives.
+
+The table of operations is the one source of the routes and of the OpenAPI document.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from fairwarning.control.access import Caller, Role
+from fairwarning.control.context import Control
+from fairwarning.control.shapes import In, NoQuery, Out
+from fairwarning.core.model import Actor
+
+Q = TypeVar("Q", bound=In)
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[Q, B]):
+    """One request, read and allowed."""
+
+    caller: Caller
+    path: Mapping[str, str]
+    query: Q
+    body: B
+    why: str
+    seed: str | None
+    """The same for every try under one idempotency key; None: each request is new."""
+
+    @property
+    def by(self) -> Actor:
+        return self.caller.actor
+
+
+Handler = Callable[[Control, Call[Any, Any]], Awaitable[Out]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    method: str
+    path: str
+    """With `{name}` for one segment, and `{name:path}` where the name may hold a slash."""
+    summary: str
+    role: Role
+    handle: Handler
+    answer: type[Out]
+    query: type[In] = NoQuery
+    body: type[Any] | None = None
+    is_body_optional: bool = False
+    takes_toml: bool = False
+    """The body may also be a fleet file; the handler gets it as `Document`."""
+    status: int = 200
+    is_secret: bool = False
+    """The answer holds what may be seen once, so it is never kept for a replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A body that is a fleet file: TOML text, or the same structure read from JSON."""
+
+    toml: str | None
+    data: Any

@@ -1,0 +1,72 @@
+"""The journal, newest first, and the clock that its times come from."""
+
+from fairwarning.control import shapes
+from fairwarning.control.access import Role
+from fairwarning.control.context import Control
+from fairwarning.control.names import find_scope
+from fairwarning.control.operation import Call, Operation
+from fairwarning.control.positions import read_position
+from fairwarning.control.problems import Problem
+from fairwarning.control.reading import read_duration_ms
+from fairwarning.control.rendering import entry_of
+from fairwarning.core.instants import DAY_MS, format_rfc3339
+from fairwarning.core.model import EventId
+from fairwarning.engine.clocks import VirtualClock
+
+ADVANCE_MS_MAX = 3_660 * DAY_MS
+
+
+async def history(control: Control, call: Call[shapes.HistoryQuery, None]) -> shapes.Entries:
+    query = call.query
+    found = await control.store.history(
+        before=None if query.after is None else read_position(query.after),
+        scope_id=None if query.scope is None else find_scope(control.views, query.scope),
+        event_id=None if query.event is None else EventId(query.event.upper()),
+        limit=query.limit,
+    )
+    return shapes.Entries(
+        entries=[entry_of(each) for each in found],
+        next=found[-1].position if len(found) == query.limit else None,
+    )
+
+
+async def clock(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.ClockFace:
+    return _face(control)
+
+
+async def advance(control: Control, call: Call[shapes.NoQuery, shapes.Advance]) -> shapes.ClockFace:
+    if not isinstance(control.clock, VirtualClock):
+        raise Problem(
+            409,
+            "clock-is-real",
+            "this server runs on the real clock; start it with --clock virtual to move time",
+        )
+    by_ms = read_duration_ms("by", call.body.by)
+    if by_ms > ADVANCE_MS_MAX:
+        raise Problem(422, "duration-invalid", "advance at most ten years at once", pointer="/by")
+    await control.clock.advance(by_ms)
+    await control.clock.settle()
+    return _face(control)
+
+
+async def me(_: Control, call: Call[shapes.NoQuery, None]) -> shapes.Me:
+    return shapes.Me(name=call.caller.name, role=call.caller.role.word)
+
+
+def _face(control: Control) -> shapes.ClockFace:
+    now = control.clock.now()
+    return shapes.ClockFace(
+        now=format_rfc3339(now), virtual=isinstance(control.clock, VirtualClock)
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/history", summary="What happened, newest first",
+              role=Role.VIEWER, handle=history, query=shapes.HistoryQuery, answer=shapes.Entries),
+    Operation(method="GET", path="/clock", summary="The server's time", role=Role.VIEWER,
+              handle=clock, answer=shapes.ClockFace),
+    Operation(method="POST", path="/clock/advance", summary="Move a virtual clock",
+              role=Role.OPERATOR, handle=advance, body=shapes.Advance, answer=shapes.ClockFace),
+    Operation(method="GET", path="/me", summary="Who you are to this server", role=Role.VIEWER,
+              handle=me, answer=shapes.Me),
+)  # fmt: skip

@@ -1,0 +1,142 @@
+"""Rollouts: preview, start, look at, pause, resume, cancel."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fairwarning.control import rollout_shapes as shapes
+from fairwarning.control.access import Role
+from fairwarning.control.context import Control
+from fairwarning.control.names import find_scope
+from fairwarning.control.operation import Call, Operation
+from fairwarning.control.reading import read_duration_ms
+from fairwarning.control.rendering import instant_of
+from fairwarning.control.shapes import NoQuery, PageQuery
+from fairwarning.core.instants import format_iso_duration, format_rfc3339
+from fairwarning.core.model import EventType
+from fairwarning.core.rollouts.model import Rollout, RolloutId, RolloutSpec, RolloutStep
+from fairwarning.core.rollouts.parsing import make_window, parse_blackout
+
+
+async def plan(control: Control, call: Call[NoQuery, shapes.RolloutBody]) -> shapes.RolloutPlan:
+    found = await control.rollouts.preview(_spec(control, call.body))
+    return shapes.RolloutPlan(
+        steps=[_step(each) for each in found.steps],
+        ends=instant_of(found.ends_ms),
+        warnings=list(found.warnings),
+    )
+
+
+async def create(control: Control, call: Call[NoQuery, shapes.RolloutBody]) -> shapes.RolloutShown:
+    spec = _spec(control, call.body)
+    return _shown(await control.rollouts.create(spec, by=call.by, why=call.why, seed=call.seed))
+
+
+async def listed(control: Control, call: Call[PageQuery, None]) -> shapes.RolloutsShown:
+    limit = call.query.limit
+    found = await control.rollouts.page(call.query.after or "", limit)
+    return shapes.RolloutsShown(
+        rollouts=[_shown(each) for each in found],
+        next=found[-1].id if len(found) == limit else None,
+    )
+
+
+async def shown(control: Control, call: Call[NoQuery, None]) -> shapes.RolloutShown:
+    return _shown(await control.rollouts.get(_id(call)))
+
+
+Change = Callable[..., Awaitable[Rollout]]
+
+
+def _changing(verb: str, choose: Callable[[Control], Change]) -> Operation:
+    async def change(control: Control, call: Call[NoQuery, None]) -> shapes.RolloutShown:
+        return _shown(await choose(control)(_id(call), by=call.by, why=call.why))
+
+    return Operation(
+        method="POST",
+        path=f"/rollouts/{{id}}/{verb}",
+        summary=f"{verb.capitalize()} a rollout",
+        role=Role.OPERATOR,
+        handle=change,
+        answer=shapes.RolloutShown,
+    )
+
+
+def _id(call: Call[Any, Any]) -> RolloutId:
+    return RolloutId(call.path["id"])
+
+
+def _spec(control: Control, body: shapes.RolloutBody) -> RolloutSpec:
+    duration_ms = None if body.duration is None else read_duration_ms("duration", body.duration)
+    return RolloutSpec(
+        type=EventType(body.type),
+        scope_ids=tuple(dict.fromkeys(find_scope(control.views, name) for name in body.scopes)),
+        name=body.name,
+        description=body.description,
+        notice_ms=None if body.notice is None else read_duration_ms("notice", body.notice),
+        duration_s=None if duration_ms is None else duration_ms // 1000,
+        scopes_at_once=body.scopes_at_once,
+        pause_ms=read_duration_ms("pause", body.pause),
+        stop_on_failure=body.stop_on_failure,
+        windows=tuple(make_window(each.days, each.from_, each.to) for each in body.windows),
+        time_zone=body.time_zone,
+        blackouts=tuple(parse_blackout(each) for each in body.blackouts),
+    )
+
+
+def _step(step: RolloutStep) -> shapes.StepShown:
+    return shapes.StepShown(
+        scope=step.scope_id,
+        update_domain=step.update_domain,
+        instances=list(step.instances),
+        phase=step.phase,
+        event=step.event_id,
+        announce_at=instant_of(step.announced_ms),
+        not_before=instant_of(step.not_before_ms),
+        ends=instant_of(step.ended_ms),
+    )
+
+
+def _shown(rollout: Rollout) -> shapes.RolloutShown:
+    spec = rollout.spec
+    duration_s = spec.duration_s
+    return shapes.RolloutShown(
+        id=rollout.id,
+        name=spec.name,
+        type=spec.type.value,
+        scopes=list(spec.scope_ids),
+        description=spec.description,
+        notice=None if spec.notice_ms is None else format_iso_duration(spec.notice_ms),
+        duration=None if duration_s is None else format_iso_duration(duration_s * 1000),
+        scopes_at_once=spec.scopes_at_once,
+        pause=format_iso_duration(spec.pause_ms),
+        stop_on_failure=spec.stop_on_failure,
+        windows=[
+            shapes.WindowShown(days=list(each.day_names), from_=each.opens, to=each.closes)
+            for each in spec.windows
+        ],
+        time_zone=spec.time_zone,
+        blackouts=[str(each) for each in spec.blackouts],
+        phase=rollout.phase,
+        created=format_rfc3339(rollout.created_ms),
+        created_by=str(rollout.created_by),
+        ended=instant_of(rollout.ended_ms),
+        outcome=rollout.outcome,
+        steps=[_step(each) for each in rollout.steps],
+    )
+
+
+OPERATIONS = (
+    Operation(method="POST", path="/rollouts/plan",
+              summary="Which instances when; nothing is announced", role=Role.VIEWER, handle=plan,
+              body=shapes.RolloutBody, answer=shapes.RolloutPlan),
+    Operation(method="POST", path="/rollouts", summary="Take maintenance through a fleet",
+              role=Role.OPERATOR, handle=create, body=shapes.RolloutBody,
+              answer=shapes.RolloutShown, status=201),
+    Operation(method="GET", path="/rollouts", summary="Rollouts", role=Role.VIEWER, handle=listed,
+              query=PageQuery, answer=shapes.RolloutsShown),
+    Operation(method="GET", path="/rollouts/{id}", summary="A rollout and how it stands",
+              role=Role.VIEWER, handle=shown, answer=shapes.RolloutShown),
+    _changing("pause", lambda control: control.rollouts.pause),
+    _changing("resume", lambda control: control.rollouts.resume),
+    _changing("cancel", lambda control: control.rollouts.cancel),
+)  # fmt: skip

@@ -1,0 +1,73 @@
+"""Answers that say no, as RFC 9457 problem details.
+
+`type` and `code` are stable, `detail` is a sentence that says what to do. Which status a
+refusal of the rules has is decided here and nowhere else.
+"""
+
+import msgspec
+
+from fairwarning.core.refusals import Code, Refused
+
+MEDIA_TYPE = "application/problem+json"
+_BASE = "https://fairwarning.invalid/problems/"
+_NOT_FOUND = frozenset(
+    code for code in Code if code.value.startswith("unknown-") or code.value == "instance-deleted"
+)
+_CANNOT_BE = frozenset(
+    code for code in Code if code.value.endswith("-invalid") or code.value.endswith("-too-long")
+) | {Code.NO_TARGET, Code.NOT_IN_SCOPE, Code.SPANS_UPDATE_DOMAINS}
+
+
+class Problem(Exception):
+    """An answer that is no success. `more` are further members of the body."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: dict[str, str] | None = None,
+        **more: object,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers or {}
+        self.more = {name: value for name, value in more.items() if value is not None}
+
+    def body(self) -> bytes:
+        title = self.code.replace("-", " ").capitalize()
+        return msgspec.json.encode(
+            {
+                "type": _BASE + self.code,
+                "title": title,
+                "status": self.status,
+                "code": self.code,
+                "detail": self.detail,
+                **self.more,
+            }
+        )
+
+
+def of_refusal(refused: Refused) -> Problem:
+    code = refused.code
+    status = 404 if code in _NOT_FOUND else 422 if code in _CANNOT_BE else 409
+    return Problem(status, code.value, refused.message)
+
+
+def of_outage() -> Problem:
+    """The reason stays in our log: it may name hosts and files that are nobody's business."""
+    return Problem(
+        503,
+        "store-down",
+        "the store cannot answer just now; nothing that was promised is lost, try again",
+        headers={"Retry-After": "1"},
+    )
+
+
+def of_bug() -> Problem:
+    return Problem(
+        500, "broken", "the server met a fault of its own; its log says which, please report it"
+    )

@@ -1,0 +1,121 @@
+"""From the bytes of a request to values, or to a problem that names the field."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar, get_origin
+
+import msgspec
+
+from fairwarning.control.operation import Document
+from fairwarning.control.problems import Problem
+from fairwarning.control.shapes import In
+from fairwarning.core.instants import Instant
+from fairwarning.core.spans import parse_duration_ms, parse_instant
+
+BODY_BYTES_MAX = 8 * 1024 * 1024
+_PATH = re.compile(r" - at `\$?([^`]*)`$")
+_STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+|\.\.\.)\]")
+
+Q = TypeVar("Q", bound=In)
+
+
+def read_query(kind: type[Q], pairs: Iterable[tuple[str, str]]) -> Q:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    given: dict[str, Any] = {}
+    for name, text in pairs:
+        field = fields.get(name)
+        if field is None:
+            known = ", ".join([*fields, "why"])
+            raise Problem(
+                422,
+                "unknown-parameter",
+                f"{name[:100]!r} is no parameter of this operation; it has {known}",
+            )
+        if get_origin(field.type) is list:
+            given.setdefault(name, []).append(text)
+        elif name in given:
+            raise Problem(422, "parameter-twice", f"{name!r} is given twice; give it once")
+        else:
+            given[name] = text
+    try:
+        return msgspec.convert(given, type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        text, pointer = _explained(error)
+        raise Problem(422, "parameter-invalid", text, pointer=pointer) from None
+
+
+def read_body(kind: type[Any] | None, body: bytes, media_type: str, *, optional: bool) -> Any:
+    if kind is None:
+        if body.strip() not in (b"", b"{}", b"null"):
+            raise Problem(422, "body-not-wanted", "this operation takes no body; leave it out")
+        return None
+    if not body and optional:
+        return msgspec.convert({}, type=kind)
+    _refuse_media_type(media_type, ("application/json",))
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        text, pointer = _explained(error)
+        raise Problem(422, "body-invalid", text, pointer=pointer) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def read_document(body: bytes, media_type: str) -> Document:
+    _refuse_media_type(media_type, ("application/toml", "application/json"))
+    try:
+        if media_type == "application/toml":
+            return Document(body.decode(), None)
+        return Document(None, msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def read_duration_ms(name: str, text: str) -> int:
+    found = parse_duration_ms(text)
+    if found is None:
+        raise Problem(
+            422,
+            "duration-invalid",
+            f"{name} is {text[:60]!r}, which is no duration; write one like 30s, 15m, 2h or PT15M",
+            pointer=f"/{name}",
+        )
+    return found
+
+
+def read_instant(name: str, text: str) -> Instant:
+    found = parse_instant(text)
+    if found is None:
+        raise Problem(
+            422,
+            "instant-invalid",
+            f"{name} is {text[:60]!r}, which is no RFC 3339 time with a zone; write one like "
+            "2026-11-16T09:30:00Z",
+            pointer=f"/{name}",
+        )
+    return found
+
+
+def _refuse_media_type(given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise Problem(
+            415,
+            "media-type-unknown",
+            f"the body is {given[:60] or 'of no stated type'!r}; send Content-Type: "
+            + " or ".join(known),
+        )
+
+
+def _malformed(error: Exception) -> Problem:
+    return Problem(400, "body-malformed", f"the body is no JSON ({error}); mend it"[:300])
+
+
+def _explained(error: msgspec.ValidationError) -> tuple[str, str | None]:
+    """The library's sentence, with the place as a JSON pointer of its own."""
+    text = str(error)
+    found = _PATH.search(text)
+    if found is None:
+        return text, None
+    steps = [name or number for name, number in _STEP.findall(found[1])]
+    pointer = "/" + "/".join(steps)
+    return f"{_PATH.sub('', text)} at {pointer}", pointer

@@ -1,0 +1,101 @@
+"""The control plane on a socket, in the event loop that is already running."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+
+from fairwarning.control.app import App
+
+STOP_S_MAX = 3
+
+
+class Tls(NamedTuple):
+    certificate: Path
+    key: Path
+
+
+class BadCertificate(Exception):
+    """The certificate or its key cannot be used."""
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the program that it is a part of."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+
+class ControlServer:
+    def __init__(self, app: App, host: str, port: int, tls: Tls | None = None) -> None:
+        """Bound, but not yet accepting. Raises OSError if the address cannot be had."""
+        self._app = app
+        self._socket = _bound(host, port)
+        self._scheme = "http" if tls is None else "https"
+        config = uvicorn.Config(
+            app.asgi,
+            http="httptools",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=STOP_S_MAX,
+            ssl_certfile=None if tls is None else tls.certificate,
+            ssl_keyfile=None if tls is None else tls.key,
+        )
+        try:
+            config.load()
+        except (ssl.SSLError, OSError) as problem:
+            self._socket.close()
+            raise BadCertificate(
+                f"the certificate and its key cannot be used ({problem}); "
+                "give a PEM certificate and its PEM key without a passphrase"
+            ) from problem
+        self._server = _Server(config)
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        host, port = self._socket.getsockname()[:2]
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    async def start(self) -> None:
+        self._running = asyncio.create_task(self._server.serve([self._socket]))
+        up = asyncio.create_task(self._server.is_up.wait())
+        await asyncio.wait({self._running, up}, return_when=asyncio.FIRST_COMPLETED)
+        up.cancel()
+
+    async def stop(self) -> None:
+        self._app.stop()
+        self._server.should_exit = True
+        if self._running is not None:
+            await self._running
+        self._socket.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as problem:
+        bound.close()
+        raise OSError(problem.errno, f"{host}:{port}: {problem.strerror}") from problem
+    bound.setblocking(False)
+    return bound

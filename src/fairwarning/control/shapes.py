@@ -1,0 +1,251 @@
+"""What the API takes and gives, as types: the JSON, its checks and its description in one."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from fairwarning.core.model import (
+    EventType,
+    OperationKind,
+    Phase,
+    Priority,
+    ScopeKind,
+    Source,
+    StartCause,
+)
+from fairwarning.core.spans import DURATION_PATTERN
+
+DurationText = Annotated[
+    str,
+    Meta(pattern=DURATION_PATTERN, description="`30s`, `15m`, `2h`, `1d` or ISO 8601"),
+]
+InstantText = Annotated[
+    str, Meta(max_length=64, description="RFC 3339", extra_json_schema={"format": "date-time"})
+]
+Limit = Annotated[int, Meta(ge=1, le=500, description="How many at most")]
+After = Annotated[str, Meta(max_length=200, description="`next` of the page before")]
+Name = Annotated[str, Meta(min_length=1, max_length=400)]
+Text = Annotated[str, Meta(max_length=1024)]
+
+
+class In(Struct, rename="camel", forbid_unknown_fields=True):
+    """A body or a query. A name that we do not know is refused: it may be a slip."""
+
+
+class Out(Struct, rename="camel"):
+    """An answer."""
+
+
+class NoQuery(In):
+    pass
+
+
+class Entry(Out):
+    position: str
+    at: str
+    scope: str
+    event: str | None
+    kind: str
+    by: str
+    why: str
+    text: str
+    data: dict[str, Any]
+
+
+class Entries(Out):
+    entries: list[Entry]
+    next: str | None
+
+
+class Approval(Out):
+    by: str
+    at: str
+
+
+class Event(Out):
+    id: str
+    scope: str
+    type: EventType
+    phase: Phase
+    source: Source
+    resources: list[str]
+    update_domain: int
+    not_before: str
+    description: str
+    duration_seconds: int
+    created: str
+    started: str | None
+    ended: str | None
+    outcome: str
+    start_cause: StartCause | None
+    operation: OperationKind | None
+    announced: bool
+    replaced_by: str | None
+    approvals: list[Approval]
+    timeline: list[Entry] = []
+
+
+class Events(Out):
+    events: list[Event]
+    next: str | None
+
+
+class Instance(Out):
+    name: str
+    update_domain: int
+    fault_domain: int
+    addresses: list[str]
+    tags: dict[str, str]
+    priority: Priority
+    power: str
+    latest_model_applied: bool
+
+
+class InstanceDetail(Instance):
+    scope: str
+    events: list[Event]
+
+
+class Scope(Out):
+    id: str
+    kind: ScopeKind
+    name: str
+    subscription: str
+    resource_group: str
+    location: str
+    test: bool
+    driver: str
+    origin: str
+    update_domains: int
+    fault_domains: int
+    activated: bool
+    incarnation: int
+    last_seen: str | None
+    terminate_notice: str | None
+    pending_events: int
+    instances: list[Instance]
+
+
+class Fleet(Out):
+    scopes: list[Scope]
+    next: str | None
+
+
+class Me(Out):
+    name: str
+    role: str
+
+
+class ClockFace(Out):
+    now: str
+    virtual: bool
+
+
+class Advance(In):
+    by: DurationText
+
+
+class ScheduleBody(In):
+    type: EventType
+    targets: Annotated[list[Name], Meta(max_length=100)] = []
+    scope: Name | None = None
+    update_domain: Annotated[int, Meta(ge=0, le=19)] | None = None
+    notice: DurationText | None = None
+    not_before: InstantText | None = None
+    duration: DurationText | None = None
+    description: Text | None = None
+    id: Annotated[str, Meta(max_length=64)] | None = None
+    already_happened: bool = False
+
+
+class EventsQuery(In):
+    phase: list[Phase] = []
+    type: list[EventType] = []
+    source: list[Source] = []
+    scope: Name | None = None
+    instance: Name | None = None
+    after: After | None = None
+    limit: Limit = 50
+
+
+class CancelBody(In):
+    reason: Text = ""
+
+
+class PostponeBody(In):
+    not_before: InstantText | None = None
+    notice: DurationText | None = None
+
+
+class FleetQuery(In):
+    search: Annotated[str, Meta(max_length=200)] = ""
+    after: After | None = None
+    limit: Limit = 100
+
+
+class ForceQuery(In):
+    force: bool = False
+
+
+class FleetChange(Out):
+    action: str
+    what: str
+    scope: str
+    detail: str
+    events: list[str]
+
+
+class FleetPlan(Out):
+    changes: list[FleetChange]
+    kept: list[str]
+
+
+class PageQuery(In):
+    after: After | None = None
+    limit: Limit = 50
+
+
+class HistoryQuery(In):
+    scope: Name | None = None
+    event: Annotated[str, Meta(max_length=64)] | None = None
+    after: After | None = None
+    limit: Limit = 50
+
+
+class TokenBody(In):
+    name: Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._@-]+$")]
+    role: Annotated[str, Meta(pattern="^(viewer|approver|operator|admin)$")]
+    expires: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class TokenShown(Out):
+    id: str
+    name: str
+    role: str
+    created: str
+    created_by: str
+    expires: str | None
+    last_used: str | None
+
+
+class TokenMade(TokenShown):
+    secret: str
+
+
+class Tokens(Out):
+    tokens: list[TokenShown]
+    next: str | None
+
+
+class Done(Out):
+    done: bool = True
+
+
+class ProblemBody(Out):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str

@@ -1,0 +1,92 @@
+"""The journal as server-sent events, from any position on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from fairwarning.control.access import Role
+from fairwarning.control.context import Control
+from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
+from fairwarning.control.positions import read_position
+from fairwarning.control.problems import Problem
+from fairwarning.control.rendering import entry_of
+from fairwarning.engine.ports import Entry, Position
+
+KEEP_ALIVE_S = 15
+STREAMS_MAX = 500
+
+
+class Streams:
+    """Those that are open. They end when the server stops, or it could not."""
+
+    def __init__(self, control: Control, dispatch: Dispatch) -> None:
+        self._control = control
+        self._dispatch = dispatch
+        self._open = 0
+        self._stopping = asyncio.Event()
+
+    def route(self, prefix: str) -> Route:
+        return Route(f"{prefix}/stream", self._answer, methods=["GET"])
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            await self._dispatch.identify(request, Role.VIEWER)
+            after = await self._begin(request)
+            if self._open >= STREAMS_MAX:
+                raise Problem(
+                    503, "too-many-streams", f"{STREAMS_MAX} streams are open; come again later",
+                    headers={"Retry-After": "5"},
+                )  # fmt: skip
+        except Exception as error:
+            return problem_response(as_problem(error))
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(
+            self._lines(after), media_type="text/event-stream", headers=headers
+        )
+
+    async def _begin(self, request: Request) -> Position:
+        given = request.headers.get("last-event-id") or request.query_params.get("after")
+        return read_position(given) if given else await self._control.store.end()
+
+    async def _lines(self, after: Position) -> AsyncIterator[bytes]:
+        self._open += 1
+        changes = self._control.engine.changes(after)
+        ahead: asyncio.Task[Entry] | None = None
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            yield b"retry: 1000\n\n"
+            while not stopping.done():
+                if ahead is None:
+                    ahead = asyncio.ensure_future(anext(changes))
+                done, _ = await asyncio.wait(
+                    {ahead, stopping}, timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                if ahead in done:
+                    yield _event(ahead.result())
+                    ahead = None
+                elif not done:
+                    yield b": still here\n\n"
+        finally:
+            self._open -= 1
+            tasks = [task for task in (ahead, stopping) if task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await changes.aclose()
+
+
+def _event(entry: Entry) -> bytes:
+    shown = entry_of(entry)
+    data = msgspec.json.encode(shown)
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        shown.position.encode(),
+        shown.kind.encode(),
+        data,
+    )

@@ -1,0 +1,84 @@
+"""Tokens: made, looked up on each request, and revoked."""
+
+import secrets
+
+import msgspec
+
+from fairwarning.control.access import ROLES, Caller, Role, Token, fits, hashed, split
+from fairwarning.control.problems import Problem
+from fairwarning.core.instants import MINUTE_MS, Instant
+from fairwarning.core.model import ENGINE, Actor
+from fairwarning.core.transitions import Noted
+from fairwarning.engine.ports import Clock, RecordChanged, Store
+
+KIND = "token"
+USE_NOTED_MS = MINUTE_MS
+"""Last use is kept no finer than this, so that reading costs no write."""
+TOKENS_MAX = 1_000
+
+
+class Tokens:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def create(
+        self, name: str, role: Role, expires_ms: Instant | None, *, by: Actor, why: str
+    ) -> tuple[Token, str]:
+        """The token, and its text, which cannot be had again."""
+        if len(await self._store.records(KIND, limit=TOKENS_MAX)) >= TOKENS_MAX:
+            raise Problem(409, "too-many-tokens", "there are 1,000 tokens; revoke some first")
+        id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        token = Token(
+            id=id,
+            name=name,
+            role=role.word,
+            hash=hashed(secret),
+            created_ms=self._clock.now(),
+            created_by=by.name,
+            expires_ms=expires_ms,
+        )
+        note = Noted(subject=f"token:{name}", action="created", detail=role.word)
+        body = msgspec.json.encode(token).decode()
+        await self._store.keep(KIND, id, body, expected=0, note=note, by=by, why=why)
+        return token, f"fw_{id}_{secret}"
+
+    async def page(self, after: str, limit: int) -> list[Token]:
+        return [_token(each.body) for each in await self._store.records(
+            KIND, after=after, limit=limit)]  # fmt: skip
+
+    async def revoke(self, id: str, *, by: Actor, why: str) -> None:
+        record = await self._store.record(KIND, id)
+        if record is not None:
+            token = _token(record.body)
+            note = Noted(subject=f"token:{token.name}", action="revoked", detail=token.role)
+            if await self._store.drop(KIND, id, note=note, by=by, why=why):
+                return
+        raise Problem(404, "unknown-token", "there is no such token; list them to see the ids")
+
+    async def caller(self, text: str) -> Caller | None:
+        """Who has this token; None if it is none, or is over."""
+        parts = split(text)
+        if parts is None:
+            return None
+        id, secret = parts
+        record = await self._store.record(KIND, id)
+        if record is None:
+            return None
+        token, now = _token(record.body), self._clock.now()
+        if not fits(token, secret, now):
+            return None
+        if token.last_used_ms is None or now - token.last_used_ms >= USE_NOTED_MS:
+            await self._note_use(msgspec.structs.replace(token, last_used_ms=now), record.revision)
+        return Caller(token.name, ROLES[token.role])
+
+    async def _note_use(self, token: Token, revision: int) -> None:
+        body = msgspec.json.encode(token).decode()
+        try:
+            await self._store.keep(KIND, token.id, body, expected=revision, by=ENGINE)
+        except RecordChanged:
+            return  # Another request noted it, or the token was revoked this instant.
+
+
+def _token(body: str) -> Token:
+    return msgspec.json.decode(body, type=Token)

@@ -1,0 +1,171 @@
+"""The operator says who is in a scope and under which rules.
+
+Theory of operation. A declaration is the whole roster, but an operator does not say
+everything about an instance: its power, and the model that it was made with, stay as they
+are. An instance that is left out is deleted as any other, with its tombstone, and its name
+may be declared again. What an unfinished event rests on does not change under it: whoever
+removes or moves one of its instances, or brings back the name of a deleted one, must cancel
+it first, or force it; a started event is waited for (promises 3 and 4).
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from fairwarning.core.draft import Draft
+from fairwarning.core.instants import Instant
+from fairwarning.core.lifecycle import number_of
+from fairwarning.core.model import (
+    Event,
+    EventId,
+    Instance,
+    InstanceName,
+    Model,
+    Phase,
+    Power,
+    Roster,
+    Scope,
+)
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.roster import next_model, refuse_roster
+from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared
+
+
+def declare(draft: Draft, wanted: Roster, now: Instant, *, force: bool) -> None:
+    before = draft.scope.roster
+    refuse_declaration(draft.scope, wanted, force=force)
+    target = declared(before, wanted)
+    for event_id, reason in cancelled_by(draft.scope, wanted).items():
+        draft.add(Cancelled(event_id=event_id, reason=reason, at_ms=now))
+    for instance in before.live:
+        if not target.has_live(instance.name):
+            draft.add(InstanceDeleted(name=instance.name, at_ms=now))
+    target = replace(target, instances=_with_deleted(target, draft.scope.roster))
+    if target != draft.scope.roster:
+        draft.add(RosterDeclared(roster=target))
+
+
+def declared(before: Roster, wanted: Roster) -> Roster:
+    """What the roster becomes. An instance that is removed now is missing from it."""
+    model = next_model(before.model, wanted.model.terminate_notice_ms)
+    live = {each.name: _kept(before, each, model) for each in wanted.live}
+    target = replace(wanted, model=model, instances=live)
+    numbers = (number_of(target, name) for name in live)
+    used = before.next_number if before.live else 0
+    return replace(
+        target,
+        next_number=max(used, wanted.next_number, *(n + 1 for n in numbers if n is not None)),
+        instances=_with_deleted(target, before),
+    )
+
+
+def _kept(before: Roster, wanted: Instance, model: Model) -> Instance:
+    if not before.has_live(wanted.name):
+        return replace(wanted, model=model, power=Power.RUNNING)
+    known = before.instances[wanted.name]
+    return replace(wanted, model=known.model, power=known.power)
+
+
+def _with_deleted(target: Roster, before: Roster) -> Mapping[InstanceName, Instance]:
+    gone = {each.name: each for each in before.instances.values() if not each.is_live}
+    live = {each.name: each for each in target.live}
+    return live | {name: each for name, each in gone.items() if name not in live}
+
+
+def refuse_declaration(scope: Scope, wanted: Roster, *, force: bool) -> None:
+    """Every reason to refuse that the scope alone can tell; taken addresses are the store's."""
+    before = scope.roster
+    _refuse_another(scope, wanted)
+    target = declared(before, wanted)
+    refuse_roster(scope.id, target)
+    _refuse_used_number(scope, target)
+    for event in scope.in_phase(Phase.STARTED):
+        _refuse_under(event, before, target)
+    doomed = cancelled_by(scope, wanted)
+    if doomed and not force:
+        event_id, reason = next(iter(doomed.items()))
+        raise Refused(
+            Code.INSTANCE_HAS_EVENT,
+            f"event {event_id} would be cancelled ({reason}); wait for it to end, cancel it, or "
+            "declare with --force",
+        )
+
+
+def _refuse_another(scope: Scope, wanted: Roster) -> None:
+    before = scope.roster
+    if _identity(before) != _identity(wanted):
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"{scope.id} is {'/'.join(_identity(before))} and cannot become "
+            f"{'/'.join(_identity(wanted))}; declare that under its own name",
+        )
+    if before.live and before.is_numbered != wanted.is_numbered:
+        raise Refused(
+            Code.FLEET_INVALID,
+            f"{scope.id} cannot change between uniform and flexible while it has instances; "
+            "remove it first",
+        )
+
+
+def _identity(roster: Roster) -> tuple[str, str, str, str]:
+    return (roster.subscription, roster.resource_group, roster.kind, roster.resource)
+
+
+def _refuse_used_number(scope: Scope, target: Roster) -> None:
+    """A set that has lost all its instances begins anew; until then a number is used once."""
+    before = scope.roster
+    if not before.live:
+        return
+    for instance in target.live:
+        number = number_of(target, instance.name)
+        is_new = not before.has_live(instance.name)
+        if is_new and number is not None and number < before.next_number:
+            raise Refused(
+                Code.INSTANCE_EXISTS,
+                f"scope {scope.id} had an instance {instance.name!r}, and a number is given out "
+                f"once; the next is '{target.resource}_{before.next_number}'",
+            )
+
+
+def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
+    changed = _disturbed(event, before, target) or _estranged(event, before, target)
+    if changed is not None:
+        raise Refused(
+            Code.EVENT_STARTED,
+            f"event {event.id} has started and cannot be taken back ({changed}); wait for it to "
+            "end, then declare again",
+        )
+
+
+def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
+    """The driver may be asked about a started event again, and must find what it knew."""
+    if (before.driver, before.driver_settings) != (target.driver, target.driver_settings):
+        return "its driver would change"
+    for name in event.resources:
+        known, now = before.instances.get(name), target.instances.get(name)
+        if known is not None and now is not None and known.handle != now.handle:
+            return f"the handle of instance {name} would change"
+    return None
+
+
+def cancelled_by(scope: Scope, wanted: Roster) -> dict[EventId, str]:
+    """The scheduled events that a forced declaration cancels, each with the reason."""
+    target = declared(scope.roster, wanted)
+    disturbed = (
+        (event.id, _disturbed(event, scope.roster, target))
+        for event in scope.in_phase(Phase.SCHEDULED)
+    )
+    return {event_id: reason for event_id, reason in disturbed if reason is not None}
+
+
+def _disturbed(event: Event, before: Roster, target: Roster) -> str | None:
+    for name in event.resources:
+        was, stays = before.has_live(name), target.has_live(name)
+        if was and not stays:
+            return f"instance {name} was removed"
+        if stays and not was:
+            return f"instance {name} was declared anew"
+        domain = target.instances[name].update_domain if stays else event.update_domain
+        if domain != event.update_domain:
+            return f"instance {name} was moved to update domain {domain}"
+    return None

@@ -1,0 +1,241 @@
+"""What a rollout does next: pure, from how its events stand at one instant.
+
+Theory of operation. A step is noted as announced before its event is, so that a pause or a
+cancel, on whichever node, is decided against the same record. A crash in between leaves a
+step whose event does not exist; it is announced again under the same id. An announcement is
+made only if there is room for it and its whole notice in open time (`windows.py`), and it is
+taken back if something has kept it from starting until that is no longer so.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from fairwarning.core.commands import Cancel, Schedule
+from fairwarning.core.instants import Instant, later
+from fairwarning.core.model import Event, EventId, Phase, Scope, ScopeId
+from fairwarning.core.rollouts.following import (
+    WINDOW_CLOSED,
+    Sight,
+    follow,
+    is_in_flight,
+    to_waiting,
+    trouble,
+)
+from fairwarning.core.rollouts.ids import event_id_of
+from fairwarning.core.rollouts.model import (
+    STOPPED,
+    UNFINISHED,
+    Rollout,
+    RolloutPhase,
+    RolloutStep,
+    StepPhase,
+)
+from fairwarning.core.rollouts.needs import (
+    known_duration_s,
+    latest_start,
+    needed_ms,
+    not_before,
+    targets,
+)
+from fairwarning.core.rollouts.turns import Steps, by_scope, free_from, turns
+from fairwarning.core.rollouts.windows import closes, next_opening
+
+
+class Announce(Struct, frozen=True, kw_only=True):
+    scope_id: ScopeId
+    command: Schedule
+
+
+class Withdraw(Struct, frozen=True, kw_only=True):
+    scope_id: ScopeId
+    command: Cancel
+
+
+class Advance(Struct, frozen=True, kw_only=True):
+    """First keep the rollout, then do the rest; after that, ask again."""
+
+    rollout: Rollout
+    announce: tuple[Announce, ...] = ()
+    withdraw: tuple[Withdraw, ...] = ()
+    wake_ms: Instant | None = None
+    """When to ask again even if nothing happens to the scopes."""
+
+
+def advance(
+    rollout: Rollout,
+    scopes: Mapping[ScopeId, Scope | None],
+    now: Instant,
+    *,
+    past: Mapping[EventId, Event] | None = None,
+) -> Advance:
+    """`scopes` must hold those that `turns.concerns` names; None for one that is gone."""
+    if rollout.ended_ms is not None:
+        return Advance(rollout=rollout)
+    sight = Sight(scopes=scopes, past=past or {})
+    rollout = follow(rollout, sight)
+    if (
+        not rollout.is_finished
+        and rollout.spec.stop_on_failure
+        and (why := trouble(rollout, sight))
+    ):
+        rollout = replace(rollout, phase=RolloutPhase.FAILED, outcome=why)
+    draft = _Draft(rollout, sight, now)
+    if rollout.phase in STOPPED:
+        draft.wind_down()
+    elif rollout.phase is RolloutPhase.PAUSED:
+        draft.hold()
+    else:
+        draft.go_on()
+    return draft.result()
+
+
+class _Draft:
+    """One decision while it is being made."""
+
+    def __init__(self, rollout: Rollout, sight: Sight, now: Instant) -> None:
+        self._rollout = rollout
+        self._sight = sight
+        self._now = now
+        self._steps = {(step.scope_id, step.update_domain): step for step in rollout.steps}
+        self._announce: list[Announce] = []
+        self._withdraw: list[Withdraw] = []
+        self._wake: list[Instant] = []
+
+    def go_on(self) -> None:
+        self._withdraw_late()
+        groups = by_scope(self._rollout.steps)
+        due = turns(self._rollout, self._now)
+        self._wake.extend(due.resting_until)
+        for scope_id in due.under_way + due.begin:
+            if scope_id in self._sight.scopes:
+                self._next_of(groups[scope_id], self._sight.scopes[scope_id])
+
+    def hold(self) -> None:
+        """Nothing new. What was in flight either turns up or can no longer be announced."""
+        self._withdraw_late()
+        for step in self._in_flight():
+            self._put(to_waiting(step))
+
+    def wind_down(self) -> None:
+        for step in self._rollout.steps:
+            event = self._sight.of_step(step)
+            if step.phase is StepPhase.WAITING:
+                self._put(replace(step, phase=StepPhase.SKIPPED))
+            elif step.phase is StepPhase.ANNOUNCED and event is not None:
+                self._take_back(step.scope_id, event, f"rollout {self._rollout.id} has ended")
+        for step in self._in_flight():
+            self._put(replace(step, phase=StepPhase.SKIPPED))
+
+    def result(self) -> Advance:
+        rollout = replace(self._rollout, steps=tuple(self._steps.values()))
+        if not any(step.phase in UNFINISHED for step in rollout.steps):
+            rollout = replace(rollout, ended_ms=self._now)
+            if not rollout.is_finished:
+                outcome = _summary(rollout)
+                rollout = replace(rollout, phase=RolloutPhase.COMPLETED, outcome=outcome)
+        return Advance(
+            rollout=rollout,
+            announce=tuple(self._announce),
+            withdraw=tuple(self._withdraw),
+            wake_ms=min(self._wake, default=None) if rollout.ended_ms is None else None,
+        )
+
+    def _next_of(self, steps: Steps, scope: Scope | None) -> None:
+        for step in steps:
+            if step.phase not in UNFINISHED:
+                continue
+            if step.phase is not StepPhase.WAITING and not is_in_flight(step, self._sight):
+                return
+            if scope is not None and targets(scope.roster, step):
+                self._announce_or_wait(step, steps, scope)
+                return
+            self._put(replace(step, phase=StepPhase.SKIPPED))
+
+    def _announce_or_wait(self, step: RolloutStep, steps: Steps, scope: Scope) -> None:
+        spec, roster = self._rollout.spec, scope.roster
+        names = tuple(each.name for each in targets(roster, step))
+        self._put(to_waiting(step))
+        if any(e.type is spec.type and set(names) & set(e.resources) for e in scope.unfinished):
+            return
+        earliest = max(self._now, free_from(spec, steps) or self._now)
+        opening = next_opening(spec.calendar, earliest, needed_ms(spec, roster))
+        if opening is None:
+            self._give_up(step)
+        elif opening > self._now:
+            self._wake.append(opening)
+        else:
+            event_id = event_id_of(self._rollout.id, step)
+            start = not_before(spec, roster, self._now)
+            command = Schedule(
+                event_id=event_id,
+                type=spec.type,
+                targets=names,
+                not_before_ms=start,
+                description=spec.description,
+                duration_s=known_duration_s(spec),
+            )
+            self._announce.append(Announce(scope_id=scope.id, command=command))
+            self._put(
+                replace(
+                    step,
+                    phase=StepPhase.ANNOUNCED,
+                    instances=names,
+                    event_id=event_id,
+                    announced_ms=self._now,
+                    not_before_ms=start,
+                )
+            )
+
+    def _give_up(self, step: RolloutStep) -> None:
+        """Only if the scope's minimum notice was raised beyond every window."""
+        self._put(replace(to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
+        self._wake.append(self._now)
+
+    def _withdraw_late(self) -> None:
+        for step in self._rollout.steps:
+            event = self._sight.of_step(step)
+            if step.phase is not StepPhase.ANNOUNCED or event is None:
+                continue
+            latest = self._latest_start(step, event)
+            if latest is not None and self._now > latest:
+                self._take_back(step.scope_id, event, WINDOW_CLOSED)
+            elif latest is not None:
+                self._wake.append(later(latest, 1))
+
+    def _latest_start(self, step: RolloutStep, event: Event) -> Instant | None:
+        """An operator who postpones an event chooses its time, whatever the windows say."""
+        if event.id != event_id_of(self._rollout.id, step):
+            return None
+        spec = self._rollout.spec
+        end = closes(spec.calendar, event.not_before_ms)
+        return None if end is None else latest_start(spec, end)
+
+    def _in_flight(self) -> list[RolloutStep]:
+        """Those whose time is over. A command with their NotBefore would be refused by now."""
+        over: list[RolloutStep] = []
+        for step in self._rollout.steps:
+            if is_in_flight(step, self._sight):
+                assert step.not_before_ms is not None
+                if self._now > step.not_before_ms:
+                    over.append(step)
+                else:
+                    self._wake.append(later(step.not_before_ms, 1))
+        return over
+
+    def _take_back(self, scope_id: ScopeId, event: Event, reason: str) -> None:
+        if event.phase is Phase.SCHEDULED:
+            command = Cancel(event_id=event.id, reason=reason)
+            self._withdraw.append(Withdraw(scope_id=scope_id, command=command))
+
+    def _put(self, step: RolloutStep) -> None:
+        self._steps[step.scope_id, step.update_domain] = step
+
+
+def _summary(rollout: Rollout) -> str:
+    counts = dict.fromkeys(StepPhase, 0)
+    for step in rollout.steps:
+        counts[step.phase] += 1
+    told = [f"{count} {phase}" for phase, count in counts.items() if count]
+    return f"update domains: {', '.join(told)}"

@@ -1,0 +1,137 @@
+"""Whether a rollout makes sense, before anything of it is announced."""
+
+from collections.abc import Iterable
+from zoneinfo import ZoneInfo
+
+from fairwarning.core.instants import DAY_MS, Instant, format_iso_duration
+from fairwarning.core.limits import DESCRIPTION_CHARS_MAX, EVENT_DURATION_S_MAX
+from fairwarning.core.model import EventType, Roster, Scope
+from fairwarning.core.notice import not_before
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.rollouts.model import (
+    DAY_MINUTES,
+    Blackout,
+    RolloutSpec,
+    RolloutStep,
+    Window,
+)
+from fairwarning.core.rollouts.needs import needed_ms
+from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, stretches
+from fairwarning.core.texts import refuse_text
+
+TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
+NAME_CHARS_MAX = 100
+SCOPES_MAX = 10_000
+PAUSE_MS_MAX = 30 * DAY_MS
+WINDOWS_MAX = 50
+BLACKOUTS_MAX = 400
+
+
+def refuse_spec(spec: RolloutSpec) -> None:
+    """What can be told from the question alone."""
+    if spec.type not in TYPES:
+        raise _invalid(f"a rollout does {', '.join(TYPES)}, and not {spec.type}; choose one")
+    _refuse_texts(spec)
+    _refuse_numbers(spec)
+    _refuse_zone(spec.time_zone)
+    _refuse_many("windows", len(spec.windows), WINDOWS_MAX)
+    _refuse_many("blackouts", len(spec.blackouts), BLACKOUTS_MAX)
+    for window in spec.windows:
+        _refuse_window(window)
+    for blackout in spec.blackouts:
+        _refuse_blackout(blackout)
+
+
+def refuse_steps(steps: tuple[RolloutStep, ...]) -> None:
+    if not steps:
+        raise _invalid("none of the scopes has an instance; declare some, or name other scopes")
+    _refuse_many("scopes", len({step.scope_id for step in steps}), SCOPES_MAX)
+
+
+def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> None:
+    """The notice must be enough for each scope, and must fit into a window with the impact."""
+    fits: set[int] = set()
+    for scope in scopes:
+        roster = scope.roster
+        not_before(roster, spec.type, now, notice_ms=spec.notice_ms, not_before_ms=None)
+        if (needed := needed_ms(spec, roster)) not in fits:
+            _refuse_if_never(spec, roster, now, needed)
+            fits.add(needed)
+
+
+def _refuse_if_never(spec: RolloutSpec, roster: Roster, now: Instant, needed: int) -> None:
+    if next_opening(spec.calendar, now, needed) is not None:
+        return
+    longest = max((end - begin for begin, end in stretches(spec.calendar, now) if end), default=0)
+    if not longest:
+        raise _invalid(
+            f"the windows do not open within {HORIZON_DAYS} days; change them, or the blackouts"
+        )
+    raise _invalid(
+        f"{roster.resource!r} needs {format_iso_duration(needed)} from the announcement to the end "
+        f"of the impact, and no window is open for more than {format_iso_duration(longest)} at a "
+        "time; give less notice, or make the windows longer"
+    )
+
+
+def _refuse_texts(spec: RolloutSpec) -> None:
+    refuse_text("name", spec.name)
+    if len(spec.name) > NAME_CHARS_MAX:
+        raise _invalid(f"the name has {len(spec.name)} characters; use at most {NAME_CHARS_MAX}")
+    description = spec.description or ""
+    refuse_text("description", description)
+    if len(description) > DESCRIPTION_CHARS_MAX:
+        raise Refused(
+            Code.DESCRIPTION_TOO_LONG,
+            f"the description has {len(description)} characters; use at most "
+            f"{DESCRIPTION_CHARS_MAX}",
+        )
+
+
+def _refuse_numbers(spec: RolloutSpec) -> None:
+    if spec.duration_s is not None and not -1 <= spec.duration_s <= EVENT_DURATION_S_MAX:
+        raise Refused(
+            Code.DURATION_INVALID,
+            f"a duration of {spec.duration_s} s is out of range; use 0 to {EVENT_DURATION_S_MAX}, "
+            "or -1 for unknown",
+        )
+    if spec.notice_ms is not None and spec.notice_ms < 0:
+        raise _invalid("the notice is negative; leave it out to give the minimum")
+    if not 1 <= spec.scopes_at_once <= SCOPES_MAX:
+        raise _invalid(
+            f"{spec.scopes_at_once} scopes at once is out of range; use 1 to {SCOPES_MAX}"
+        )
+    if not 0 <= spec.pause_ms <= PAUSE_MS_MAX:
+        raise _invalid(f"the pause is out of range; use 0s to {format_iso_duration(PAUSE_MS_MAX)}")
+
+
+def _refuse_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise _invalid(
+            f"{name!r} is no time zone that we know; use a name like 'Europe/Berlin' or 'UTC'"
+        ) from None
+
+
+def _refuse_window(window: Window) -> None:
+    days_are_good = window.days and all(0 <= day <= 6 for day in window.days)
+    opens, closes = window.from_minute, window.to_minute
+    if not days_are_good:
+        raise _invalid(f"the window {opens}-{closes} names no day of the week; name one")
+    if not (0 <= opens < DAY_MINUTES and 0 <= closes <= DAY_MINUTES) or opens == closes:
+        raise _invalid(f"the window '{window}' is empty; write 00:00-24:00 for the whole day")
+
+
+def _refuse_blackout(blackout: Blackout) -> None:
+    if blackout.last < blackout.first:
+        raise _invalid(f"the blackout {blackout} ends before it begins; swap the dates")
+
+
+def _refuse_many(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise _invalid(f"a rollout has at most {most} {what}, and this has {count}; make several")
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(Code.ROLLOUT_INVALID, message)

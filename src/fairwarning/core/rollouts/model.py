@@ -1,0 +1,146 @@
+"""The nouns of a rollout: what was asked (spec), what is left to do (steps), how it stands."""
+
+from datetime import date
+from enum import StrEnum
+from typing import NewType
+
+from msgspec import Struct
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, EventId, EventType, InstanceName, ScopeId
+
+RolloutId = NewType("RolloutId", str)
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_MINUTES = 24 * 60
+
+
+class RolloutPhase(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StepPhase(StrEnum):
+    WAITING = "waiting"
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    """Never announced: no instance was left, or the rollout was over first."""
+
+
+ACTIVE = frozenset({StepPhase.ANNOUNCED, StepPhase.STARTED})
+UNFINISHED = ACTIVE | {StepPhase.WAITING}
+STOPPED = frozenset({RolloutPhase.FAILED, RolloutPhase.CANCELLED})
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Open on these days between two times of the wall clock; after midnight if `to` is first."""
+
+    days: tuple[int, ...]
+    """On which it opens: 0 is Monday."""
+    from_minute: int
+    to_minute: int
+    """Of the day, the end excluded; 1440 is midnight at its end."""
+
+    @property
+    def day_names(self) -> tuple[str, ...]:
+        return tuple(DAYS[day] for day in self.days)
+
+    @property
+    def opens(self) -> str:
+        return _clock_text(self.from_minute)
+
+    @property
+    def closes(self) -> str:
+        return _clock_text(self.to_minute)
+
+    def __str__(self) -> str:
+        return f"{','.join(self.day_names)} {self.opens}-{self.closes}"
+
+
+def _clock_text(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+class Blackout(Struct, frozen=True, kw_only=True):
+    """Whole days on which nothing happens, both ends included."""
+
+    first: date
+    last: date
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}/{self.last}"
+
+
+class Calendar(Struct, frozen=True, kw_only=True):
+    """When something may happen. No window: always, but for the blackouts."""
+
+    windows: tuple[Window, ...] = ()
+    time_zone: str = "UTC"
+    blackouts: tuple[Blackout, ...] = ()
+
+
+class RolloutSpec(Struct, frozen=True, kw_only=True):
+    """What an operator asks for. `checks.refuse_spec` says whether it makes sense."""
+
+    type: EventType
+    scope_ids: tuple[ScopeId, ...] = ()
+    """In this order; empty: the whole fleet, as it is when the rollout is created."""
+    name: str = ""
+    description: str | None = None
+    """What the events say; None: what the platform usually says."""
+    notice_ms: int | None = None
+    """None: the minimum notice of each scope."""
+    duration_s: int | None = None
+    scopes_at_once: int = 1
+    pause_ms: int = 0
+    """After each update domain, before the next one is announced in its place."""
+    stop_on_failure: bool = True
+    windows: tuple[Window, ...] = ()
+    time_zone: str = "UTC"
+    blackouts: tuple[Blackout, ...] = ()
+
+    @property
+    def calendar(self) -> Calendar:
+        return Calendar(windows=self.windows, time_zone=self.time_zone, blackouts=self.blackouts)
+
+
+class RolloutStep(Struct, frozen=True, kw_only=True):
+    """One update domain of one scope. In a plan, the times of a waiting step are estimates."""
+
+    scope_id: ScopeId
+    update_domain: int
+    instances: tuple[InstanceName, ...]
+    phase: StepPhase = StepPhase.WAITING
+    tries: int = 0
+    """So many announcements were withdrawn because their window closed first."""
+    event_id: EventId | None = None
+    announced_ms: Instant | None = None
+    not_before_ms: Instant | None = None
+    ended_ms: Instant | None = None
+
+
+class Rollout(Struct, frozen=True, kw_only=True):
+    id: RolloutId
+    spec: RolloutSpec
+    phase: RolloutPhase = RolloutPhase.RUNNING
+    created_ms: Instant
+    created_by: Actor
+    steps: tuple[RolloutStep, ...]
+    """The scopes in order, each with its update domains in ascending order."""
+    ended_ms: Instant | None = None
+    """Set when nothing of it is under way any more."""
+    outcome: str = ""
+    seed: str | None = None
+    """What the question was known by, if it may come twice and is to be answered once."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Nothing more will be announced, though an impact may still be under way."""
+        return self.phase not in {RolloutPhase.RUNNING, RolloutPhase.PAUSED}

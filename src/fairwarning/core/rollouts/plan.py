@@ -1,0 +1,158 @@
+"""Which instances when, before anything is announced, or for what is left of a rollout.
+
+It supposes that nobody approves early, that nothing fails, and that an impact takes its
+duration; where nobody says how long that is, `ASSUMED_DURATION_S`. Under these suppositions
+it is what the runner then does, to the millisecond: a test compares them.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.core.model import Event, EventType, Phase, Scope, ScopeId
+from fairwarning.core.rollouts.advice import advice
+from fairwarning.core.rollouts.checks import refuse_misfit, refuse_spec, refuse_steps
+from fairwarning.core.rollouts.model import (
+    ACTIVE,
+    UNFINISHED,
+    Rollout,
+    RolloutPhase,
+    RolloutSpec,
+    RolloutStep,
+    StepPhase,
+)
+from fairwarning.core.rollouts.needs import (
+    ASSUMED_DURATION_S,
+    known_duration_s,
+    needed_ms,
+    not_before,
+    targets,
+)
+from fairwarning.core.rollouts.steps import draw_up
+from fairwarning.core.rollouts.turns import Steps, by_scope, free_from, turns
+from fairwarning.core.rollouts.windows import next_opening
+
+Scopes = Mapping[ScopeId, Scope]
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    steps: tuple[RolloutStep, ...]
+    """All waiting, with estimates for times."""
+    ends_ms: Instant | None
+    warnings: tuple[str, ...] = ()
+
+
+def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
+    """Refuses what `create` would refuse."""
+    chosen = tuple(scopes)
+    steps = checked_steps(spec, chosen, now)
+    planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)
+    return Plan(steps=planned, ends_ms=ends_ms(planned), warnings=advice(spec, chosen))
+
+
+def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) -> Steps:
+    """The steps of a new rollout, or a refusal."""
+    refuse_spec(spec)
+    steps = draw_up(scopes)
+    refuse_steps(steps)
+    refuse_misfit(spec, (scope for scope in scopes if scope.roster.live), now)
+    return steps
+
+
+def estimate(rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
+    """The rollout with estimates in its waiting steps. Nobody knows them while it is paused."""
+    if rollout.phase is not RolloutPhase.RUNNING:
+        return rollout
+    due = turns(rollout, now)
+    groups = by_scope(rollout.steps)
+    places = list(due.resting_until)
+    done: dict[ScopeId, Steps] = {}
+    for scope_id in due.under_way:
+        done[scope_id] = _run_through(rollout.spec, groups[scope_id], scopes, now)
+        places.append(free_from(rollout.spec, done[scope_id]) or now)
+    places += [now] * (rollout.spec.scopes_at_once - len(places))
+    left = tuple(step for id, steps in groups.items() if id not in done for step in steps)
+    forecast = _forecast(rollout.spec, left, scopes, now, places)
+    done.update(by_scope(forecast))
+    return replace(rollout, steps=tuple(step for id in groups for step in done[id]))
+
+
+def ends_ms(steps: Steps) -> Instant | None:
+    """None if it never ends, as far as can be seen."""
+    ended = [step.ended_ms for step in steps if step.phase is not StepPhase.SKIPPED]
+    known = [each for each in ended if each is not None]
+    return max(known) if known and len(known) == len(ended) else None
+
+
+def _forecast(
+    spec: RolloutSpec,
+    steps: Steps,
+    scopes: Scopes,
+    now: Instant,
+    places: list[Instant] | None = None,
+) -> Steps:
+    """Each scope takes the place that becomes free first, in the order of the plan."""
+    free = places or [now] * spec.scopes_at_once
+    heapq.heapify(free)
+    planned: list[RolloutStep] = []
+    for group in by_scope(steps).values():
+        if not any(step.phase in UNFINISHED for step in group):
+            planned.extend(group)
+            continue
+        begin = max(free[0], now)
+        timed = _run_through(spec, group, scopes, begin)
+        planned.extend(timed)
+        heapq.heapreplace(free, free_from(spec, timed) or begin)
+    return tuple(planned)
+
+
+def _run_through(spec: RolloutSpec, steps: Steps, scopes: Scopes, begin: Instant) -> Steps:
+    """The steps of one scope, one after the other from `begin` on."""
+    timed: list[RolloutStep] = []
+    scope = scopes.get(steps[0].scope_id)
+    for step in steps:
+        at = max(begin, free_from(spec, tuple(timed)) or begin)
+        timed.append(_timed(spec, step, scope, at) if step.phase in UNFINISHED else step)
+    return tuple(timed)
+
+
+def _timed(spec: RolloutSpec, step: RolloutStep, scope: Scope | None, at: Instant) -> RolloutStep:
+    if step.phase in ACTIVE:
+        assert step.not_before_ms is not None
+        return replace(step, ended_ms=max(at, _end(spec, step.not_before_ms)))
+    if scope is None or not targets(scope.roster, step):
+        return step
+    at = max(at, _pending_until(spec.type, step, scope, at))
+    announced = next_opening(spec.calendar, at, needed_ms(spec, scope.roster))
+    if announced is None:
+        return step
+    start = not_before(spec, scope.roster, announced)
+    return replace(step, announced_ms=announced, not_before_ms=start, ended_ms=_end(spec, start))
+
+
+def _end(spec: RolloutSpec, start: Instant) -> Instant:
+    return _end_of(spec.type, known_duration_s(spec), start)
+
+
+def _end_of(event_type: EventType, duration_s: int, start: Instant) -> Instant:
+    taken_s = duration_s if duration_s >= 0 else ASSUMED_DURATION_S[event_type]
+    return later(start, taken_s * SECOND_MS)
+
+
+def _pending_until(event_type: EventType, step: RolloutStep, scope: Scope, at: Instant) -> Instant:
+    """When other events of this type on these instances will be over."""
+    others = (
+        _pending_end(event)
+        for event in scope.unfinished
+        if event.type is event_type and not set(event.resources).isdisjoint(step.instances)
+    )
+    return max(others, default=at)
+
+
+def _pending_end(event: Event) -> Instant:
+    is_started = event.phase is Phase.STARTED and event.started_ms is not None
+    start = event.started_ms if is_started and event.started_ms else event.not_before_ms
+    return _end_of(event.type, event.duration_s, start)

@@ -1,0 +1,169 @@
+"""Any line of the journal as one English sentence, for the history, the logs and the notices.
+
+A sentence has no full stop and does not say when or by whom its line was written: the line
+has these beside it.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, assert_never
+
+from fairwarning.core.instants import Instant, to_datetime
+from fairwarning.core.model import Actor, Event, StartCause
+from fairwarning.core.transitions import (
+    Activated,
+    Approved,
+    AttemptFailed,
+    AttemptLost,
+    Cancelled,
+    Completed,
+    Deactivated,
+    DocumentChanged,
+    EventTransition,
+    Failed,
+    Forgotten,
+    HandedOver,
+    InstanceDeleted,
+    InstancesAdded,
+    InstancesUpgraded,
+    LeaseRenewed,
+    ModelChanged,
+    Noted,
+    PolicyChanged,
+    PowerChanged,
+    RosterDeclared,
+    RosterTransition,
+    Scheduled,
+    Started,
+    Transition,
+)
+
+NAMES_SAID_MAX = 5
+
+_CAUSES = {
+    StartCause.APPROVED: "approved",
+    StartCause.DUE: "its time had come",
+    StartCause.AUTOMATIC: "nobody had to be asked",
+    StartCause.ALREADY_HAPPENED: "it had already happened",
+}
+
+
+class Line(Protocol):
+    """A line of the journal, as far as a sentence needs it."""
+
+    @property
+    def transition(self) -> Transition: ...
+
+
+def sentence(entry: Line) -> str:
+    transition = entry.transition
+    match transition:
+        case Noted():
+            return _noted(transition)
+        case Activated():
+            return "activated: an instance asked for the document"
+        case Deactivated():
+            return "deactivated: no instance had asked for the document for a long time"
+        case DocumentChanged(incarnation=incarnation):
+            return f"the document changed to incarnation {incarnation}"
+        case Forgotten(event_ids=ids, names=names):
+            return f"{_count(len(ids), 'event')} and {_count(len(names), 'instance')} forgotten"
+        case (
+            InstancesAdded()
+            | InstanceDeleted()
+            | PowerChanged()
+            | ModelChanged()
+            | InstancesUpgraded()
+            | PolicyChanged()
+            | RosterDeclared()
+        ):
+            return _of_roster(transition)
+        case _:
+            return _of_event(transition)
+
+
+def in_words(instant: Instant) -> str:
+    """`2026-11-16 09:30:00 UTC`."""
+    return f"{to_datetime(instant):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def listed(names: Sequence[str]) -> str:
+    """All names, or the first few and how many more there are."""
+    said = ", ".join(names[:NAMES_SAID_MAX])
+    left = len(names) - NAMES_SAID_MAX
+    return f"{said} and {left} more" if left > 0 else said
+
+
+def _of_event(transition: EventTransition) -> str:
+    match transition:
+        case Scheduled(event=event):
+            return _announced(event)
+        case Approved(by=by):
+            return f"approved by {_who(by)}"
+        case Started(cause=cause):
+            return f"started ({_CAUSES[cause]})"
+        case Cancelled(reason=reason, replaced_by=replacement):
+            place = "" if replacement is None else f"; {replacement} takes its place"
+            return f"{_because('cancelled', reason)}{place}"
+        case HandedOver(attempt=attempt, node=node):
+            return f"handed to the driver by {node}, attempt {attempt}"
+        case LeaseRenewed(lease_until_ms=until):
+            return f"still under way, the driver's lease runs until {in_words(until)}"
+        case AttemptLost(attempt=attempt):
+            return f"attempt {attempt} was lost; the driver will be asked what became of it"
+        case AttemptFailed(attempt=attempt, reason=reason, retry_ms=retry):
+            again = f"to be tried again at {in_words(retry)}"
+            return f"{_because(f'attempt {attempt} failed', reason)}; {again}"
+        case Completed():
+            return "completed"
+        case Failed(reason=reason):
+            return _because("failed", reason)
+        case _:
+            assert_never(transition)
+
+
+def _of_roster(transition: RosterTransition) -> str:
+    match transition:
+        case InstancesAdded(instances=instances):
+            return f"{_instances([each.name for each in instances])} added"
+        case InstanceDeleted(name=name):
+            return f"instance {name} deleted"
+        case PowerChanged(name=name, power=power):
+            return f"instance {name} is now {power}"
+        case ModelChanged(model=model):
+            return f"the model changed to generation {model.generation}"
+        case InstancesUpgraded(names=names):
+            return f"{_instances(names)} upgraded to the latest model"
+        case PolicyChanged():
+            return "the policy changed"
+        case RosterDeclared(roster=roster):
+            return f"declared with {_count(len(roster.live), 'instance')}"
+        case _:
+            assert_never(transition)
+
+
+def _announced(event: Event) -> str:
+    what = f"{event.type} of {listed(event.resources)}"
+    if not event.announced:
+        return f"{what} asked for, to run at once"
+    return f"{what} announced for {in_words(event.not_before_ms)}"
+
+
+def _noted(note: Noted) -> str:
+    """`token:ci` and `created` make `token ci created`."""
+    return _because(f"{note.subject.replace(':', ' ', 1)} {note.action}", note.detail)
+
+
+def _because(what: str, reason: str) -> str:
+    return f"{what}: {reason}" if reason else what
+
+
+def _who(actor: Actor) -> str:
+    return actor.name if actor.kind == actor.name else f"{actor.kind} {actor.name}"
+
+
+def _instances(names: Sequence[str]) -> str:
+    return f"instance{'' if len(names) == 1 else 's'} {listed(names)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,137 @@
+"""Runs a program of the operator's for each impact.
+
+The program gets `do` or `find` as its last argument and the order as JSON on its standard
+input. Exit 0 after `do` means that the impact is over. It runs in real time whatever clock
+rules, so its limits are real too, and a virtual clock stands still while it runs.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO
+
+from fairwarning.core.driver_settings import driver_problem, split_command
+from fairwarning.core.spans import parse_duration_ms
+from fairwarning.drivers.joining import joined
+from fairwarning.drivers.orders import Action, found_in, handle_of, order_json
+from fairwarning.engine.ports import Alarm, DriverFailed, Found, Order
+
+FIND_TIMEOUT_S = 60.0
+GRACE_S = 5.0
+"""Between the request to end and the end by force."""
+SAID_BYTES_MAX = 4_096
+OWN_PREFIX = "FAIRWARNING_"
+
+_log = logging.getLogger(__name__)
+
+
+class CommandDriver:
+    async def find(self, order: Order) -> Found:
+        return found_in(await _run(order, Action.FIND, FIND_TIMEOUT_S))
+
+    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+        if order.attempt > 1:
+            # A program outlives a server that was killed: wait for it and start no second one.
+            found = await joined(lambda: self.find(order), alarm)
+            if found is Found.DONE:
+                return
+        await _run(order, Action.DO, _timeout_s(order))
+
+
+async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
+    """What the program printed. Raises DriverFailed if it did not end well."""
+    words = _command(order)
+    # Files and no pipes: what the program leaves running in the background must not hold us.
+    with (
+        tempfile.TemporaryFile() as order_file,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        order_file.write(order_json(order, action))
+        order_file.seek(0)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                action,
+                stdin=order_file,
+                stdout=out,
+                stderr=err,
+                env=_environment(order, os.environ),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DriverFailed(f"cannot run {words[0]!r}: {error.strerror}") from None
+        code = await _ended(process, timeout_s)
+        if code != 0:
+            raise DriverFailed(_complaint(action, code, _last(err)))
+        return _last(out)
+
+
+def _command(order: Order) -> list[str]:
+    problem = driver_problem("command", order.settings)
+    words = split_command(order.settings.get("run", ""))
+    if problem is not None or words is None:
+        raise DriverFailed(f"{problem}; change the fleet")
+    return words
+
+
+def _timeout_s(order: Order) -> float | None:
+    timeout_ms = parse_duration_ms(order.settings.get("timeout", ""))
+    return None if timeout_ms is None else timeout_ms / 1000
+
+
+def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The server's own, but for its settings, which may hold passwords."""
+    kept = {name: value for name, value in inherited.items() if not name.startswith(OWN_PREFIX)}
+    return kept | {
+        "FAIRWARNING_KEY": order.key,
+        "FAIRWARNING_ATTEMPT": str(order.attempt),
+        "FAIRWARNING_TYPE": order.type,
+        "FAIRWARNING_INSTANCES": " ".join(handle_of(each) for each in order.instances),
+    }
+
+
+async def _ended(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
+    """Its exit code. However we leave, the program has ended."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await process.wait()
+    except TimeoutError:
+        raise DriverFailed(f"the program did not end within {timeout_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """All of its process group: first asked, then made to."""
+    _signal(process, signal.SIGTERM)
+    try:
+        async with asyncio.timeout(GRACE_S):
+            await process.wait()
+    except TimeoutError:
+        _log.warning("a driver program ignored the request to end and was killed")
+    finally:
+        _signal(process, signal.SIGKILL)
+    await process.wait()
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _last(file: IO[bytes]) -> str:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - SAID_BYTES_MAX))
+    return file.read().decode(errors="replace")
+
+
+def _complaint(action: Action, code: int, said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+    return f"the program {how} on {action}" + (f": {lines[-1]}" if lines else "")

@@ -1,0 +1,58 @@
+"""An order as JSON, the same for programs and for web services. Pure."""
+
+import json
+from enum import StrEnum
+
+from fairwarning.core.instants import format_rfc3339
+from fairwarning.core.model import Instance
+from fairwarning.engine.ports import DriverFailed, Found, Order
+
+ANSWER_CHARS_MAX = 200
+
+
+class Action(StrEnum):
+    DO = "do"
+    FIND = "find"
+
+
+def order_json(order: Order, action: Action) -> bytes:
+    value = {
+        "action": action,
+        "key": order.key,
+        "attempt": order.attempt,
+        "type": order.type,
+        "scope": order.scope_id,
+        "instances": [_instance(each) for each in order.instances],
+        "durationSeconds": order.duration_s,
+        "started": format_rfc3339(order.started_ms),
+    }
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def handle_of(instance: Instance) -> str:
+    return instance.handle or instance.name
+
+
+def found_in(answer: str) -> Found:
+    """`done` and the like; whoever answers anything else is not understood."""
+    try:
+        return Found(answer.strip())
+    except ValueError:
+        said = answer.strip()[:ANSWER_CHARS_MAX]
+        raise DriverFailed(
+            f"the driver answered {said!r} to find; it must be one of {', '.join(Found)}"
+        ) from None
+
+
+def _instance(instance: Instance) -> dict[str, object]:
+    return {
+        "name": instance.name,
+        "handle": handle_of(instance),
+        "updateDomain": instance.update_domain,
+        "faultDomain": instance.fault_domain,
+        "addresses": list(instance.addresses),
+        "tags": dict(instance.tags),
+        "priority": instance.priority,
+        "eviction": instance.eviction,
+        "power": instance.power,
+    }

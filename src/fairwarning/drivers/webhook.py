@@ -1,0 +1,113 @@
+"""Asks a web service of the operator's for each impact: the command driver over HTTP.
+
+`do` answers 200 when the impact is over, or 202 when it is under way; then `find` is asked
+until it is over.
+"""
+
+import asyncio
+import logging
+import os
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from fairwarning.core.driver_settings import driver_problem
+from fairwarning.core.signing import BadSecret, signed_headers
+from fairwarning.drivers.joining import POLL_MS, joined
+from fairwarning.drivers.orders import Action, order_json
+from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Order
+
+TIMEOUT_S = 30.0
+ANSWER_BYTES_MAX = 16_384
+REASON_CHARS_MAX = 400
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    state: Found
+    reason: str = ""
+    """Why it failed."""
+
+
+class WebhookDriver:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # It writes whole addresses into the log, and with them what is secret in them.
+        for name in ("httpx", "httpcore"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    async def find(self, order: Order) -> Found:
+        return (await self._ask(order, Action.FIND)).state
+
+    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+        found = Found.UNKNOWN
+        if order.attempt > 1:
+            found = await joined(lambda: self.find(order), alarm)
+        if found is not Found.DONE:
+            await self._do(order, alarm)
+
+    async def _do(self, order: Order, alarm: Alarm) -> None:
+        last = await self._ask(order, Action.DO)
+
+        async def ask() -> Found:
+            nonlocal last
+            last = await self._ask(order, Action.FIND)
+            return last.state
+
+        if last.state is Found.RUNNING:
+            await alarm.pause(POLL_MS)
+            await joined(ask, alarm)
+        if last.state is not Found.DONE:
+            why = last.reason[:REASON_CHARS_MAX] or "it gave no reason"
+            raise DriverFailed(f"the service says {last.state}: {why}")
+
+    async def _ask(self, order: Order, action: Action) -> Answer:
+        problem = driver_problem("webhook", order.settings)
+        if problem is not None:
+            raise DriverFailed(f"{problem}; change the fleet")
+        body = order_json(order, action)
+        headers = {"content-type": "application/json", **self._signature(order, action, body)}
+        try:
+            async with (
+                asyncio.timeout(TIMEOUT_S),
+                httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client,
+                client.stream(
+                    "POST", order.settings["url"], headers=headers, content=body
+                ) as response,
+            ):
+                return await _answer(response)
+        except (TimeoutError, httpx.HTTPError) as error:
+            # Not its text: it may have the address in it, and that a password.
+            raise DriverFailed(f"the service gave no answer ({type(error).__name__})") from None
+
+    def _signature(self, order: Order, action: Action, body: bytes) -> dict[str, str]:
+        name = order.settings.get("secret_env")
+        if name is None:
+            return {}
+        secret = os.environ.get(name)
+        if secret is None:
+            raise DriverFailed(f"the environment variable {name} is not set; set it and restart")
+        id = f"{order.key}-{order.attempt}-{action}"
+        try:
+            return dict(signed_headers(secret, id, self._clock.now(), body))
+        except BadSecret as bad:
+            raise DriverFailed(f"{bad}; change the environment variable {name}") from None
+
+
+async def _answer(response: httpx.Response) -> Answer:
+    body = b""
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > ANSWER_BYTES_MAX:
+            raise DriverFailed(f"the service answered more than {ANSWER_BYTES_MAX} bytes")
+    if response.status_code == httpx.codes.ACCEPTED:
+        return Answer(state=Found.RUNNING)
+    if response.status_code != httpx.codes.OK:
+        raise DriverFailed(f"the service answered {response.status_code}")
+    try:
+        return msgspec.json.decode(body, type=Answer)
+    except (msgspec.DecodeError, UnicodeError):
+        raise DriverFailed(
+            'the service did not answer JSON like {"state": "done"}, where the state is one of '
+            f"{', '.join(Found)}"
+        ) from None

@@ -1,0 +1,112 @@
+"""Rollouts as records of the store: written only over the revision that was read."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+from msgspec import Struct
+
+from fairwarning.core.instants import DAY_MS, Instant
+from fairwarning.core.model import Actor, EventId
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.rollouts.ids import is_rollout_id, rollout_id
+from fairwarning.core.rollouts.model import Rollout, RolloutId
+from fairwarning.core.transitions import Noted
+from fairwarning.engine.ports import Record, Store, StoreDown
+
+KIND = "rollout"
+PAGE_RECORDS_MAX = 50
+_NINES = str.maketrans("0123456789", "9876543210")
+
+_decoder = msgspec.json.Decoder(Rollout)
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    rollout: Rollout
+    revision: int
+
+
+class RolloutRecords:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._until: str | None = None
+        """No rollout that is older than this key's has anything left to do."""
+
+    async def find(self, id: str) -> Kept:
+        record = await self._store.record(KIND, _key(id)) if is_rollout_id(id) else None
+        if record is None:
+            raise Refused(
+                Code.UNKNOWN_ROLLOUT,
+                f"there is no rollout {id!r}; `fairwarning rollout list` shows those that are",
+            )
+        return _kept(record)
+
+    async def page(self, after: str, limit: int) -> list[Rollout]:
+        """Newest first."""
+        begin = _key(after) if is_rollout_id(after) else ""
+        records = await self._store.records(KIND, after=begin, limit=limit)
+        return [_kept(record).rollout for record in records]
+
+    async def unfinished(self, now: Instant) -> list[Kept]:
+        """Reads back to the oldest that was unfinished the last time, and no further.
+
+        But at least a day: nodes' clocks differ, and a new one may not have the newest id.
+        """
+        found = [k async for k in self._back_to(self._until) if k.rollout.ended_ms is None]
+        self._until = max([_yesterday(now), *(_key(kept.rollout.id) for kept in found)])
+        return found
+
+    async def find_seeded(self, seed: str, now: Instant) -> Rollout | None:
+        """The rollout of the last day that was made for this question."""
+        async for kept in self._back_to(_yesterday(now)):
+            if kept.rollout.seed == seed:
+                return kept.rollout
+        return None
+
+    async def _back_to(self, until: str | None) -> AsyncIterator[Kept]:
+        after = ""
+        while page := await self._store.records(
+            KIND, after=after, until=until, limit=PAGE_RECORDS_MAX
+        ):
+            for record in page:
+                yield _kept(record)
+            after = page[-1].key
+
+    async def keep(
+        self,
+        rollout: Rollout,
+        *,
+        expected: int,
+        by: Actor,
+        why: str = "",
+        action: str | None = None,
+    ) -> Kept:
+        """With an action, the history says so. Raises RecordChanged if another was first."""
+        note = None
+        if action is not None:
+            detail = rollout.outcome or rollout.spec.name
+            note = Noted(subject=f"{KIND}:{rollout.id}", action=action, detail=detail)
+        body = msgspec.json.encode(rollout).decode()
+        key = _key(rollout.id)
+        record = await self._store.keep(
+            KIND, key, body, expected=expected, note=note, by=by, why=why
+        )
+        return Kept(rollout=rollout, revision=record.revision)
+
+
+def _key(id: str | RolloutId) -> str:
+    """Ids begin with their time. With each digit turned round, the newest key comes first."""
+    return id.translate(_NINES)
+
+
+def _yesterday(now: Instant) -> str:
+    return _key(rollout_id(Instant(now - DAY_MS), EventId("000000")))
+
+
+def _kept(record: Record) -> Kept:
+    try:
+        return Kept(rollout=_decoder.decode(record.body), revision=record.revision)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise StoreDown(
+            "a stored rollout cannot be read: it is damaged, or a newer version wrote it; restore "
+            "a backup, or upgrade"
+        ) from error

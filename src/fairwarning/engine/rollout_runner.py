@@ -1,0 +1,179 @@
+"""Carries rollouts on: asks the pure `advance` what to do next, notes it, and does it.
+
+Theory of operation. Nothing is remembered here: each look begins with the record and the
+scopes as they are stored, so a restart, or a second node, goes on where the first left off.
+Whoever changes the record first has its way; whoever is too late reads again. The runner
+sleeps until the instant that `advance` names, and a signal of a scope that matters wakes it.
+On a shared store a signal can be lost, so there it also looks again now and then.
+"""
+
+import asyncio
+import logging
+
+from fairwarning.core.instants import Instant, later
+from fairwarning.core.model import ENGINE, Actor, Event, EventId, Scope, ScopeId
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.rollouts.advance import Advance, Announce, Withdraw, advance
+from fairwarning.core.rollouts.model import ACTIVE, Rollout
+from fairwarning.core.rollouts.turns import concerns
+from fairwarning.engine.ports import Alarm, Clock, RecordChanged, Signal, Store, StoreDown
+from fairwarning.engine.rollout_records import Kept, RolloutRecords
+from fairwarning.engine.service import Engine
+
+RECHECK_MS = 5_000
+OUTAGE_PAUSE_MS = 500
+REFUSED_PAUSE_MS = 1_000
+
+_OUTSIDE = ScopeId("")
+"""Whose signals tell that a rollout was made or decided on, perhaps by another node."""
+_log = logging.getLogger(__name__)
+
+
+class RolloutRunner:
+    def __init__(self, engine: Engine, store: Store, clock: Clock) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._records = RolloutRecords(store)
+        self._watched: set[ScopeId] = set()
+        self._alarm: Alarm | None = None
+        self._listens = False
+        self.turn = asyncio.Lock()
+        """Held from the note of an announcement to the announcement itself, so that on this
+        node nothing is announced after a pause or a cancel has been answered."""
+
+    def start(self) -> asyncio.Task[None]:
+        if not self._listens:
+            self._listens = True
+            self._store.listen(self._on_signal)
+        alarm = self._alarm = self._clock.alarm()
+        task = asyncio.create_task(self._run(alarm), name="rollouts")
+        task.add_done_callback(lambda _: self._rest(alarm))
+        return task
+
+    def ring(self) -> None:
+        if self._alarm is not None:
+            self._alarm.ring()
+
+    async def now(self) -> Instant:
+        """By the store's clock, which says when events were announced and ended."""
+        return (await self._store.due(1)).now_ms if self._store.is_shared else self._clock.now()
+
+    async def look(self) -> Instant | None:
+        """Carries on whatever can be; says when to look again."""
+        self._watched = {_OUTSIDE}
+        wake: list[Instant] = []
+        for kept in await self._records.unfinished(await self.now()):
+            async with self.turn:
+                try:
+                    at = await self._carry_on(await self._records.find(kept.rollout.id))
+                except (StoreDown, asyncio.CancelledError):
+                    raise
+                except Exception:
+                    # The other rollouts must not end with it.
+                    _log.exception("rollout %s stumbled and goes on", kept.rollout.id)
+                    at = later(await self.now(), OUTAGE_PAUSE_MS)
+            if at is not None:
+                wake.append(at)
+        return min(wake, default=None)
+
+    def _on_signal(self, signal: Signal) -> None:
+        if signal.scope_id in self._watched:
+            self.ring()
+
+    def _rest(self, alarm: Alarm) -> None:
+        self._alarm = None
+        alarm.close()
+
+    async def _run(self, alarm: Alarm) -> None:
+        while True:
+            try:
+                wake = await self.look()
+                now = await self.now()
+            except StoreDown as outage:
+                _log.warning("the store is down, rollouts wait: %s", outage)
+                await alarm.pause(OUTAGE_PAUSE_MS)
+                continue
+            except Exception:
+                # Whatever it is, rollouts must not end with it.
+                _log.exception("the rollouts stumbled and go on")
+                await alarm.pause(OUTAGE_PAUSE_MS)
+                continue
+            if not self._store.is_shared:
+                await alarm.wait(wake)
+                continue
+            left_ms = RECHECK_MS if wake is None else min(max(wake - now, 0), RECHECK_MS)
+            await alarm.pause(left_ms)
+
+    async def _carry_on(self, kept: Kept) -> Instant | None:
+        while True:
+            rollout, now = kept.rollout, await self.now()
+            scopes = await self._scopes(rollout, now)
+            next = advance(rollout, scopes, now, past=await self._past(rollout, scopes))
+            if next.rollout != rollout:
+                try:
+                    kept = await self._keep(kept, next.rollout)
+                except RecordChanged:
+                    kept = await self._records.find(rollout.id)
+                    continue
+            elif not next.announce and not next.withdraw:
+                return next.wake_ms
+            if not await self._do(rollout, next):
+                return later(now, REFUSED_PAUSE_MS)
+
+    async def _keep(self, kept: Kept, rollout: Rollout) -> Kept:
+        ends_now = rollout.phase is not kept.rollout.phase
+        action = str(rollout.phase) if ends_now else None
+        return await self._records.keep(rollout, expected=kept.revision, by=ENGINE, action=action)
+
+    async def _do(self, rollout: Rollout, next: Advance) -> bool:
+        """False if the fleet has changed meanwhile so that it must be decided anew."""
+        by = Actor(kind="rollout", name=rollout.id)
+        orders: tuple[Announce | Withdraw, ...] = next.withdraw + next.announce
+        return all([await self._submit(each, by, rollout.spec.name) for each in orders])
+
+    async def _submit(self, what: Announce | Withdraw, by: Actor, why: str) -> bool:
+        try:
+            await self._engine.submit(what.scope_id, what.command, by=by, why=why)
+        except Refused as refused:
+            if refused.code is Code.EVENT_ID_USED:
+                return True  # Another node was first, or this one before a crash.
+            _log.info("%s waits: %s", by, refused.message)
+            return False
+        return True
+
+    async def _scopes(self, rollout: Rollout, now: Instant) -> dict[ScopeId, Scope | None]:
+        wanted = concerns(rollout, now)
+        # Before they are read, so that no change falls in between.
+        self._watched.update(wanted)
+        return {scope_id: await self._read(scope_id) for scope_id in wanted}
+
+    async def _read(self, scope_id: ScopeId) -> Scope | None:
+        try:
+            return await self._store.read(scope_id)
+        except Refused:
+            return None
+
+    async def _past(
+        self, rollout: Rollout, scopes: dict[ScopeId, Scope | None]
+    ) -> dict[EventId, Event]:
+        """Events under way that their scope no longer holds, and what took their place."""
+        past: dict[EventId, Event] = {}
+        for step in rollout.steps:
+            scope = scopes.get(step.scope_id)
+            event_id = step.event_id if step.phase in ACTIVE else None
+            while event_id is not None:
+                event = scope.events.get(event_id) if scope else None
+                if event is None:
+                    event = await self._find(event_id)
+                if event is None:
+                    break
+                past[event_id] = event
+                event_id = event.replaced_by
+        return past
+
+    async def _find(self, event_id: EventId) -> Event | None:
+        try:
+            return (await self._store.find_event(event_id))[1]
+        except Refused:
+            return None

@@ -1,0 +1,53 @@
+"""What an operator wants of the fleet, and what has to happen for it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct
+
+from fairwarning.core.fleet import Resource
+from fairwarning.core.model import EventId, Roster, Scope, ScopeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """What is to be there."""
+
+    resources: tuple[Resource, ...] = ()
+
+
+class Action(StrEnum):
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+
+
+class FleetChange(Struct, frozen=True, kw_only=True):
+    action: Action
+    what: str
+    """`instance web-3` or `scope SUBSCRIPTION/GROUP/availability-set/web`."""
+    scope: ScopeId
+    detail: str = ""
+    events: tuple[EventId, ...] = ()
+    """Pending events that this cancels; without force it is refused."""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One declaration, one transaction."""
+
+    before: Scope
+    """As it was when the plan was made."""
+    roster: Roster
+
+    @property
+    def scope_id(self) -> ScopeId:
+        return self.before.id
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    changes: tuple[FleetChange, ...] = ()
+    kept: tuple[ScopeId, ...] = ()
+    """Not in the file, and not the file's to remove."""
+    declares: tuple[Step, ...] = ()
+    """To be submitted as Declare, in this order, before anything is created."""
+    creates: tuple[Scope, ...] = ()

@@ -1,0 +1,129 @@
+"""What is wrong with a fleet file, where, and what was expected instead."""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from fairwarning.core.refusals import Refused
+from fairwarning.fleetfile.shapes import (
+    CHOICES,
+    SHAPES,
+    ApproveShape,
+    FleetShape,
+    MemberShape,
+)
+
+Path = tuple[str | int, ...]
+"""`("scale_set", 0, "capacity")`."""
+
+_AT = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+_STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]")
+_TYPES = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<got>[^`]+)`")
+_FIELD = re.compile(r"Object (?P<how>contains unknown|missing required) field `(?P<key>.*)`")
+_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number with a fraction",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "a table",
+    "null": "null",
+}
+
+
+class FleetProblem(Exception):
+    """A fleet cannot be read. It always says what to do; where, as far as that can be known."""
+
+    def __init__(
+        self, message: str, *, line: int | None = None, pointer: str | None = None
+    ) -> None:
+        place = f"line {line}: " if line is not None else f"{pointer}: " if pointer else ""
+        super().__init__(place + message)
+        self.message = message
+        self.line = line
+        """In the TOML text, counted from 1."""
+        self.pointer = pointer
+        """RFC 6901; empty for the whole."""
+
+
+class Misplaced(Exception):
+    """A mistake at a path; the reader makes a line or a pointer of it."""
+
+    def __init__(self, path: Path, message: str, *, first: Path | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+        self.first = first
+        """Where the same thing was said before."""
+
+
+@contextmanager
+def at(*path: str | int) -> Iterator[None]:
+    """A refusal of the core inside is a mistake of the file at this path."""
+    try:
+        yield
+    except Refused as refused:
+        raise Misplaced(path, refused.message) from None
+
+
+def pointer_of(path: Path) -> str:
+    parts = (str(each).replace("~", "~0").replace("/", "~1") for each in path)
+    return "".join(f"/{part}" for part in parts)
+
+
+def from_decoder(text: str) -> Misplaced:
+    """The decoder's message, in the words of this file format."""
+    match = _AT.fullmatch(text)
+    assert match is not None
+    path = _path(match["path"] or "")
+    field = _FIELD.fullmatch(match["what"])
+    if field is not None and field["how"] == "contains unknown":
+        known = known_keys(path)
+        message = f"unknown key `{field['key']}`; {suggestion(field['key'], known)}"
+        return Misplaced((*path, field["key"]), message)
+    if field is not None:
+        return Misplaced(path, f"`{field['key']}` is missing; add it")
+    return Misplaced(path, _wrong_value(path, match["what"]))
+
+
+def _path(text: str) -> Path:
+    steps = _STEP.finditer(text)
+    return tuple(each["key"] or int(each["index"]) for each in steps)
+
+
+def _wrong_value(path: Path, what: str) -> str:
+    key = str(path[-1]) if path else "the fleet"
+    name = f"`{key}`" if path and isinstance(path[-1], str) else "this"
+    types = _TYPES.fullmatch(what)
+    if types is None:
+        choices = CHOICES.get(key, ())
+        return f"{name} is none of {', '.join(choices)}" if choices else f"{name}: {what}"
+    wanted = [each for each in types["wanted"].split(" | ") if each != "null"]
+    text = (
+        f"{name} must be {' or '.join(_word(each) for each in wanted)}, not {_word(types['got'])}"
+    )
+    is_table = key in SHAPES and types["got"] == "object"
+    return f"{text}; begin each with [[{key}]]" if is_table else text
+
+
+def _word(type_name: str) -> str:
+    return _WORDS.get(type_name, f"a {type_name}")
+
+
+def known_keys(path: Path) -> tuple[str, ...]:
+    """The keys that the table at this path may have."""
+    last = next((each for each in reversed(path) if isinstance(each, str)), None)
+    if last is None:
+        return FleetShape.__struct_fields__
+    if last == "approve":
+        return ApproveShape.__struct_fields__
+    if last == "instances":
+        return MemberShape.__struct_fields__
+    return SHAPES[last].__struct_fields__ if last in SHAPES else ()
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    known = tuple(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"it may be {', '.join(known)}"

@@ -1,0 +1,112 @@
+"""A scale set that grows and shrinks over its placement groups.
+
+Who lives stays. It shrinks from the highest number, or the last name if it is flexible, and
+grows with numbers that none of its groups has used since it was last empty.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, islice
+
+from msgspec.structs import replace
+
+from fairwarning.core.fleet import Orchestration, ScaleSet, expand, scope_id, suffixes_of
+from fairwarning.core.lifecycle import number_of
+from fairwarning.core.limits import SCOPE_INSTANCES_MAX
+from fairwarning.core.model import (
+    Instance,
+    InstanceName,
+    Model,
+    Roster,
+    Scope,
+    ScopeId,
+    ScopeKind,
+)
+from fairwarning.fleetfile.settling import Known, placed, with_addresses
+
+
+def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]:
+    """The roster of each placement group, of those that are left empty too.
+
+    `groups` are all scopes of this scale set that there are. Raises Refused if the resource is
+    no good.
+    """
+    fresh = expand(resource)
+    before = {_group(scope.id): scope.roster for scope in groups}
+    members = _survivors(resource, before)
+    if members:
+        _grow(members, resource, before)
+    else:
+        members = {_group(scope.id): [*scope.roster.live] for scope in fresh}
+    known = {each.name: each for roster in before.values() for each in roster.live}
+    members = _equipped(members, known, resource)
+    rosters = {}
+    for group in sorted({*before, *members}):
+        id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
+        rosters[id] = _roster(fresh[0].roster, members.get(group, ()), known)
+    return rosters
+
+
+def next_number(groups: Iterable[Roster]) -> int:
+    """The number of the next instance of a uniform scale set; `groups` are all it has."""
+    return max((each.next_number for each in groups if each.live), default=0)
+
+
+def _group(id: ScopeId) -> int:
+    return int(id.rpartition("/")[2])
+
+
+def _survivors(resource: ScaleSet, before: Mapping[int, Roster]) -> dict[int, list[Instance]]:
+    live = [(group, each) for group, roster in sorted(before.items()) for each in roster.live]
+    if resource.orchestration is Orchestration.UNIFORM:
+        live.sort(key=lambda each: number_of(before[each[0]], each[1].name) or 0)
+    members: dict[int, list[Instance]] = {}
+    for group, instance in live[: resource.capacity]:
+        members.setdefault(group, []).append(instance)
+    return members
+
+
+def _grow(
+    members: dict[int, list[Instance]], resource: ScaleSet, before: Mapping[int, Roster]
+) -> None:
+    model = Model(terminate_notice_ms=resource.terminate_notice_ms)
+    missing = resource.capacity - sum(map(len, members.values()))
+    group = 0
+    for name in islice(_new_names(resource, before), missing):
+        while len(members.get(group, ())) >= SCOPE_INSTANCES_MAX:
+            group += 1
+        members.setdefault(group, []).append(Instance(name=name, model=model))
+
+
+def _new_names(resource: ScaleSet, before: Mapping[int, Roster]) -> Iterator[InstanceName]:
+    if resource.orchestration is Orchestration.UNIFORM:
+        for number in count(next_number(before.values())):
+            yield InstanceName(f"{resource.name}_{number}")
+    used = {name for roster in before.values() for name in roster.instances}
+    for suffix in chain(resource.suffixes, suffixes_of(resource.name)):
+        name = InstanceName(f"{resource.name}_{suffix}")
+        if name not in used:
+            used.add(name)
+            yield name
+
+
+def _equipped(
+    members: Mapping[int, Sequence[Instance]], known: Known, resource: ScaleSet
+) -> dict[int, list[Instance]]:
+    """Addresses belong to the whole set, so they are handed out over all its groups at once."""
+    everyone = [
+        replace(each, tags=resource.tags, priority=resource.priority, eviction=resource.eviction)
+        for _, own in sorted(members.items())
+        for each in own
+    ]
+    ready = {each.name: each for each in with_addresses(everyone, known, resource.addresses)}
+    return {group: [ready[each.name] for each in own] for group, own in members.items()}
+
+
+def _roster(template: Roster, members: Sequence[Instance], known: Known) -> Roster:
+    domains = (template.update_domains, template.fault_domains)
+    numbers = (number_of(template, each.name) for each in members)
+    return replace(
+        template,
+        next_number=max((number + 1 for number in numbers if number is not None), default=0),
+        instances={each.name: each for each in placed(members, known, domains)},
+    )

@@ -1,0 +1,158 @@
+"""Values that resources of several kinds have, each checked at its own place in the file."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairwarning.core.driver_settings import driver_problem
+from fairwarning.core.fleet import (
+    DEFAULT_LOCATION,
+    DEFAULT_RESOURCE_GROUP,
+    DEFAULT_SUBSCRIPTION,
+    Place,
+)
+from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX
+from fairwarning.core.model import EventType, Policy
+from fairwarning.core.notice import refuse_lowered_notice
+from fairwarning.core.roster import refuse_address, refuse_place
+from fairwarning.core.spans import parse_duration_ms
+from fairwarning.core.texts import refuse_text
+from fairwarning.fleetfile.problems import Misplaced, Path, at, suggestion
+from fairwarning.fleetfile.shapes import Defaults, Table
+
+
+def place_of(top: Defaults, own: Defaults, path: Path, origin: str) -> Place:
+    test, _ = _said(top, own, path, "test")
+    driver, where = _said(top, own, path, "driver")
+    kind, settings = driver_of(driver, where)
+    return Place(
+        subscription=_part(top, own, path, "subscription", DEFAULT_SUBSCRIPTION),
+        resource_group=_part(top, own, path, "resource_group", DEFAULT_RESOURCE_GROUP),
+        location=_part(top, own, path, "location", DEFAULT_LOCATION),
+        test=bool(test),
+        driver=kind,
+        driver_settings=settings,
+        origin=origin,
+    )
+
+
+def _said(top: Defaults, own: Defaults, path: Path, key: str) -> tuple[Any, Path]:
+    """What the resource says, or else the top of the file; and where."""
+    value = getattr(own, key)
+    return (getattr(top, key), (key,)) if value is None else (value, (*path, key))
+
+
+def _part(top: Defaults, own: Defaults, path: Path, key: str, default: str) -> str:
+    text, where = _said(top, own, path, key)
+    if text is None:
+        return default
+    with at(*where):
+        refuse_place(key.replace("_", " "), text)
+    return str(text)
+
+
+def driver_of(driver: str | Table | None, path: Path) -> tuple[str, dict[str, str]]:
+    """The name alone, or a table with a `type` and what that driver needs."""
+    table: Table = {"type": driver or "simulated"} if not isinstance(driver, dict) else driver
+    settings = {key: _setting(value, (*path, key)) for key, value in table.items()}
+    kind = settings.pop("type", None)
+    if kind is None:
+        raise Misplaced(path, 'a driver table needs a `type`, as in { type = "simulated" }')
+    problem = driver_problem(kind, settings)
+    if problem is not None:
+        raise Misplaced(path, problem)
+    return kind, settings
+
+
+def _setting(value: object, path: Path) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() | int():
+            with at(*path):
+                refuse_text("driver's setting", str(value))
+            return str(value)
+        case _:
+            message = f"`{path[-1]}` must be a string, a whole number, or true or false"
+            raise Misplaced(path, message)
+
+
+def policy_of(top: Defaults, own: Defaults, path: Path, *, test: bool) -> Policy:
+    approve, _ = _said(top, own, path, "approve")
+    notice, where = _said(top, own, path, "notice")
+    notice_ms = {_type(key, where): _notice_ms(value, (*where, key), test=test)
+                 for key, value in (notice or {}).items()}  # fmt: skip
+    if approve is None:
+        return Policy(notice_ms=notice_ms)
+    return Policy(
+        approve_user_reboot=approve.user_reboot,
+        approve_user_redeploy=approve.user_redeploy,
+        approve_all_instances_down=approve.all_instances_down,
+        notice_ms=notice_ms,
+    )
+
+
+def _type(key: str, path: Path) -> EventType:
+    try:
+        return EventType(key)
+    except ValueError:
+        message = f"`{key}` is no type of event; {suggestion(key, EventType)}"
+        raise Misplaced((*path, key), message) from None
+
+
+def _notice_ms(value: object, path: Path, *, test: bool) -> int:
+    notice_ms = duration_ms(value, path)
+    with at(*path):
+        event_type = EventType(str(path[-1]))
+        refuse_lowered_notice(Policy(notice_ms={event_type: notice_ms}), test=test)
+    return notice_ms
+
+
+def duration_ms(value: object, path: Path) -> int:
+    found = parse_duration_ms(value) if isinstance(value, str) else None
+    if found is None:
+        raise Misplaced(path, f'`{path[-1]}` must be a duration like "30s", "15m" or "PT15M"')
+    return found
+
+
+def tags_of(tags: Mapping[str, Any], path: Path) -> dict[str, str]:
+    for key, value in tags.items():
+        if not isinstance(value, str):
+            raise Misplaced((*path, "tags", key), f"tag `{key}` must be a string; put it in quotes")
+        with at(*path, "tags", key):
+            refuse_text("tag", key + value)
+    return dict(tags)
+
+
+def handle_of(handle: str, path: Path) -> str:
+    with at(*path, "handle"):
+        refuse_text("handle", handle)
+    return handle
+
+
+def own_addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
+    """Of one instance."""
+    if len(addresses) > INSTANCE_ADDRESSES_MAX:
+        raise Misplaced(
+            (*path, "addresses", INSTANCE_ADDRESSES_MAX),
+            f"these are {len(addresses)} addresses for one instance; use at most "
+            f"{INSTANCE_ADDRESSES_MAX}",
+        )
+    return _addresses(addresses, path)
+
+
+def shared_addresses(addresses: Sequence[str], path: Path, instances: int) -> tuple[str, ...]:
+    """Handed out in order, one an instance."""
+    if len(addresses) > instances:
+        raise Misplaced(
+            (*path, "addresses", instances),
+            f"these are {len(addresses)} addresses for {instances} instances, one each; take some "
+            "out, or have more instances",
+        )
+    return _addresses(addresses, path)
+
+
+def _addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
+    for number, address in enumerate(addresses):
+        with at(*path, "addresses", number):
+            refuse_address(address)
+    return tuple(addresses)

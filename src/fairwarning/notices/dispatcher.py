@@ -1,0 +1,193 @@
+"""The targets of notices on this node: who they are, and a worker for each.
+
+One slow target never delays another, because each has its own worker. On a shared store every
+node has a worker for every target, and the lease of the cursor says whose turn it is.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Sequence
+from random import SystemRandom
+
+from msgspec.structs import replace
+
+from fairwarning.core.model import Actor
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.signing import secret_of
+from fairwarning.engine.ports import Alarm, Clock, Signal, Store, StoreDown
+from fairwarning.notices.messages import trial_message
+from fairwarning.notices.model import Delivery, Outcome, Target, TargetDraft
+from fairwarning.notices.sender import Sender
+from fairwarning.notices.shelf import TARGETS_MAX, Shelf
+from fairwarning.notices.targets import made_target
+from fairwarning.notices.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
+
+STOP_PATIENCE_S = 2.0
+"""So long a try that is under way may still end well when the node stops."""
+ALONE = "alone"
+"""On a store of one node the next start is the same node, and its lease is our own."""
+
+_log = logging.getLogger(__name__)
+
+
+class Notices:
+    """Start it after the store is open; stop it before the store is closed."""
+
+    def __init__(self, *, store: Store, clock: Clock, sender: Sender) -> None:
+        self._store = store
+        self._clock = clock
+        self._sender = sender
+        self._shelf = Shelf(store)
+        self._node = secrets.token_hex(8) if store.is_shared else ALONE
+        self._dice = SystemRandom().random
+        self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
+        self._keeper: asyncio.Task[None] | None = None
+        self._listens = False
+
+    async def start(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._store.listen(self._on_signal)
+        alarm = self._clock.alarm()
+        self._keeper = asyncio.create_task(self._keep_up(alarm), name="notices")
+        self._keeper.add_done_callback(lambda _: alarm.close())
+
+    async def stop(self) -> None:
+        """What is not delivered by then is tried after the next start."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+            self._keeper = None
+        await self._end([*self._workers])
+        await self._sender.close()
+
+    async def create(self, draft: TargetDraft, *, by: Actor, why: str = "") -> Target:
+        """With its secret, which no other answer has. It hears of what happens from now on."""
+        target = made_target(
+            draft,
+            id=f"ntc-{secrets.token_hex(8)}",
+            new_secret=secret_of(secrets.token_bytes(32)),
+            now=self._clock.now(),
+            by=by,
+        )
+        problem = await self._sender.problem(target)
+        if problem is not None:
+            raise Refused(Code.NOTICE_INVALID, problem)
+        _refuse_beside(target, await self._shelf.targets())
+        await self._shelf.add_target(target, by=by, why=why)
+        await self._refresh()
+        return target
+
+    async def list(self) -> Sequence[Target]:
+        """Without their secrets."""
+        return [each.without_secrets() for each in await self._shelf.targets()]
+
+    async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
+        """With all that still waits for it, and its dead letters."""
+        target = await self._find(id)
+        await self._shelf.remove_target(target, by=by, why=why)
+        await self._end([id])
+        await self._shelf.clear(id)
+
+    async def test(self, id: str) -> Outcome:
+        """One try, now, to find out whether it works. It is not repeated."""
+        target = await self._find(id)
+        message = trial_message(f"test-{secrets.token_hex(8)}", target.name, self._clock.now())
+        return await self._sender.send(target, message)
+
+    async def dead_letters(self, after: str = "", limit: int = 100) -> Sequence[Delivery]:
+        """The oldest first; `after` is the id of the last one that is known."""
+        return await self._shelf.dead(after, limit)
+
+    async def retry(self, id: str) -> None:
+        """Tries it again from the beginning, at once."""
+        letter = await self._find_dead(id)
+        await self._find(letter.target_id)
+        await self._shelf.put_waiting(replace(letter, attempts=0, next_try_ms=self._clock.now()))
+        await self._shelf.take_dead(letter)
+        found = self._workers.get(letter.target_id)
+        if found is not None:
+            found[0].ring(must_look=True)
+
+    async def discard(self, id: str) -> None:
+        await self._shelf.take_dead(await self._find_dead(id))
+
+    async def _find(self, id: str) -> Target:
+        target = await self._shelf.target(id)
+        if target is None:
+            raise Refused(
+                Code.UNKNOWN_NOTICE,
+                f"no notice target has the id {id[:100]!r}; list them and take an id from there",
+            )
+        return target
+
+    async def _find_dead(self, id: str) -> Delivery:
+        letter = await self._shelf.find_dead(id)
+        if letter is None:
+            raise Refused(
+                Code.UNKNOWN_NOTICE,
+                f"no dead letter has the id {id[:100]!r}; list them and take an id from there",
+            )
+        return letter
+
+    def _on_signal(self, _: Signal) -> None:
+        for worker, _task in self._workers.values():
+            worker.ring()
+
+    async def _keep_up(self, alarm: Alarm) -> None:
+        """Other nodes add and remove targets too; on a store of our own once is enough."""
+        while True:
+            try:
+                await self._refresh()
+            except StoreDown as outage:
+                _log.warning("the targets of notices wait for the store: %s", outage)
+                await alarm.pause(OUTAGE_PAUSE_MS)
+            else:
+                await alarm.pause(RECHECK_MS if self._store.is_shared else None)
+
+    async def _refresh(self) -> None:
+        targets = {each.id: each for each in await self._shelf.targets()}
+        if self._keeper is None:
+            return
+        for target in targets.values():
+            if target.id not in self._workers:
+                self._begin(target)
+        await self._end([id for id in self._workers if id not in targets])
+
+    def _begin(self, target: Target) -> None:
+        worker = Worker(
+            target,
+            store=self._store,
+            clock=self._clock,
+            sender=self._sender,
+            node=self._node,
+            dice=self._dice,
+        )
+        task = asyncio.create_task(worker.run(), name=f"notices to {target.id}")
+        # Not by the task itself: one that is cancelled before its first turn never runs.
+        task.add_done_callback(lambda _: worker.close())
+        self._workers[target.id] = worker, task
+
+    async def _end(self, ids: Sequence[str]) -> None:
+        ending = [self._workers.pop(id) for id in ids if id in self._workers]
+        for worker, _ in ending:
+            worker.stop()
+        tasks = [task for _, task in ending]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=STOP_PATIENCE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _refuse_beside(target: Target, others: list[Target]) -> None:
+    if len(others) >= TARGETS_MAX:
+        raise Refused(
+            Code.NOTICE_INVALID, f"there are {TARGETS_MAX} targets already; remove one first"
+        )
+    if any(each.name == target.name for each in others):
+        raise Refused(
+            Code.NOTICE_INVALID,
+            f"there is a target {target.name!r} already; choose another name, or remove that one",
+        )

@@ -1,0 +1,150 @@
+"""From a line of the journal to what is told: a CloudEvent, and words for people. Pure.
+
+The same line always gives the same message, so a repetition is the same to the last byte.
+"""
+
+import json
+import re
+
+import msgspec
+
+from fairwarning.core.instants import Instant, format_rfc3339
+from fairwarning.core.model import Event, ScopeId
+from fairwarning.core.sentences import in_words, sentence
+from fairwarning.core.transitions import Noted
+from fairwarning.engine.ports import Entry
+from fairwarning.notices.model import Message, Template, Words
+from fairwarning.notices.templates import fill
+
+CONTENT_TYPE = "application/cloudevents+json"
+TYPE_PREFIX = "com.fairwarning"
+_WITHOUT_EVENT = Template(title="$kind", body="$text\nscope $scope")
+"""Takes the place of the default where there is no event to speak of."""
+_INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def message_of(entry: Entry, event: Event | None, template: Template) -> Message:
+    """`event` is the entry's event as the entry left it, None if it is about none."""
+    if event is None and template == Template():
+        template = _WITHOUT_EVENT
+    title, text = fill(template, words_of(entry, event))
+    body = _to_json(cloud_event(entry, event))
+    return Message(id=entry.position, title=title, text=text, body=body)
+
+
+def trial_message(id: str, name: str, now: Instant) -> Message:
+    """What a target gets when somebody tests it."""
+    text = f"This is a test of the notices to {name}. Nothing has happened."
+    body: dict[str, object] = {
+        "specversion": "1.0",
+        "id": id,
+        "source": "/fairwarning/",
+        "type": f"{TYPE_PREFIX}.notice.test.v1",
+        "time": format_rfc3339(now),
+        "datacontenttype": "application/json",
+        "data": {"text": text},
+    }
+    return Message(id=id, title="Fairwarning: a test", text=text, body=_to_json(body))
+
+
+def cloud_event(entry: Entry, event: Event | None) -> dict[str, object]:
+    subject = {} if event is None else {"subject": event.id}
+    return {
+        "specversion": "1.0",
+        "id": entry.position,
+        "source": f"/fairwarning/{entry.scope_id}",
+        "type": _type_of(entry, event),
+        **subject,
+        "time": format_rfc3339(entry.at_ms),
+        "datacontenttype": "application/json",
+        "data": {
+            "event": None if event is None else _event(entry.scope_id, event),
+            "entry": _entry(entry),
+        },
+    }
+
+
+def words_of(entry: Entry, event: Event | None) -> Words:
+    """One for each of `templates.NAMES`; those of an event are empty if there is none."""
+    words = {
+        "kind": _kind_of(entry).replace("-", " "),
+        "text": sentence(entry),
+        "scope": entry.scope_id,
+        "by": str(entry.by),
+        "why": entry.why,
+        "at": in_words(entry.at_ms),
+    }
+    if event is None:
+        return words
+    return words | {
+        "event": event.id,
+        "type": event.type,
+        "phase": event.phase,
+        "source": event.source,
+        "resources": ", ".join(event.resources),
+        "update_domain": str(event.update_domain),
+        "not_before": in_words(event.not_before_ms),
+        "duration": "unknown" if event.duration_s < 0 else f"{event.duration_s} s",
+        "description": event.description,
+        "outcome": event.outcome,
+    }
+
+
+def _type_of(entry: Entry, event: Event | None) -> str:
+    about = "event" if event else "record" if isinstance(entry.transition, Noted) else "scope"
+    return f"{TYPE_PREFIX}.{about}.{_kind_of(entry)}.v1"
+
+
+def _kind_of(entry: Entry) -> str:
+    """`attempt-failed` for AttemptFailed."""
+    return _INNER_CAPITAL.sub("-", type(entry.transition).__name__).lower()
+
+
+def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
+    """The Event of the operator API, but for its timeline."""
+    return {
+        "id": event.id,
+        "scope": scope_id,
+        "type": event.type,
+        "phase": event.phase,
+        "source": event.source,
+        "resources": list(event.resources),
+        "updateDomain": event.update_domain,
+        "notBefore": format_rfc3339(event.not_before_ms),
+        "description": event.description,
+        "durationSeconds": event.duration_s,
+        "created": format_rfc3339(event.created_ms),
+        "started": _instant(event.started_ms),
+        "ended": _instant(event.ended_ms),
+        "outcome": event.outcome,
+        "startCause": event.start_cause,
+        "operation": event.operation,
+        "announced": event.announced,
+        "replacedBy": event.replaced_by,
+        "approvals": [
+            {"by": str(each.by), "at": format_rfc3339(each.at_ms)} for each in event.approvals
+        ],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, object]:
+    """The Entry of the operator API."""
+    return {
+        "position": entry.position,
+        "at": format_rfc3339(entry.at_ms),
+        "scope": entry.scope_id,
+        "event": getattr(entry.transition, "event_id", None),
+        "kind": type(entry.transition).__name__,
+        "by": str(entry.by),
+        "why": entry.why,
+        "text": sentence(entry),
+        "data": msgspec.to_builtins(entry.transition),
+    }
+
+
+def _instant(instant: Instant | None) -> str | None:
+    return None if instant is None else format_rfc3339(instant)
+
+
+def _to_json(value: dict[str, object]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

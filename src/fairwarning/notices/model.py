@@ -1,0 +1,118 @@
+"""Who is told of what, and the messages that are still on their way. Values only."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, EventType, Source
+from fairwarning.core.transitions import HOUSEKEEPING, Transition
+from fairwarning.engine.ports import Position
+from fairwarning.notices.redaction import redacted
+
+
+class TargetKind(StrEnum):
+    WEBHOOK = "webhook"
+    APPRISE = "apprise"
+
+
+DEFAULT_KINDS = ("Scheduled", "Approved", "Started", "Cancelled", "Completed", "Failed")
+ALL_KINDS = frozenset(each.__name__ for each in get_args(Transition) if each not in HOUSEKEEPING)
+"""Every kind of line that the journal has."""
+
+
+class Filters(Struct, frozen=True, kw_only=True):
+    """What a target wants to hear of. Empty: any; but for the kinds, which have a default."""
+
+    types: tuple[EventType, ...] = ()
+    scopes: tuple[str, ...] = ()
+    """Ids, endings of ids, or names of resources."""
+    sources: tuple[Source, ...] = ()
+    kinds: tuple[str, ...] = DEFAULT_KINDS
+
+
+class Template(Struct, frozen=True, kw_only=True):
+    """The words of a chat message or mail; `$name` is replaced, see `messages.NAMES`."""
+
+    title: str = "$type of $resources: $kind"
+    body: str = "$text\nscope $scope, not before $not_before, event $event"
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    kind: TargetKind
+    url: str
+    """Of an Apprise target it carries credentials, and of a webhook it may."""
+    secret: str = ""
+    """The signing key of a webhook."""
+    filters: Filters = Filters()
+    template: Template = Template()
+    created_ms: Instant
+    created_by: Actor
+
+    def without_secrets(self) -> "Target":
+        return replace(self, url=redacted(self.url), secret="")
+
+    def __repr__(self) -> str:
+        """For logs and tracebacks, so without secrets."""
+        return f"Target({self.id}, {self.name!r}, {redacted(self.url)})"
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """What is told, ready for either kind of target."""
+
+    id: str
+    """The same for every try, so that a receiver can tell a repetition."""
+    title: str
+    text: str
+    body: str
+    """The CloudEvent as JSON."""
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """A message that could not be delivered at once."""
+
+    id: str
+    target_id: str
+    position: Position
+    """The line of the journal that it tells of."""
+    message: Message
+    attempts: int
+    next_try_ms: Instant
+    last_error: str
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of one try."""
+
+    error: str = ""
+    """Empty: delivered. Never holds a secret."""
+    is_final: bool = False
+    """The receiver wants no more tries."""
+
+    @property
+    def is_delivered(self) -> bool:
+        return not self.error
+
+
+class TargetDraft(Struct, frozen=True, kw_only=True):
+    """A target as somebody asks for it, before it is checked and has an id."""
+
+    name: str
+    kind: TargetKind
+    url: str
+    secret: str = ""
+    """Empty: a webhook gets a new one."""
+    filters: Filters = Filters()
+    template: Template = Template()
+
+    def __repr__(self) -> str:
+        return f"TargetDraft({self.name!r}, {redacted(self.url)})"
+
+
+Words = Mapping[str, str]
+"""What a template's names stand for in one message."""

@@ -1,0 +1,36 @@
+"""An event as one line of the journal left it, worked out from the lines before.
+
+What the store says of an event is how it is now, which may be later: a notice of an approval
+would say that the event is over. And the same line must give the same message at every try.
+"""
+
+from fairwarning.core.lifecycle import fold
+from fairwarning.core.model import Event, EventId, Roster, Scope, ScopeKind
+from fairwarning.core.transitions import EventTransition, Scheduled
+from fairwarning.engine.ports import Entry, Position, Store
+
+PAGE_ENTRIES_MAX = 200
+_NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")
+"""An event's own transitions don't look at the roster."""
+
+
+async def event_at(store: Store, entry: Entry) -> Event | None:
+    """None if the line is about no event."""
+    transition = entry.transition
+    if not isinstance(transition, EventTransition):
+        return None
+    if isinstance(transition, Scheduled):
+        return transition.event
+    earlier = await _before(store, entry.position, transition.event_id)
+    scope = fold(Scope(id=entry.scope_id, roster=_NOBODY), [*earlier, transition])
+    return scope.events[transition.event_id]
+
+
+async def _before(store: Store, position: Position, event_id: EventId) -> list[EventTransition]:
+    """The oldest first. All of them: an event's story is short, because its attempts are few."""
+    found: list[EventTransition] = []
+    before = position
+    while page := await store.history(before=before, event_id=event_id, limit=PAGE_ENTRIES_MAX):
+        before = page[-1].position
+        found += [e.transition for e in page if isinstance(e.transition, EventTransition)]
+    return found[::-1]

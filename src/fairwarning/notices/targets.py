@@ -1,0 +1,81 @@
+"""What a target must be before anything is sent to it. Pure."""
+
+import re
+
+from fairwarning.core.driver_settings import is_http_url
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.signing import BadSecret, key_of
+from fairwarning.core.texts import refuse_text
+from fairwarning.notices.model import ALL_KINDS, Filters, Target, TargetDraft, TargetKind
+from fairwarning.notices.templates import template_problem
+
+NAME_CHARS_MAX = 100
+URL_CHARS_MAX = 2_000
+FILTERED_MAX = 100
+_NAME = re.compile(r"[\w][\w .@-]*")
+
+
+def made_target(draft: TargetDraft, *, id: str, new_secret: str, now: Instant, by: Actor) -> Target:
+    """Raises Refused. `new_secret` is for a webhook that brings none."""
+    problem = _problem(draft)
+    if problem is not None:
+        raise Refused(Code.NOTICE_INVALID, problem)
+    is_webhook = draft.kind is TargetKind.WEBHOOK
+    return Target(
+        id=id,
+        name=draft.name,
+        kind=draft.kind,
+        url=draft.url,
+        secret=(draft.secret or new_secret) if is_webhook else "",
+        filters=draft.filters,
+        template=draft.template,
+        created_ms=now,
+        created_by=by,
+    )
+
+
+def _problem(draft: TargetDraft) -> str | None:
+    for text in (draft.url, draft.template.title, draft.template.body, *draft.filters.scopes):
+        refuse_text("target of notices", text)
+    if len(draft.name) > NAME_CHARS_MAX or not _NAME.fullmatch(draft.name):
+        return (
+            f"a name has 1 to {NAME_CHARS_MAX} letters, digits, spaces or . _ @ -; choose such a "
+            "name"
+        )
+    return (
+        _address_problem(draft)
+        or _filters_problem(draft.filters)
+        or template_problem(draft.template)
+    )
+
+
+def _address_problem(draft: TargetDraft) -> str | None:
+    if len(draft.url) > URL_CHARS_MAX:
+        return f"the url has {len(draft.url)} characters; use at most {URL_CHARS_MAX}"
+    if draft.kind is TargetKind.APPRISE:
+        if draft.secret:
+            return "an apprise target signs nothing; leave its secret out"
+        return None if "://" in draft.url else "the url is no Apprise URL; write scheme://…"
+    if not is_http_url(draft.url):
+        return "the url of a webhook begins with http:// or https:// and names a host; give one"
+    try:
+        if draft.secret:
+            key_of(draft.secret)
+    except BadSecret as bad:
+        return f"{bad}; leave it out to get a new one"
+    return None
+
+
+def _filters_problem(filters: Filters) -> str | None:
+    if not filters.kinds:
+        return "the target wants no kind of transition; leave kinds out for the usual ones"
+    unknown = [each for each in filters.kinds if each not in ALL_KINDS]
+    if unknown:
+        return f"no transition is called {unknown[0][:50]!r}; use {', '.join(sorted(ALL_KINDS))}"
+    if len(filters.scopes) > FILTERED_MAX:
+        return f"the target names {len(filters.scopes)} scopes; use at most {FILTERED_MAX}"
+    if not all(filters.scopes):
+        return "a scope to filter by is empty; take it out"
+    return None

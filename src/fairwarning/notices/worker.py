@@ -1,0 +1,248 @@
+"""Tells one target what happens, in the order of the journal.
+
+Theory of operation. The journal is the queue. A target's cursor says how far it has been told;
+a node that finds something to tell takes the cursor under a lease, sends, and moves it on by
+compare-and-set, so other nodes leave the target alone. What fails is put aside as a delivery,
+before the cursor moves, and is tried again later; what comes after it does not wait. A node
+that dies leaves its lease to run out, and whoever takes over goes on from the cursor: a message
+may be sent twice, with the same id, and none is left out.
+"""
+
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from fairwarning.core.instants import Instant, later
+from fairwarning.core.model import Event
+from fairwarning.engine.ports import Clock, Entry, Position, RecordChanged, Store, StoreDown
+from fairwarning.notices.backoff import next_try_ms
+from fairwarning.notices.filters import may_want, wants
+from fairwarning.notices.leases import is_free_for, needs_renewal, released, taken_by
+from fairwarning.notices.messages import message_of
+from fairwarning.notices.model import Delivery, Message, Outcome, Target
+from fairwarning.notices.sender import Sender
+from fairwarning.notices.shelf import WAITING_MAX, Cursor, HeldCursor, Shelf, delivery_id
+from fairwarning.notices.story import event_at
+
+RECHECK_MS = 5_000
+OUTAGE_PAUSE_MS = 1_000
+PAGE_ENTRIES_MAX = 200
+UNTOLD_MAX = 1_000
+"""So many entries that the target does not want are read again after a restart, and no more."""
+
+_log = logging.getLogger(__name__)
+
+
+class Worker:
+    def __init__(
+        self,
+        target: Target,
+        *,
+        store: Store,
+        clock: Clock,
+        sender: Sender,
+        node: str,
+        dice: Callable[[], float],
+    ) -> None:
+        self._target = target
+        self._store = store
+        self._shelf = Shelf(store)
+        self._clock = clock
+        self._sender = sender
+        self._node = node
+        self._dice = dice
+        self._alarm = clock.alarm()
+        self._held: HeldCursor | None = None
+        """The cursor as it was last read or written."""
+        self._read_to = Position("")
+        """The target wants nothing between its cursor and here."""
+        self._passed = 0
+        self._next_try: Instant | None = None
+        self._is_full = False
+        self._must_look = True
+        self._stops = False
+
+    def ring(self, *, must_look: bool = False) -> None:
+        """Something was committed; `must_look`: to the target's own records."""
+        self._must_look |= must_look
+        self._alarm.ring()
+
+    def stop(self) -> None:
+        """Ends after the try that is under way."""
+        self._stops = True
+        self._alarm.ring()
+
+    def close(self) -> None:
+        self._alarm.close()
+
+    async def run(self) -> None:
+        while not self._stops:
+            until = await self._safe_round()
+            if not self._stops:
+                await self._alarm.wait(until)
+
+    async def _safe_round(self) -> Instant | None:
+        """When to look again; None: when somebody rings."""
+        try:
+            until = await self._round()
+        except RecordChanged:
+            self._must_look = True  # Another node was faster.
+            return self._soon(OUTAGE_PAUSE_MS)
+        except StoreDown as outage:
+            _log.warning("notices to %s wait for the store: %s", self._target.name, outage)
+            return self._soon(OUTAGE_PAUSE_MS)
+        except Exception:
+            # Whatever it is, later messages must not end with it.
+            _log.exception("notices to %s stumbled and go on", self._target.name)
+            return self._soon(RECHECK_MS)
+        if not self._store.is_shared:
+            return until
+        # A signal can be lost, and a node that died may have left something to try again.
+        self._must_look = True
+        return self._soon(RECHECK_MS) if until is None else min(until, self._soon(RECHECK_MS))
+
+    async def _round(self) -> Instant | None:
+        if self._must_look:
+            self._must_look = False
+            if await self._look() is None:
+                return None
+        if not await self._has_work():
+            await self._note_passed()
+            return self._next_try
+        held = await self._look()
+        if held is None:
+            return None
+        if not is_free_for(self._node, held.cursor, self._clock.now()):
+            self._must_look = True
+            return held.cursor.lease_until_ms
+        # Again, because another node may have done it in the meantime.
+        if await self._has_work():
+            await self._move(taken_by(self._node, held.cursor, self._clock.now()))
+            await self._work()
+        return self._clock.now() if await self._has_work() else self._next_try
+
+    async def _look(self) -> HeldCursor | None:
+        """None: the target was removed, and this worker ends."""
+        held = await self._shelf.cursor(self._target.id)
+        if held is None:
+            # Maybe by another node, while this one was putting something aside.
+            await self._shelf.clear(self._target.id)
+            self._stops = True
+            return None
+        if self._held is None or self._held.revision != held.revision:
+            self._read_to = held.cursor.position
+            self._passed = 0
+        self._held = held
+        self._note_waiting(await self._shelf.waiting(self._target.id))
+        return held
+
+    async def _has_work(self) -> bool:
+        is_due = self._next_try is not None and self._next_try <= self._clock.now()
+        return is_due or (not self._is_full and await self._find_wanted() is not None)
+
+    async def _find_wanted(self) -> tuple[Entry, Event | None] | None:
+        """The next entry that the target wants and its event, or None when all is read."""
+        filters = self._target.filters
+        while page := await self._store.journal(after=self._read_to, limit=PAGE_ENTRIES_MAX):
+            for entry in page:
+                if may_want(filters, entry):
+                    event = await event_at(self._store, entry)
+                    if wants(filters, event):
+                        return entry, event
+                self._read_to = entry.position
+                self._passed += 1
+        return None
+
+    async def _note_passed(self) -> None:
+        is_free = is_free_for(self._node, self._cursor, self._clock.now())
+        if self._passed >= UNTOLD_MAX and is_free:
+            await self._move(Cursor(position=self._read_to))
+
+    async def _work(self) -> None:
+        """Under the lease: what is new, what is due again, and then the lease is given back."""
+        waiting = await self._shelf.waiting(self._target.id)
+        for _ in range(WAITING_MAX - len(waiting)):
+            found = None if self._stops else await self._find_wanted()
+            if found is None:
+                break
+            await self._tell(*found)
+        for delivery in await self._shelf.waiting(self._target.id):
+            if delivery.next_try_ms <= self._clock.now() and not self._stops:
+                await self._try_again(delivery)
+        self._note_waiting(await self._shelf.waiting(self._target.id))
+        await self._move(released(self._cursor))
+
+    async def _tell(self, entry: Entry, event: Event | None) -> None:
+        delivery = Delivery(
+            id=delivery_id(entry, self._target.id),
+            target_id=self._target.id,
+            position=entry.position,
+            message=message_of(entry, event, self._target.template),
+            attempts=0,
+            next_try_ms=self._clock.now(),
+            last_error="",
+        )
+        # It waits already if a node put it aside and died before it moved the cursor.
+        if not await self._shelf.is_waiting(delivery):
+            outcome = await self._send(delivery.message)
+            if not outcome.is_delivered:
+                await self._put_aside(delivery, outcome)
+        await self._move(replace(self._cursor, position=entry.position))
+
+    async def _try_again(self, delivery: Delivery) -> None:
+        outcome = await self._send(delivery.message)
+        if outcome.is_delivered:
+            await self._shelf.take_waiting(delivery)
+        else:
+            await self._put_aside(delivery, outcome)
+
+    async def _put_aside(self, delivery: Delivery, outcome: Outcome) -> None:
+        """To be tried again, or among the dead letters."""
+        attempts = delivery.attempts + 1
+        again = None
+        if not outcome.is_final:
+            again = next_try_ms(attempts, self._clock.now(), self._dice())
+        self._log_failure(outcome, attempts, is_dead=again is None)
+        failed = replace(delivery, attempts=attempts, last_error=outcome.error)
+        if again is not None:
+            await self._shelf.put_waiting(replace(failed, next_try_ms=again))
+            return
+        await self._shelf.put_dead(failed)
+        await self._shelf.take_waiting(failed)
+
+    def _log_failure(self, outcome: Outcome, attempts: int, *, is_dead: bool) -> None:
+        then = "it is a dead letter now" if is_dead else "it will be tried again"
+        name = self._target.name
+        _log.warning("notice to %s failed, try %d: %s; %s", name, attempts, outcome.error, then)
+
+    async def _send(self, message: Message) -> Outcome:
+        if needs_renewal(self._cursor, self._clock.now()):
+            await self._move(taken_by(self._node, self._cursor, self._clock.now()))
+        # A virtual clock does not wait for the network.
+        self._alarm.close()
+        try:
+            return await self._sender.send(self._target, message)
+        finally:
+            self._alarm = self._clock.alarm()
+
+    @property
+    def _cursor(self) -> Cursor:
+        assert self._held is not None, "the cursor is read before anything else"
+        return self._held.cursor
+
+    async def _move(self, cursor: Cursor) -> None:
+        """Raises RecordChanged if the cursor is not as this worker knows it."""
+        assert self._held is not None
+        is_onward = cursor.position != self._held.cursor.position
+        self._held = await self._shelf.move(self._target.id, self._held, cursor)
+        if is_onward:
+            self._read_to = cursor.position
+            self._passed = 0
+
+    def _note_waiting(self, waiting: list[Delivery]) -> None:
+        self._next_try = min((each.next_try_ms for each in waiting), default=None)
+        self._is_full = len(waiting) >= WAITING_MAX
+
+    def _soon(self, in_ms: int) -> Instant:
+        return later(self._clock.now(), in_ms)

@@ -1,0 +1,70 @@
+"""Which events a reader wants, and where they are in the list of all.
+
+Theory of operation. The list is sorted by creation and id. What a reader filters by are a
+few words each (type, source, phase), so a store keeps its events sorted within each
+combination of them, its kind, and puts a page together from the newest of each kind that
+is wanted. So a page costs the same wherever it lies and however rare its events are.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Event, EventId, EventType, Phase, ScopeId, Source
+from fairwarning.engine.ports import Choice, Mark
+from fairwarning.stores.rows import Row
+from fairwarning.stores.statements import Statement, Value
+
+_NEWEST = Mark(created_ms=Instant(2**63 - 1), event_id=EventId(""))
+
+
+def place_of(event: Event) -> tuple[Instant, EventId]:
+    """The list is sorted by this, newest first."""
+    return event.created_ms, event.id
+
+
+def fits(choice: Choice, scope_id: ScopeId, event: Event) -> bool:
+    return (
+        (not choice.phases or event.phase in choice.phases)
+        and (not choice.types or event.type in choice.types)
+        and (not choice.sources or event.source in choice.sources)
+        and choice.scope_id in {None, scope_id}
+        and (choice.instance is None or choice.instance in event.resources)
+    )
+
+
+def page_of(
+    choice: Choice, before: Mark | None, limit: int, listed: Callable[[list[str]], str]
+) -> Statement:
+    """`listed` writes a list of words as the dialect reads it."""
+    end = before or _NEWEST
+    values: Mapping[str, Value] = {
+        "types": listed(_words(choice.types or EventType)),
+        "sources": listed(_words(choice.sources or Source)),
+        "phases": listed(_words(choice.phases or Phase)),
+        "scope_id": choice.scope_id,
+        "instance": choice.instance,
+        "created_ms": end.created_ms,
+        "id": end.event_id,
+        "limit": limit,
+    }
+    return Statement(_statement_for(choice), values)
+
+
+def _words(chosen: Iterable[EventType | Source | Phase]) -> list[str]:
+    return sorted({each.value for each in chosen})
+
+
+def _statement_for(choice: Choice) -> str:
+    if choice.instance is not None:
+        return "events_of_instance"
+    if choice.scope_id is not None:
+        return "events_of_scope"
+    return "events_of_kinds" if choice.types or choice.sources or choice.phases else "events"
+
+
+def counts_of(rows: Iterable[Row]) -> Mapping[tuple[EventType, Phase], int]:
+    counts: dict[tuple[EventType, Phase], int] = {}
+    for type, phase, number in rows:
+        kind = EventType(type), Phase(phase)
+        counts[kind] = counts.get(kind, 0) + number
+    return counts

@@ -1,0 +1,42 @@
+"""The program in this process, against a fake server or the real one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fairwarning.cli.main import main
+from tests.cli.fake import Fake, fake_server
+
+VARIABLES = ("URL", "TOKEN", "CA_FILE", "NOTICE_URL", "NOTICE_SECRET")
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    with fake_server() as found:
+        yield found
+
+
+@dataclass
+class Program:
+    url: str
+
+    def __call__(self, *arguments: str, input: str | None = None, **environment: str) -> Result:
+        clean: dict[str, Any] = {f"FAIRWARNING_{name}": None for name in VARIABLES}
+        env = {**clean, "FAIRWARNING_URL": self.url, **environment}
+        return CliRunner().invoke(main, arguments, input=input, env=env)
+
+
+@pytest.fixture
+def run(fake: Fake) -> Program:
+    return Program(fake.url)
+
+
+def said(result: Result, place: str = "fairwarning") -> str:
+    """The one line on standard error of a command that did not work."""
+    assert result.exit_code == 1, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"{place}: ")
+    return line

@@ -1,0 +1,153 @@
+"""The connection: where it goes, what it carries, and what is said when it fails."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairwarning.cli.client import is_loopback
+from tests.cli.conftest import Program, said
+from tests.cli.fake import Answer, Fake, problem
+from tests.cli.values import an_event
+
+EVENTS: dict[str, Any] = {"events": [], "next": None}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_no_server_says_which_and_how_to_start_one() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    line = said(Program(url)("events"))
+    assert url in line
+    assert "fairwarning serve" in line
+    assert "FAIRWARNING_URL" in line
+
+
+def test_the_option_wins_over_the_environment(fake: Fake) -> None:
+    fake.on("GET /events", EVENTS)
+    nowhere = Program(f"http://127.0.0.1:{free_port()}")
+    assert nowhere("events", "--url", f"{fake.url}/api/v1/", "--json").exit_code == 0
+
+
+@pytest.mark.parametrize("url", ["", "here", "ftp://x", "http://", "http://u:p@h", "http://h:x"])
+def test_what_is_no_address_is_bad_usage(url: str) -> None:
+    result = Program("http://127.0.0.1:1")("events", "--url", url)
+    assert result.exit_code == 2
+    assert "is no address" in result.stderr
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_loopback(fake: Fake, run: Program) -> None:
+    fake.on("GET /events", EVENTS)
+    proxy = f"http://127.0.0.1:{free_port()}"
+    assert (
+        run("events", "--json", HTTP_PROXY=proxy, http_proxy=proxy, ALL_PROXY=proxy).exit_code == 0
+    )
+    assert is_loopback("localhost")
+    assert is_loopback("::1")
+    assert not is_loopback("fw.example")
+
+
+def test_the_token_comes_from_the_environment_or_a_file(
+    fake: Fake, run: Program, tmp_path: Path
+) -> None:
+    fake.on("GET /events", EVENTS)
+    (tmp_path / "token").write_text("fw_file\n")
+    run("events", "--json")
+    run("events", "--json", FAIRWARNING_TOKEN="fw_env")
+    run("events", "--json", "--token-file", f"{tmp_path}/token", FAIRWARNING_TOKEN="fw_env")
+    sent = [asked.headers.get("authorization") for asked in fake.asked]
+    assert sent == [None, "Bearer fw_env", "Bearer fw_file"]
+
+
+@pytest.mark.parametrize("text", ["two words", "fw_ü", "fw_\x01"])
+def test_what_is_no_token_is_bad_usage_and_not_repeated(text: str, run: Program) -> None:
+    result = run("events", FAIRWARNING_TOKEN=text)
+    assert result.exit_code == 2
+    assert text not in result.output
+
+
+def test_a_token_file_that_is_not_there_is_bad_usage(run: Program, tmp_path: Path) -> None:
+    result = run("events", "--token-file", f"{tmp_path}/none")
+    assert result.exit_code == 2
+    assert f"{tmp_path}/none" in result.stderr
+
+
+def test_a_refusal_is_its_sentence_and_its_code(fake: Fake, run: Program) -> None:
+    fake.on("GET /events", problem(409, "too-soon", "wait\nfive \x1b[31mminutes"))
+    line = said(run("events"))
+    assert line.endswith("minutes (too-soon)")
+    assert "\x1b" not in line
+
+
+def test_without_a_token_it_says_where_one_goes(fake: Fake, run: Program) -> None:
+    fake.on("GET /events", problem(401, "token-needed", "say who you are"))
+    assert "--token-file" in said(run("events"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, b"<html>hello", "text/html"),
+        Answer(502, b"bad gateway", "text/plain"),
+        Answer(302, b"", "text/plain"),
+        Answer(200, b"[1]", "application/json"),
+    ],
+)
+def test_a_stranger_is_recognised(answer: Answer, fake: Fake, run: Program) -> None:
+    fake.on("GET /events", answer)
+    assert "FAIRWARNING_URL" in said(run("events", "--json"))
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(fake: Fake, run: Program) -> None:
+    fake.on("POST /events", Answer(breaks=True), an_event())
+    assert run("schedule", "reboot", "web-0", "--json").exit_code == 0
+    first, second = fake.of("POST /events")
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert first.body == second.body
+
+
+def test_two_commands_never_share_a_key(fake: Fake, run: Program) -> None:
+    fake.on("POST /events", an_event())
+    run("schedule", "reboot", "web-0", "--json")
+    run("schedule", "reboot", "web-0", "--json")
+    assert len({asked.headers["idempotency-key"] for asked in fake.asked}) == 2
+
+
+def test_what_cannot_be_repeated_says_to_look_first(fake: Fake, run: Program) -> None:
+    fake.on("DELETE /tokens/T1", Answer(breaks=True))
+    assert "fairwarning history" in said(run("token", "revoke", "T1"))
+    assert len(fake.asked) == 1
+
+
+def test_names_are_one_segment_of_the_path(fake: Fake, run: Program) -> None:
+    fake.on("POST /instances/shop/FrontEnd_IN_0/restart", an_event())
+    assert run("restart", "shop/FrontEnd_IN_0", "--json").exit_code == 0
+    for name in ("", ".", ".."):
+        assert run("restart", name).exit_code == 2
+
+
+def test_pages_are_read_to_the_end_and_no_further_than_asked(fake: Fake, run: Program) -> None:
+    def page(start: int, count: int) -> dict[str, object]:
+        return {
+            "events": [an_event(id=f"E{n}") for n in range(start, start + count)],
+            "next": f"E{start + count - 1}",
+        }
+
+    fake.on("GET /events", page(0, 200), page(200, 50))
+    result = run("events", "--limit", "250", "--json")
+    assert result.exit_code == 0
+    first, second = (asked.query for asked in fake.asked)
+    assert (first["limit"], second["limit"]) == (["200"], ["50"])
+    assert second["after"] == ["E199"]
+    assert result.stdout.count('"id"') == 250
+
+
+def test_a_file_of_certificates_must_be_one(run: Program, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    result = run("events", "--url", "https://fw.example", "--ca-file", f"{tmp_path}/ca.pem")
+    assert result.exit_code == 2
+    assert "PEM" in result.stderr

@@ -1,0 +1,364 @@
+"""What each command asks for, and how it answers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Program, said
+from tests.cli.fake import Answer, Fake, problem
+from tests.cli.values import ID, OTHER_ID, WEB, a_scope, an_entry, an_event, an_instance
+
+CHANGE = {"action": "add", "what": "instance web-3", "scope": WEB, "detail": "", "events": []}
+PLAN = {"changes": [CHANGE], "kept": []}
+EMPTY: dict[str, Any] = {"events": [], "next": None}
+
+
+def test_json_is_the_apis_own_on_one_line(fake: Fake, run: Program) -> None:
+    body = {"events": [an_event(description="ü")], "next": None, "unknown": 1}
+    fake.on("GET /events", body)
+    result = run("events", "--json")
+    assert json.loads(result.stdout) == body
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_events_are_the_unfinished_ones_unless_all_are_asked_for(fake: Fake, run: Program) -> None:
+    fake.on("GET /events", EMPTY)
+    assert "No event is pending" in run("events").stdout
+    run("events", "--all", "--type", "reboot", "--scope", "web")
+    first, second = (asked.query for asked in fake.of("GET /events"))
+    assert first["phase"] == ["scheduled", "started"]
+    assert "phase" not in second
+    assert (second["type"], second["scope"]) == (["Reboot"], ["web"])
+
+
+def test_scheduling_sends_what_was_asked_for(fake: Fake, run: Program) -> None:
+    fake.on("POST /events", an_event())
+    result = run(
+        "schedule", "freeze", "web-0", "web-3", "--notice", "1h30m", "--duration", "9s",
+        "--description", "host", "--why", "ticket 7",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    (asked,) = fake.of("POST /events")
+    assert asked.query == {"why": ["ticket 7"]}
+    assert asked.json == {
+        "type": "Freeze",
+        "targets": ["web-0", "web-3"],
+        "notice": "PT1H30M",
+        "duration": "PT9S",
+        "description": "host",
+    }
+    assert ID in result.stdout
+    assert "in 15 min" in result.stdout
+
+
+def test_an_update_domain_makes_the_target_a_scope(fake: Fake, run: Program) -> None:
+    fake.on("POST /events", an_event())
+    run("schedule", "reboot", "web", "--update-domain", "1", "--not-before", "2026-11-16T22:00Z",
+        "--already-happened")  # fmt: skip
+    (asked,) = fake.of("POST /events")
+    assert asked.json == {
+        "type": "Reboot",
+        "scope": "web",
+        "updateDomain": 1,
+        "notBefore": "2026-11-16T22:00:00.000Z",
+        "alreadyHappened": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["schedule", "explode", "web-0"],
+        ["schedule", "reboot"],
+        ["schedule", "reboot", "a", "b", "--update-domain", "1"],
+        ["schedule", "reboot", "a", "--notice", "soon"],
+        ["schedule", "reboot", "a", "--not-before", "soon"],
+        ["schedule", "reboot", "a", "--notice", "1h", "--not-before", "22:00"],
+        ["postpone", ID],
+        ["postpone", ID, "--notice", "1h", "--not-before", "22:00"],
+        ["rollout", "plan", "--type", "reboot"],
+        ["rollout", "plan", "web", "--whole-fleet", "--type", "reboot"],
+        ["rollout", "plan", "web", "--type", "terminate"],
+        ["rollout", "plan", "web", "--type", "reboot", "--window", "noon"],
+        ["rollout", "plan", "web", "--type", "reboot", "--blackout", "christmas"],
+        ["clock", "advance", "a while"],
+        ["token", "create", "--role", "king"],
+        ["notice", "dead-letters", "--retry", "1", "--discard", "2"],
+        ["fleet", "apply", "/no/such/file.toml"],
+        ["completion", "tcsh"],
+        ["nonsense"],
+    ],
+)
+def test_bad_usage_changes_nothing(arguments: list[str], fake: Fake, run: Program) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert all(asked.method == "GET" for asked in fake.asked)
+
+
+@pytest.mark.parametrize("verb", ["restart", "redeploy", "delete", "evict"])
+def test_operations(verb: str, fake: Fake, run: Program) -> None:
+    fake.on(f"POST /instances/web-0/{verb}", Answer(202, an_event(source="User", operation=verb)))
+    result = run(verb, "web-0", "--why", "hangs")
+    assert result.exit_code == 0, result.output
+    assert f"User, {verb}" in result.stdout
+    assert fake.of(f"POST /instances/web-0/{verb}")[0].query == {"why": ["hangs"]}
+
+
+def test_decisions(fake: Fake, run: Program) -> None:
+    fake.on(f"GET /events/{ID}", an_event())
+    for verb in ("approve", "cancel", "postpone"):
+        fake.on(f"POST /events/{ID}/{verb}", an_event())
+    assert run("approve", ID).exit_code == 0
+    assert run("cancel", ID, "--reason", "fine").exit_code == 0
+    assert run("postpone", ID, "--notice", "2h").exit_code == 0
+    assert fake.of(f"POST /events/{ID}/cancel")[0].json == {"reason": "fine"}
+    assert fake.of(f"POST /events/{ID}/postpone")[0].json == {"notice": "PT2H"}
+
+
+def test_an_id_may_be_abbreviated(fake: Fake, run: Program) -> None:
+    fake.on(f"GET /events/{ID}", an_event(timeline=[an_entry()]))
+    fake.on("GET /events", {"events": [an_event(), an_event(id=OTHER_ID)], "next": None})
+    assert "is scheduled" in run("event", "show", "602d94").stdout
+    line = said(run("cancel", "602d9"))
+    assert ID in line
+    assert OTHER_ID in line
+    assert "begins with" in said(run("cancel", "77777"))
+    assert not fake.of(f"POST /events/{ID}/cancel")
+
+
+def test_an_old_event_is_found_among_the_newest(fake: Fake, run: Program) -> None:
+    fake.on("GET /events", EMPTY, {"events": [an_event()], "next": None})
+    fake.on(f"GET /events/{ID}", an_event())
+    assert run("event", "show", "602D9444").exit_code == 0
+
+
+def test_a_short_id_of_its_own_is_never_taken_for_the_beginning_of_another(
+    fake: Fake, run: Program
+) -> None:
+    fake.on("GET /events/disk", an_event(id="disk"))
+    fake.on("POST /events/disk/cancel", an_event(id="disk"))
+    fake.on("GET /events", {"events": [an_event(id="disk-2")], "next": None})
+    assert run("cancel", "disk", "--json").exit_code == 0
+    assert fake.of("POST /events/disk/cancel")
+
+
+def test_applying_shows_the_difference_and_then_does_it(
+    fake: Fake, run: Program, tmp_path: Path
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("[[vm]]\nname = 'db'\n")
+    fake.on("POST /fleet/plan", PLAN)
+    fake.on("PUT /fleet", PLAN)
+    result = run("fleet", "apply", str(file), "--yes", "--why", "rack")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.index("+ instance web-3") < result.stdout.index("1 added")
+    (put,) = fake.of("PUT /fleet")
+    assert put.body == file.read_bytes()
+    assert put.headers["content-type"] == "application/toml"
+    assert put.query == {"force": ["false"], "why": ["rack"]}
+
+
+def test_with_json_the_difference_goes_elsewhere(fake: Fake, run: Program, tmp_path: Path) -> None:
+    (tmp_path / "fleet.json").write_text("{}")
+    fake.on("POST /fleet/plan", PLAN)
+    fake.on("PUT /fleet", PLAN)
+    result = run("fleet", "apply", str(tmp_path / "fleet.json"), "--yes", "--json")
+    assert json.loads(result.stdout) == PLAN
+    assert "+ instance web-3" in result.stderr
+    assert fake.of("PUT /fleet")[0].headers["content-type"] == "application/json"
+
+
+def test_without_a_terminal_nothing_is_applied_unasked(fake: Fake, run: Program) -> None:
+    fake.on("POST /fleet/plan", PLAN)
+    result = run("fleet", "apply", "-", input="test = true\n")
+    assert result.exit_code == 2
+    assert "--yes" in result.stderr
+    assert not fake.of("PUT /fleet")
+
+
+def test_ending_events_needs_force(fake: Fake, run: Program) -> None:
+    fake.on("POST /fleet/plan", {"changes": [{**CHANGE, "events": [ID]}], "kept": []})
+    fake.on("PUT /fleet", PLAN)
+    assert "--force" in said(run("fleet", "apply", "-", "--yes", input=""))
+    assert not fake.of("PUT /fleet")
+    assert run("fleet", "apply", "-", "--yes", "--force", input="").exit_code == 0
+    assert fake.of("PUT /fleet")[0].query["force"] == ["true"]
+
+
+def test_a_mistake_in_the_file_names_its_line(fake: Fake, run: Program, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("x")
+    fake.on(
+        "POST /fleet/plan",
+        problem(422, "fleet-invalid", "line 7: no such key; take it out", line=7),
+    )
+    line = said(run("fleet", "apply", str(file)), place=f"{file}:7")
+    assert line == f"{file}:7: no such key; take it out (fleet-invalid)"
+
+
+def test_a_fleet_that_is_right_already_is_left_alone(fake: Fake, run: Program) -> None:
+    fake.on("POST /fleet/plan", {"changes": [], "kept": []})
+    result = run("fleet", "apply", "-", input="")
+    assert result.exit_code == 0
+    assert "nothing to do" in result.stdout
+    assert not fake.of("PUT /fleet")
+
+
+def test_removing_finds_out_what_the_name_is(fake: Fake, run: Program) -> None:
+    fake.on("GET /scopes/web", a_scope(WEB, an_instance("web"), an_instance("web-1")))
+    fake.on("GET /instances/web", {**an_instance("web"), "scope": WEB})
+    fake.on("GET /instances/web-1", {**an_instance("web-1"), "scope": WEB})
+    fake.on("GET /scopes/db", a_scope("s/g/vm/db", an_instance("db")))
+    fake.on("GET /instances/db", {**an_instance("db"), "scope": "s/g/vm/db"})
+    for path in ("/instances/web-1", "/scopes/db"):
+        fake.on(f"DELETE {path}", PLAN)
+    assert WEB in said(run("fleet", "remove", "web", "--yes"))
+    assert "fleet show" in said(run("fleet", "remove", "none", "--yes"))
+    assert run("fleet", "remove", "web-1").exit_code == 2
+    assert run("fleet", "remove", "web-1", "--yes").exit_code == 0
+    assert run("fleet", "remove", "db", "--yes", "--force").exit_code == 0
+    assert fake.of("DELETE /scopes/db")[0].query["force"] == ["true"]
+    assert not fake.of("DELETE /instances/db")
+
+
+def test_a_rollout_sends_what_was_asked_for(fake: Fake, run: Program) -> None:
+    fake.on("POST /rollouts/plan", {"steps": [], "ends": None, "warnings": []})
+    result = run(
+        "rollout", "plan", "web", "workers/0", "--type", "reboot", "--scopes-at-once", "2",
+        "--pause", "10m", "--window", "sat,sun 01:00-05:00", "--window", "22:00-24:00",
+        "--time-zone", "Europe/Berlin", "--blackout", "2026-12-24/2026-12-26", "--keep-going",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    assert fake.of("POST /rollouts/plan")[0].json == {
+        "type": "Reboot",
+        "scopes": ["web", "workers/0"],
+        "scopesAtOnce": 2,
+        "pause": "PT10M",
+        "windows": [
+            {"days": ["sat", "sun"], "from": "01:00", "to": "05:00"},
+            {"days": days, "from": "22:00", "to": "24:00"},
+        ],
+        "timeZone": "Europe/Berlin",
+        "blackouts": ["2026-12-24/2026-12-26"],
+        "stopOnFailure": False,
+    }
+
+
+def test_a_rollout_is_not_started_unasked(fake: Fake, run: Program) -> None:
+    fake.on("POST /rollouts/plan", {"steps": [], "ends": None, "warnings": []})
+    assert run("rollout", "start", "web", "--type", "reboot").exit_code == 2
+    assert not fake.of("POST /rollouts")
+
+
+def test_the_secret_of_a_token_stands_alone_on_standard_output(fake: Fake, run: Program) -> None:
+    made = {"id": "T1", "name": "ci", "role": "viewer", "secret": "fw_secret"}
+    fake.on("POST /tokens", Answer(201, made))
+    result = run("token", "create", "--role", "viewer", "--name", "ci", "--expires", "90d")
+    assert result.stdout == "fw_secret\n"
+    (asked,) = fake.of("POST /tokens")
+    assert asked.json == {"name": "ci", "role": "viewer", "expires": "PT2160H"}
+    assert "idempotency-key" not in asked.headers
+
+
+NOTICE: dict[str, Any] = {
+    "id": "N1",
+    "name": "ops",
+    "kind": "webhook",
+    "url": "https://ops.example/…",
+    "filters": {"kinds": ["Started"]},
+    "created": "2026-11-16T12:00:00Z",
+    "secret": "whsec",
+}
+
+
+def test_secrets_of_notices_come_from_files_pipes_and_the_environment(
+    fake: Fake, run: Program, tmp_path: Path
+) -> None:
+    fake.on("POST /notices", Answer(201, NOTICE))
+    (tmp_path / "url").write_text("https://file.example\n")
+    (tmp_path / "key").write_text("signing\n")
+    add = ("notice", "add", "webhook", "--name", "ops")
+    first = run(*add, "--url-file", f"{tmp_path}/url", "--secret-file", f"{tmp_path}/key",
+                "--type", "reboot", "--kind", "Started", "--title", "hey")  # fmt: skip
+    assert first.exit_code == 0, first.output
+    assert first.stdout.endswith("whsec\n")
+    run(*add, FAIRWARNING_NOTICE_URL="https://env.example")
+    run(*add, input="https://pipe.example\n")
+    bodies = [asked.json for asked in fake.of("POST /notices")]
+    assert [body["url"] for body in bodies] == [
+        "https://file.example",
+        "https://env.example",
+        "https://pipe.example",
+    ]
+    assert bodies[0]["secret"] == "signing"
+    assert bodies[0]["filters"] == {"types": ["Reboot"], "kinds": ["Started"]}
+    assert bodies[0]["template"] == {"title": "hey"}
+    assert "secret" not in bodies[1]
+    assert run(*add, input="").exit_code == 2
+
+
+def test_a_test_that_is_not_delivered_is_a_failure(fake: Fake, run: Program) -> None:
+    fake.on("POST /notices/N1/test", {"delivered": True, "error": ""})
+    fake.on("POST /notices/N2/test", {"delivered": False, "error": "connection refused"})
+    assert run("notice", "test", "N1").exit_code == 0
+    assert "connection refused" in said(run("notice", "test", "N2"))
+    assert json.loads(run("notice", "test", "N2", "--json").stdout)["delivered"] is False
+
+
+def test_dead_letters(fake: Fake, run: Program) -> None:
+    letter = {"id": "L1", "notice": "N1", "title": "t", "attempts": 8, "error": "refused"}
+    fake.on("GET /notices/dead-letters", {"deadLetters": [letter], "next": None})
+    fake.on("POST /notices/dead-letters/L1/retry", {})
+    fake.on("DELETE /notices/dead-letters/L1", Answer(204, b""))
+    assert "refused" in run("notice", "dead-letters").stdout
+    assert run("notice", "dead-letters", "--retry", "L1").exit_code == 0
+    assert run("notice", "dead-letters", "--discard", "L1", "--json").stdout == "{}\n"
+
+
+def sse(*entries: dict[str, Any]) -> Answer:
+    text = "".join(f"id: {e['position']}\ndata: {json.dumps(e)}\n\n" for e in entries)
+    return Answer(200, f"retry: 1\n\n{text}".encode(), "text/event-stream")
+
+
+def test_waiting_follows_the_event_through_a_broken_stream(fake: Fake, run: Program) -> None:
+    started = an_entry(position="8", kind="Started", text="it started")
+    ended = an_entry(position="9", kind="Completed", text="it is over")
+    fake.on("POST /events", an_event())
+    fake.on(
+        f"GET /events/{ID}",
+        an_event(timeline=[an_entry()]),
+        an_event(phase="started"),
+        an_event(phase="started"),
+        an_event(phase="completed"),
+    )
+    fake.on("GET /stream", sse(an_entry(position="7x", event=OTHER_ID), started), sse(ended))
+    result = run("schedule", "reboot", "web-0", "--wait", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["phase"] == "completed"
+    told = result.stderr
+    assert told.index("it started") < told.index("it is over")
+    after = [asked.headers.get("last-event-id") for asked in fake.of("GET /stream")]
+    assert after[:2] == ["7", "8"]
+
+
+def test_waiting_for_what_fails_is_a_failure(fake: Fake, run: Program) -> None:
+    fake.on("POST /instances/web-0/restart", an_event())
+    fake.on(f"GET /events/{ID}", an_event(phase="failed", outcome="no such disk"))
+    result = run("restart", "web-0", "--wait")
+    assert result.exit_code == 1
+    assert "no such disk" in result.stderr
+    assert f"fairwarning event show {ID}" in result.stderr
+
+
+def test_history_is_asked_for_by_scope_and_event(fake: Fake, run: Program) -> None:
+    fake.on("GET /history", {"entries": [an_entry(why="ticket 7")], "next": None})
+    result = run("history", "--scope", "web", "--event", ID, "--limit", "5")
+    assert "ticket 7" in result.stdout
+    assert fake.of("GET /history")[0].query == {
+        "limit": ["5"],
+        "scope": ["web"],
+        "event": [ID],
+    }

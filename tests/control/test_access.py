@@ -1,0 +1,138 @@
+"""Who may do what, and that secrets stay secret."""
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trustme
+
+from fairwarning.control.access import Role
+from fairwarning.control.server import Tls
+from fairwarning.control.tokens import Tokens
+from fairwarning.node import Node, NodeSettings, TlsNeeded
+from tests.control.rig import ME, Rig, running
+
+
+async def token(rig: Rig, role: str, **more: str) -> str:
+    made = await rig.post("/tokens", {"name": f"a-{role}", "role": role, **more}, 201)
+    secret = made["secret"]
+    assert isinstance(secret, str)
+    return secret
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path, Path]:
+    """A certificate, its key, and the authority that signed it."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key, trusted = folder / "cert.pem", folder / "key.pem", folder / "ca.pem"
+    certificate.write_bytes(issued.cert_chain_pems[0].bytes())
+    key.write_bytes(issued.private_key_pem.bytes())
+    trusted.write_bytes(authority.cert_pem.bytes())
+    return certificate, key, trusted
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+async def test_each_role_may_do_what_it_is_for_and_no_more(rig: Rig) -> None:
+    secrets = {role: await token(rig, role) for role in ("viewer", "approver", "operator", "admin")}
+    event = await rig.schedule("db", duration="1h")
+    asked: list[tuple[str, str, Any, str]] = [
+        ("GET", "/events", None, "viewer"),
+        ("POST", f"/events/{event['id']}/approve", None, "approver"),
+        ("POST", "/events", {"type": "Freeze", "targets": ["web-0"]}, "operator"),
+        ("GET", "/tokens", None, "admin"),
+    ]
+    order = list(secrets)
+    for method, path, body, needed in asked:
+        for role, secret in secrets.items():
+            answer = await rig.api.request(method, path, json=body, headers=bearer(secret))
+            if order.index(role) < order.index(needed):
+                assert Rig.check(answer, 403)["code"] == "role-too-low", (path, role)
+            else:
+                assert answer.status_code != 403, (path, role)
+
+
+async def test_a_change_names_who_made_it(rig: Rig) -> None:
+    secret = await token(rig, "operator")
+    body = {"type": "Reboot", "targets": ["db"]}
+    await rig.api.post("/events", json=body, headers=bearer(secret))
+    (entry,) = [
+        each for each in (await rig.get("/history"))["entries"] if each["kind"] == "Scheduled"
+    ]
+    assert entry["by"] == "operator:a-operator"
+
+
+async def test_a_wrong_an_expired_and_a_revoked_token_are_all_refused(rig: Rig) -> None:
+    secret = await token(rig, "viewer", expires="1h")
+    wrong = secret[:-1] + ("A" if secret[-1] != "A" else "B")
+    for given in (wrong, "nonsense", "fw_0123456789ab_" + "x" * 43):
+        answer = await rig.api.get("/events", headers=bearer(given))
+        assert Rig.check(answer, 401)["code"] == "token-needed"
+        assert given not in answer.text
+    assert (await rig.api.get("/me", headers=bearer(secret))).json()["role"] == "viewer"
+    await rig.clock.advance(3_600_000)
+    assert (await rig.api.get("/me", headers=bearer(secret))).status_code == 401
+    other = await token(rig, "viewer")
+    (shown,) = [each for each in (await rig.get("/tokens"))["tokens"] if each["expires"] is None]
+    await rig.delete(f"/tokens/{shown['id']}")
+    assert (await rig.api.get("/me", headers=bearer(other))).status_code == 401
+
+
+async def test_only_a_hash_of_a_token_is_kept_and_its_last_use(rig: Rig) -> None:
+    secret = await token(rig, "viewer")
+    await rig.api.get("/me", headers=bearer(secret))
+    (record,) = await rig.node.store.records("token", limit=10)
+    assert secret.rpartition("_")[2] not in record.body
+    (shown,) = (await rig.get("/tokens"))["tokens"]
+    assert shown["lastUsed"] is not None
+    assert "secret" not in shown
+    assert "hash" not in shown
+
+
+@pytest.mark.parametrize("headers", [
+    {"Host": "evil.example"},
+    {"Host": "127.0.0.1.evil.example"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+])  # fmt: skip
+async def test_another_site_cannot_use_a_browser_on_this_machine(
+    rig: Rig, headers: dict[str, str]
+) -> None:
+    for method, path in (("GET", "/events"), ("POST", "/events"), ("GET", "/stream")):
+        answer = await rig.api.request(method, path, headers=headers)
+        assert Rig.check(answer, 403)["code"] in ("foreign-host", "foreign-origin")
+
+
+async def test_our_own_pages_may(rig: Rig) -> None:
+    origin = rig.node.control_url
+    answer = await rig.api.get(
+        "/events", headers={"Origin": origin, "Sec-Fetch-Site": "same-origin"}
+    )
+    assert answer.status_code == 200
+
+
+def test_elsewhere_than_on_loopback_it_will_not_start_without_tls() -> None:
+    with pytest.raises(TlsNeeded, match="--tls-certificate"):
+        Node(NodeSettings(store_url="memory:", control=("0.0.0.0", 0)))
+
+
+async def test_elsewhere_than_on_loopback_it_wants_tls_and_a_token(tmp_path: Path) -> None:
+    certificate, key, trusted = make_certificate(tmp_path)
+
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        context = ssl.create_default_context(cafile=str(trusted))
+        async with httpx.AsyncClient(verify=context, base_url=url) as api:
+            for path in ("/api/v1/events", "/metrics", "/api/v1/stream"):
+                assert (await api.get(path)).status_code == 401
+            assert (await api.get("/healthz")).status_code == 200
+            tokens = Tokens(rig.node.store, rig.node.clock)
+            _, secret = await tokens.create("me", Role.VIEWER, None, by=ME, why="")
+            answer = await api.get("/api/v1/me", headers=bearer(secret))
+            assert answer.json() == {"name": "me", "role": "viewer"}

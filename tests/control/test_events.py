@@ -1,0 +1,107 @@
+"""Events through the API: announced, seen by instances, decided, and over."""
+
+from tests.control.rig import Rig
+
+WEB = "00000000-0000-0000-0000-000000000000/default/availability-set/web"
+
+
+async def test_what_is_scheduled_is_in_the_document_of_its_instance(rig: Rig) -> None:
+    event = await rig.schedule("web-0", notice="30m", description="new kernel", duration="2m")
+    (seen,) = (await rig.document("web-0"))["Events"]
+    assert seen["EventId"] == event["id"]
+    assert (event["scope"], event["phase"], event["resources"]) == (WEB, "scheduled", ["web-0"])
+    assert (event["description"], event["durationSeconds"]) == ("new kernel", 120)
+    assert event["timeline"][0]["kind"] == "Scheduled"
+    assert event["timeline"][0]["by"] == "operator:local"
+
+
+async def test_an_event_of_a_whole_update_domain_names_all_its_instances(rig: Rig) -> None:
+    body = {"type": "Freeze", "scope": "web", "updateDomain": 1}
+    event = await rig.post("/events", body, 201)
+    assert event["resources"] == ["web-1", "web-3"]
+
+
+async def test_an_approval_starts_the_event_and_is_in_its_story(rig: Rig) -> None:
+    event = await rig.schedule(duration="1h")
+    approved = await rig.post(f"/events/{event['id'].lower()}/approve?why=all+drained")
+    assert approved["phase"] == "started"
+    assert approved["approvals"][0]["by"] == "operator:local"
+    kinds = [each["kind"] for each in approved["timeline"]]
+    assert kinds[:3] == ["Scheduled", "Approved", "Started"]
+    assert approved["timeline"][1]["why"] == "all drained"
+
+
+async def test_time_that_is_moved_through_the_api_carries_an_event_to_its_end(rig: Rig) -> None:
+    event = await rig.schedule(duration="1m")
+    await rig.post("/clock/advance", {"by": "15m"})
+    assert (await rig.get(f"/events/{event['id']}"))["phase"] == "started"
+    await rig.post("/clock/advance", {"by": "PT2M"})
+    assert (await rig.get(f"/events/{event['id']}"))["phase"] == "completed"
+
+
+async def test_cancelling_needs_a_pending_event(rig: Rig) -> None:
+    event = await rig.schedule()
+    cancelled = await rig.post(f"/events/{event['id']}/cancel", {"reason": "not today"})
+    assert (cancelled["phase"], cancelled["outcome"]) == ("cancelled", "not today")
+    again = await rig.post(f"/events/{event['id']}/cancel", status=409)
+    assert again["code"] == "event-finished"
+
+
+async def test_postponing_cancels_and_announces_another(rig: Rig) -> None:
+    event = await rig.schedule()
+    other = await rig.post(f"/events/{event['id']}/postpone", {"notice": "2h"}, 201)
+    before = await rig.get(f"/events/{event['id']}")
+    assert before["phase"] == "cancelled"
+    assert before["replacedBy"] == other["id"]
+    assert other["notBefore"] > event["notBefore"]
+
+
+async def test_an_operation_of_the_owner_is_an_event(rig: Rig) -> None:
+    await rig.activate("workers_0")
+    event = await rig.post("/instances/workers_0/delete", status=202)
+    assert (event["type"], event["operation"], event["source"]) == ("Terminate", "delete", "User")
+    assert (await rig.document("workers_0"))["Events"][0]["EventType"] == "Terminate"
+
+
+async def test_pages_hold_every_event_once_newest_first(rig: Rig) -> None:
+    made = []
+    for name in ("web-0", "web-1", "web-2", "web-3", "db"):
+        made.append((await rig.schedule(name))["id"])
+        await rig.clock.advance(1)
+    seen, after = [], None
+    while True:
+        page = await rig.get("/events", limit=2, **({"after": after} if after else {}))
+        seen += [each["id"] for each in page["events"]]
+        after = page["next"]
+        if after is None:
+            break
+    assert seen == made[::-1]
+
+
+async def test_filters_narrow_the_list(rig: Rig) -> None:
+    first = await rig.schedule("web-0")
+    await rig.schedule("db")
+    await rig.post(f"/events/{first['id']}/cancel")
+    chosen = await rig.get("/events", phase="cancelled", scope="web", type="Reboot")
+    assert [each["id"] for each in chosen["events"]] == [first["id"]]
+    by_instance = await rig.get("/events", instance="db")
+    assert [each["resources"] for each in by_instance["events"]] == [["db"]]
+    assert (await rig.get("/events", source="User"))["events"] == []
+
+
+async def test_bad_questions_get_the_documented_problem(rig: Rig) -> None:
+    for body, status, code in (
+        ({"type": "Reboot", "targets": ["web-9"]}, 404, "unknown-instance"),
+        ({"type": "Reboot", "targets": []}, 422, "no-target"),
+        ({"type": "Reboot", "targets": ["web-0", "web-1"]}, 422, "spans-update-domains"),
+        ({"type": "Reboot", "targets": ["web-0", "db"]}, 422, "spans-scopes"),
+        ({"type": "Explode", "targets": ["web-0"]}, 422, "body-invalid"),
+        ({"type": "Reboot", "targets": ["db"], "notice": "soon"}, 422, "body-invalid"),
+        ({"type": "Reboot", "targets": ["db"], "notBefore": "2026-01-01"}, 422, "instant-invalid"),
+        ({"type": "Reboot", "targets": ["db"], "speed": 9}, 422, "body-invalid"),
+    ):
+        assert (await rig.post("/events", body, status))["code"] == code
+    assert (await rig.get("/events/nope", 404))["code"] == "unknown-event"
+    assert (await rig.get("/events", 422, limt=3))["code"] == "unknown-parameter"
+    assert (await rig.get("/events", 422, after="x"))["code"] == "cursor-invalid"
+    assert (await rig.get("/events"))["events"] == []

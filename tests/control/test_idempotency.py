@@ -1,0 +1,54 @@
+"""The same request twice is done once."""
+
+import asyncio
+
+from tests.control.rig import Rig
+
+BODY = {"type": "Reboot", "targets": ["web-0"]}
+
+
+async def test_a_key_gets_the_first_answer_again(rig: Rig) -> None:
+    first = await rig.api.post("/events", json=BODY, headers={"Idempotency-Key": "a"})
+    again = await rig.api.post("/events", json=BODY, headers={"Idempotency-Key": "a"})
+    assert again.status_code == first.status_code == 201
+    assert again.content == first.content
+    assert again.headers["idempotent-replay"] == "true"
+    assert len((await rig.get("/events"))["events"]) == 1
+
+
+async def test_a_key_stands_for_one_request(rig: Rig) -> None:
+    await rig.post("/events", BODY, 201, idempotency_key="a")
+    other = {"type": "Freeze", "targets": ["web-0"]}
+    problem = await rig.post("/events", other, 422, idempotency_key="a")
+    assert problem["code"] == "idempotency-key-reused"
+
+
+async def test_a_refused_request_may_be_tried_again_under_its_key(rig: Rig) -> None:
+    early = {**BODY, "targets": ["db-2"]}
+    await rig.post("/events", early, 404, idempotency_key="a")
+    await rig.post("/events", early, 404, idempotency_key="a")
+    await rig.post("/events", BODY, 201, idempotency_key="a")
+
+
+async def test_two_at_once_make_one_event(rig: Rig) -> None:
+    answers = await asyncio.gather(
+        *(rig.api.post("/events", json=BODY, headers={"Idempotency-Key": "a"}) for _ in range(5))
+    )
+    assert {each.status_code for each in answers} <= {201, 409}
+    assert len((await rig.get("/events"))["events"]) == 1
+
+
+async def test_a_moved_clock_is_not_moved_twice(rig: Rig) -> None:
+    first = await rig.post("/clock/advance", {"by": "1h"}, idempotency_key="a")
+    again = await rig.post("/clock/advance", {"by": "1h"}, idempotency_key="a")
+    assert again == first
+
+
+async def test_a_secret_is_never_given_out_a_second_time(rig: Rig) -> None:
+    body = {"name": "ci", "role": "viewer"}
+    made = await rig.post("/tokens", body, 201, idempotency_key="a")
+    problem = await rig.post("/tokens", body, 409, idempotency_key="a")
+    assert problem["code"] == "secret-was-shown"
+    assert made["secret"] not in str(problem)
+    for record in await rig.node.store.records("idempotency", limit=10):
+        assert made["secret"] not in record.body

@@ -1,0 +1,48 @@
+"""The OpenAPI document is true: a fuzzer that reads it finds no fault and no surprise."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from fairwarning.control.app import OPERATIONS
+from fairwarning.control.openapi import document
+from tests.control.rig import Rig, running
+
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,"
+    "response_headers_conformance,response_schema_conformance,negative_data_rejection,"
+    "missing_required_header,unsupported_method"
+)
+
+
+async def test_the_document_is_served_and_names_every_operation(rig: Rig) -> None:
+    served = await rig.get("/openapi.json")
+    assert served["openapi"].startswith("3.1")
+    count = sum(len(path) for path in served["paths"].values())
+    assert count == len(OPERATIONS)
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    paths = document(OPERATIONS)["paths"]
+    names = [each["operationId"] for path in paths.values() for each in path.values()]
+    assert len(set(names)) == len(names)
+
+
+async def test_a_fuzzer_finds_no_fault_and_no_undocumented_answer(tmp_path: Path) -> None:
+    async with running() as rig:
+        url = f"{rig.node.control_url}/api/v1/openapi.json"
+        found = await fuzz(url, tmp_path)
+    assert found.returncode == 0, found.stdout[-5000:]
+
+
+async def fuzz(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "schemathesis.cli", "run", url, "--checks", CHECKS,
+               "--max-examples", "12", "--seed", "1", "--no-color",
+               "--report-dir", str(folder)]  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    said, _ = await process.communicate()
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(command, process.returncode, said.decode())

@@ -1,0 +1,62 @@
+"""The journal as a stream that can be left and taken up again."""
+
+import asyncio
+import json
+from typing import Any
+
+from tests.control.rig import Rig
+
+
+async def read(rig: Rig, count: int, **headers: str) -> list[dict[str, Any]]:
+    """The first so many entries."""
+    found: list[dict[str, Any]] = []
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with asyncio.timeout(20), rig.api.stream("GET", "/stream", headers=named) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        id = ""
+        async for line in answer.aiter_lines():
+            if line.startswith("id: "):
+                id = line.removeprefix("id: ")
+            if line.startswith("data: "):
+                entry = json.loads(line.removeprefix("data: "))
+                assert entry["position"] == id
+                found.append(entry)
+                if len(found) == count:
+                    return found
+    raise AssertionError("the stream ended")
+
+
+async def test_a_stream_begins_now_and_tells_what_happens_next(rig: Rig) -> None:
+    await rig.schedule("db")
+    async with rig.api.stream("GET", "/stream") as answer:
+        lines = answer.aiter_lines()
+        assert await anext(lines) == "retry: 1000"
+        event = await rig.schedule("web-0")
+        async with asyncio.timeout(20):
+            async for line in lines:
+                if line.startswith("data: "):
+                    assert json.loads(line.removeprefix("data: "))["event"] == event["id"]
+                    break
+
+
+async def test_whoever_comes_back_misses_nothing(rig: Rig) -> None:
+    await rig.schedule("web-0")
+    history = (await rig.get("/history"))["entries"]
+    first = history[-1]
+    await rig.schedule("web-1")
+    expected = (await rig.get("/history"))["entries"][::-1][1:]
+    seen = await read(rig, len(expected), last_event_id=first["position"])
+    assert seen == expected
+
+
+async def test_a_position_that_is_none_is_refused(rig: Rig) -> None:
+    answer = await rig.api.get("/stream", headers={"Last-Event-ID": "yesterday"})
+    assert Rig.check(answer, 422)["code"] == "cursor-invalid"
+
+
+async def test_a_token_made_is_in_the_history_without_its_secret(rig: Rig) -> None:
+    made = await rig.post("/tokens", {"name": "ci", "role": "viewer"}, 201)
+    (entry, *_) = (await rig.get("/history"))["entries"]
+    assert (entry["kind"], entry["scope"], entry["by"]) == ("Noted", "", "operator:local")
+    assert "ci" in entry["text"]
+    assert made["secret"] not in json.dumps(entry)

@@ -1,0 +1,74 @@
+"""The example script of the documentation, with a stand-in for virsh that notes its arguments."""
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from fairwarning.core.model import EventType
+from fairwarning.drivers.command import CommandDriver
+from fairwarning.engine.clocks import SystemClock
+from fairwarning.engine.ports import Found, Order
+from tests.drivers.orders import order
+
+PAGE = Path(__file__).parents[2] / "docs/drivers.md"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (script,) = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    write(tmp_path / "impact", script)
+    write(tmp_path / "virsh", f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("STATE", str(tmp_path / "state"))
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def impact(folder: Path, type: EventType, duration_s: int = 0) -> Order:
+    asked = order({"run": str(folder / "impact")})
+    return replace(asked, type=type, duration_s=duration_s)
+
+
+async def carry_out(asked: Order) -> None:
+    await CommandDriver().carry_out(asked, SystemClock().alarm())
+
+
+@pytest.mark.parametrize(
+    ("type", "words"),
+    [
+        (EventType.FREEZE, ["suspend", "resume"]),
+        (EventType.REBOOT, ["reboot"]),
+        (EventType.REDEPLOY, ["destroy", "start"]),
+        (EventType.PREEMPT, ["destroy"]),
+        (EventType.TERMINATE, ["destroy"]),
+    ],
+)
+async def test_it_does_each_type_once(folder: Path, type: EventType, words: list[str]) -> None:
+    asked = impact(folder, type)
+    driver = CommandDriver()
+    assert await driver.find(asked) is Found.UNKNOWN
+    await carry_out(asked)
+    assert await driver.find(asked) is Found.DONE
+    await carry_out(asked)
+    lines = (folder / "asked").read_text().splitlines()
+    assert lines == [f"{word} {domain}" for domain in ("vm-17", "web-1") for word in words]
+
+
+async def test_a_frozen_domain_is_resumed_when_the_script_is_ended(folder: Path) -> None:
+    os.mkfifo(folder / "asked")
+    with os.fdopen(os.open(folder / "asked", os.O_RDWR), "rb") as told:
+        work = asyncio.create_task(carry_out(impact(folder, EventType.FREEZE, duration_s=600)))
+        assert await asyncio.to_thread(told.readline) == b"suspend vm-17\n"
+        work.cancel()
+        assert await asyncio.to_thread(told.readline) == b"resume vm-17\n"
+        with pytest.raises(asyncio.CancelledError):
+            await work
+    assert await CommandDriver().find(impact(folder, EventType.FREEZE)) is Found.FAILED

@@ -1,0 +1,131 @@
+"""The webhook driver with a real web service."""
+
+import asyncio
+import logging
+
+import pytest
+
+from fairwarning.core.instants import SECOND_MS
+from fairwarning.core.signing import signature_of
+from fairwarning.drivers.webhook import ANSWER_BYTES_MAX, WebhookDriver
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import DriverFailed, Found
+from tests.core.builders import E1, T0
+from tests.drivers.orders import order
+from tests.drivers.service import Service, service, states
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+async def carry_out(it: Service, *, attempt: int = 1, **more: str) -> int:
+    """Returns how many virtual milliseconds it took."""
+    clock = VirtualClock(T0)
+    alarm = clock.alarm()
+    asked = order({"url": it.url} | more, attempt=attempt)
+    work = asyncio.create_task(WebhookDriver(clock).carry_out(asked, alarm))
+    work.add_done_callback(lambda _: alarm.close())
+    while not work.done():
+        await clock.settle()
+        await clock.advance_to(clock.next_ms() or clock.now())
+        await asyncio.sleep(0)
+    await work
+    return clock.now() - T0
+
+
+async def test_an_impact_that_is_over_at_once() -> None:
+    async with service(*states("done")) as it:
+        assert await carry_out(it) == 0
+        assert it.actions == ["do"]
+        assert (it.orders[0]["key"], it.orders[0]["instances"][0]["handle"]) == (E1, "vm-17")
+
+
+@pytest.mark.parametrize("begun", [(202, ""), (200, '{"state":"running"}')])
+async def test_an_impact_that_takes_a_while_is_asked_about_every_two_seconds(
+    begun: tuple[int, str],
+) -> None:
+    async with service(begun, *states("running", "running", "done")) as it:
+        assert await carry_out(it) == 6 * SECOND_MS
+        assert it.actions == ["do", "find", "find", "find"]
+
+
+async def test_a_question_that_gets_no_answer_is_asked_again() -> None:
+    async with service((202, ""), (503, ""), (502, ""), *states("done")) as it:
+        await carry_out(it)
+        assert it.actions == ["do", "find", "find", "find"]
+
+
+async def test_a_service_that_is_gone_is_a_failure_in_the_end() -> None:
+    async with service((202, "")) as it:
+        with pytest.raises(DriverFailed, match="gave no answer"):
+            await carry_out(it)
+        assert it.actions == ["do"] + ["find"] * 5
+
+
+@pytest.mark.parametrize("first", [(202, ""), None])
+async def test_a_failure_says_the_services_reason(first: tuple[int, str] | None) -> None:
+    failed = (200, '{"state":"failed","reason":"no such domain"}')
+    async with service(*([first] if first else []), failed) as it:
+        with pytest.raises(DriverFailed, match=r"^the service says failed: no such domain$"):
+            await carry_out(it)
+
+
+async def test_a_later_attempt_asks_first_and_does_nothing_twice() -> None:
+    async with service(*states("running", "done")) as it:
+        await carry_out(it, attempt=2)
+        assert it.actions == ["find", "find"]
+    async with service(*states("unknown", "done")) as it:
+        await carry_out(it, attempt=2)
+        assert it.actions == ["find", "do"]
+
+
+@pytest.mark.parametrize("state", list(Found))
+async def test_find_is_what_the_service_says(state: Found) -> None:
+    async with service(*states(state)) as it:
+        found = await WebhookDriver(VirtualClock()).find(order({"url": it.url}, attempt=2))
+        assert found is state
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        ((500, "hunter2"), "answered 500"),
+        ((307, ""), "answered 307"),
+        ((200, "ok"), "did not answer JSON"),
+        ((200, '{"state":"perhaps"}'), "unknown, running, done, failed"),
+        ((200, "x" * (ANSWER_BYTES_MAX + 1)), "more than"),
+    ],
+)
+async def test_an_answer_that_makes_no_sense_is_a_failure_without_secrets(
+    reply: tuple[int, str], says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with service(reply) as it:
+        with pytest.raises(DriverFailed, match=says) as failed:
+            await carry_out(it)
+        assert "hunter2" not in str(failed.value) + caplog.text
+
+
+async def test_orders_are_signed_with_the_key_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("IMPACT_KEY", SECRET)
+    async with service(*states("done")) as it:
+        await carry_out(it, secret_env="IMPACT_KEY")
+        (head,), (body,) = it.heads, it.bodies
+        assert head["webhook-signature"] == signature_of(
+            SECRET, head["webhook-id"], T0 // SECOND_MS, body
+        )
+
+
+@pytest.mark.parametrize(("key", "says"), [(None, "is not set"), ("hunter2", "whsec_")])
+async def test_a_missing_or_wrong_key_is_a_failure_that_names_the_variable(
+    key: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if key is not None:
+        monkeypatch.setenv("IMPACT_KEY", key)
+    async with service(*states("done")) as it:
+        with pytest.raises(DriverFailed, match="IMPACT_KEY") as failed:
+            await carry_out(it, secret_env="IMPACT_KEY")
+        assert says in str(failed.value)
+        assert "hunter2" not in str(failed.value)
+        assert not it.orders

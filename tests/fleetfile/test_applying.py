@@ -1,0 +1,97 @@
+"""A fleet file becomes the fleet, on real stores with the real engine."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fairwarning.core.commands import Activate, Schedule
+from fairwarning.core.model import ENGINE, EventType, Phase, ScopeId
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.service import Engine
+from fairwarning.fleetfile import Plan, exists, plan, read_toml
+from fairwarning.fleetfile.applying import apply, current_scopes
+from fairwarning.starter import STARTER_FLEET
+from fairwarning.stores.memory import MemoryStore
+from fairwarning.stores.sqlite import SqliteStore
+from tests.core.builders import E1, names
+from tests.engine.harness import ME, Rig
+
+TWO = """
+vm = [{ name = "a", addresses = ["10.0.0.1"] }, { name = "b", addresses = ["10.0.0.2"] }]
+"""
+SWAPPED = """
+vm = [{ name = "a", addresses = ["10.0.0.2"] }, { name = "b", addresses = ["10.0.0.1"] }]
+"""
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
+    clock = VirtualClock()
+    is_memory = request.param == "memory"
+    store = MemoryStore(clock) if is_memory else SqliteStore(tmp_path / "fleet.db", clock)
+    await store.open()
+    yield Rig(store, clock)
+    await store.close()
+
+
+@pytest.fixture
+async def engine(rig: Rig) -> AsyncIterator[Engine]:
+    node = await rig.node()
+    yield node
+    await node.stop()
+
+
+async def apply_text(rig: Rig, engine: Engine, text: str, *, force: bool = False) -> Plan:
+    planned = plan(await current_scopes(rig.store), read_toml(text), prune=True)
+    await apply(engine, planned, force=force, by=ME)
+    return planned
+
+
+async def owner(rig: Rig, address: str) -> str | None:
+    found = await rig.store.locate(address)
+    return None if found is None else found[1]
+
+
+async def test_a_file_takes_the_place_of_the_starter_fleet(rig: Rig, engine: Engine) -> None:
+    await engine.declare(STARTER_FLEET, by=ME)
+    planned = await apply_text(rig, engine, TWO)
+    assert [each.action for each in planned.changes] == ["remove"] * 4 + ["add"] * 2
+    live = [scope for scope in await current_scopes(rig.store) if exists(scope)]
+    assert [scope.roster.resource for scope in live] == ["a", "b"]
+    assert await apply_text(rig, engine, TWO) == Plan()
+
+
+async def test_addresses_are_traded(rig: Rig, engine: Engine) -> None:
+    await apply_text(rig, engine, TWO)
+    await apply_text(rig, engine, SWAPPED)
+    assert await owner(rig, "10.0.0.1") == "b"
+    assert await owner(rig, "10.0.0.2") == "a"
+
+
+async def test_a_removed_resource_comes_back_with_its_history(rig: Rig, engine: Engine) -> None:
+    await apply_text(rig, engine, TWO)
+    await apply_text(rig, engine, "")
+    assert await owner(rig, "10.0.0.1") is None
+    await apply_text(rig, engine, TWO)
+    assert await owner(rig, "10.0.0.1") == "a"
+    kinds = await rig.history()
+    assert kinds.count("InstanceDeleted") == 2
+
+
+async def test_a_refused_file_changes_nothing(rig: Rig, engine: Engine) -> None:
+    await apply_text(rig, engine, TWO)
+    scope_id = ScopeId((await current_scopes(rig.store))[1].id)
+    await engine.submit(scope_id, Activate(), by=ENGINE)
+    reboot = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("b"))
+    await engine.submit(scope_id, reboot, by=ME)
+    before = await current_scopes(rig.store)
+    with pytest.raises(Refused) as refused:
+        await apply_text(rig, engine, "")
+    assert refused.value.code is Code.INSTANCE_HAS_EVENT
+    assert await current_scopes(rig.store) == before
+    planned = await apply_text(rig, engine, "", force=True)
+    assert [each.events for each in planned.changes] == [(), (E1,)]
+    _, event = await rig.store.find_event(E1)
+    assert (event.phase, event.outcome) == (Phase.CANCELLED, "instance b was removed")

@@ -1,0 +1,290 @@
+"""A fleet file is read whole, and whatever is wrong with it is said with its line."""
+
+import contextlib
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairwarning.core.fleet import (
+    AvailabilitySet,
+    CloudService,
+    Orchestration,
+    ScaleSet,
+    VirtualMachine,
+    expand,
+)
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS
+from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
+from fairwarning.fleetfile import FleetProblem, plan, read_json, read_toml
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+FLEET = """\
+test = true
+
+[[vm]]
+name = "db"
+addresses = ["10.0.0.5"]
+
+[[availability_set]]
+name = "web"
+update_domains = 3
+instances = [
+  { name = "web-0", addresses = ["10.0.0.10"] },
+  { name = "web-1", addresses = ["10.0.0.11"] },
+]
+
+[[scale_set]]
+name = "workers"
+orchestration = "uniform"
+capacity = 2
+addresses = ["10.0.1.10", "10.0.1.11"]
+terminate_notice = "PT5M"
+priority = "Regular"
+
+[[cloud_service]]
+name = "shop"
+roles = { FrontEnd = 2, BackEnd = 1 }
+"""
+
+
+def problem(text: str) -> FleetProblem:
+    with pytest.raises(FleetProblem) as raised:
+        read_toml(text)
+    return raised.value
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_good(path: Path) -> None:
+    fleet = read_toml(path.read_text())
+    assert fleet.resources
+    assert plan([], fleet, prune=True).creates
+
+
+def test_there_are_examples() -> None:
+    assert {each.stem for each in EXAMPLES} >= {"laptop", "racks", "web-shop"}
+
+
+def test_every_kind_is_read() -> None:
+    vm, web, workers, shop = read_toml(FLEET).resources
+    assert isinstance(vm, VirtualMachine)
+    assert (vm.name, vm.addresses, vm.place.test, vm.place.origin) == (
+        "db",
+        ("10.0.0.5",),
+        True,
+        "file",
+    )
+    assert isinstance(web, AvailabilitySet)
+    assert [each.name for each in web.members] == ["web-0", "web-1"]
+    assert web.update_domains == 3
+    assert isinstance(workers, ScaleSet)
+    assert (workers.capacity, workers.terminate_notice_ms) == (2, 5 * MINUTE_MS)
+    assert workers.addresses == ("10.0.1.10", "10.0.1.11")
+    assert isinstance(shop, CloudService)
+    assert shop.roles == {"FrontEnd": 2, "BackEnd": 1}
+
+
+def test_every_key_has_its_effect() -> None:
+    (vm,) = read_toml(
+        """
+        [[vm]]
+        name = "db"
+        test = true
+        subscription = "s"
+        resource_group = "g"
+        location = "l"
+        addresses = ["10.0.0.1", "fd00::1"]
+        tags = { a = "b" }
+        handle = "h"
+        priority = "Spot"
+        eviction = "Delete"
+        approve = { user_reboot = true, all_instances_down = false }
+        notice = { Reboot = "1h", Freeze = "PT1M" }
+        driver = { type = "command", run = "/bin/true", timeout = "1m" }
+        """,
+        origin="api",
+    ).resources
+    assert isinstance(vm, VirtualMachine)
+    (scope,) = expand(vm)
+    assert scope.id == "s/g/vm/db"
+    roster = scope.roster
+    assert (roster.test, roster.location, roster.origin) == (True, "l", "api")
+    assert (roster.driver, roster.driver_settings) == (
+        "command",
+        {"run": "/bin/true", "timeout": "1m"},
+    )
+    assert roster.policy == Policy(
+        approve_user_reboot=True,
+        approve_all_instances_down=False,
+        notice_ms={EventType.REBOOT: HOUR_MS, EventType.FREEZE: MINUTE_MS},
+    )
+    (instance,) = roster.live
+    assert instance.addresses == ("10.0.0.1", "fd00::1")
+    assert (instance.tags, instance.handle) == ({"a": "b"}, "h")
+    assert (instance.priority, instance.eviction) == (Priority.SPOT, EvictionPolicy.DELETE)
+
+
+def test_what_the_top_says_holds_unless_a_resource_says_otherwise() -> None:
+    first, second = read_toml(
+        """
+        location = "north"
+        driver = { type = "command", run = "x" }
+        notice = { Reboot = "1h" }
+        approve = { user_redeploy = true }
+        vm = [{ name = "a" }, { name = "b", location = "south", driver = "simulated" }]
+        """
+    ).resources
+    assert (first.place.location, second.place.location) == ("north", "south")
+    assert (first.place.driver, second.place.driver) == ("command", "simulated")
+    assert second.place.driver_settings == {}
+    assert first.policy == second.policy
+    assert first.policy.approve_user_redeploy
+
+
+def test_members_may_be_names_and_may_be_placed() -> None:
+    (resource,) = read_toml(
+        """
+        [[availability_set]]
+        name = "web"
+        tags = { team = "a", tier = "x" }
+        instances = ["plain", { name = "placed", update_domain = 4, fault_domain = 0,
+                                tags = { tier = "y" } }]
+        """.replace("\n                                ", "")
+    ).resources
+    (scope,) = expand(resource)
+    plain, placed = scope.roster.live
+    assert (placed.update_domain, placed.fault_domain) == (4, 0)
+    assert plain.tags == {"team": "a", "tier": "x"}
+    assert placed.tags == {"team": "a", "tier": "y"}
+
+
+def test_a_flexible_set_read_twice_has_the_same_names() -> None:
+    text = '[[scale_set]]\nname = "flex"\norchestration = "flexible"\ncapacity = 3'
+    once, again = (read_toml(text).resources[0] for _ in range(2))
+    assert once == again
+    assert isinstance(once, ScaleSet)
+    assert once.orchestration is Orchestration.FLEXIBLE
+    assert [len(each) for each in once.suffixes] == [8, 8, 8]
+    more, *_ = read_toml(text.replace("3", "4")).resources
+    assert isinstance(more, ScaleSet)
+    assert more.suffixes[:3] == once.suffixes
+
+
+def test_json_is_the_same_structure() -> None:
+    assert read_json(tomllib.loads(FLEET)) == read_toml(FLEET)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('name = "db"', "name = db", 4, ["not TOML", "strings are quoted"]),
+        ('name = "db"', "", 3, ["`name` is missing"]),
+        ('name = "db"', "name = 3", 4, ["`name` must be a string, not a whole number"]),
+        ('name = "db"', 'name = "-"', 4, ["'-' is no name"]),
+        ('name = "db"', 'nmae = "db"', 4, ["unknown key `nmae`", "did you mean `name`"]),
+        ('name = "db"', 'name = "db"\nxyzzy = 1', 5, ["unknown key `xyzzy`", "priority"]),
+        ("test = true", "tset = true", 1, ["unknown key `tset`", "did you mean `test`"]),
+        ("test = true", 'test = "true"', 1, ["`test` must be true or false, not a string"]),
+        ("test = true", 'subscription = "a/b"', 1, ["'a/b' is no subscription"]),
+        ("test = true", 'driver = "libvrit"', 1, ["no driver is called 'libvrit'", "simulated"]),
+        ("[[vm]]", "[vm]", 3, ["`vm` must be an array, not a table", "[[vm]]"]),
+        ('"10.0.0.5"', '"10.0.0.05"', 5, ["'10.0.0.05' is no IP address"]),
+        ('"10.0.0.5"', '"FE80::1"', 5, ["write it as 'fe80::1'"]),
+        ('"10.0.0.5"', "5", 5, ["must be a string, not a whole number"]),
+        ('"10.0.0.5"', ", ".join(f'"10.9.0.{n}"' for n in range(17)), 5, ["use at most 16"]),
+        ('["10.0.0.11"]', '[\n"10.0.0.5"]', 13, ["10.0.0.5 is declared twice", "line 5"]),
+        ('"web-1"', '"web-0"', 12, ["instance web-0 is declared twice", "first in line 11"]),
+        ("update_domains = 3", "update_domains = 21", 9, ["use 1 to 20"]),
+        ('{ name = "web-1",', '{ name = "web-1", update_domain = 3,', 12, ["must be 0 to 2"]),
+        ('{ name = "web-1",', '{ nam = "web-1",', 12, ["unknown key `nam`"]),
+        ("capacity = 2", "capacity = 1001", 18, ["use 0 to 1000"]),
+        ("capacity = 2", "capacity = 1", 19, ["2 addresses for 1 instances"]),
+        ("capacity = 2", 'capacity = "2"', 18, ["must be a whole number, not a string"]),
+        ('"uniform"', '"Uniform"', 17, ["none of uniform, flexible"]),
+        ('"Regular"', '"regular"', 21, ["none of Regular, Spot"]),
+        ('"Regular"', '"Spot"', 20, ["no Terminate events"]),
+        ('"PT5M"', '"PT4M"', 20, ["choose from PT5M to PT15M"]),
+        ('"PT5M"', '"soon"', 20, ["must be a duration", "15m"]),
+        ("BackEnd = 1", "BackEnd = -1", 25, ["number of instances, 0 or more"]),
+        ("BackEnd = 1", "BackEnd = true", 25, ["number of instances, 0 or more"]),
+        ("BackEnd = 1", "BackEnd = 99", 25, ["at most 100"]),
+        ("BackEnd = 1", '"no name" = 1', 25, ["'no name' is no name"]),
+        ('name = "shop"', 'name = "shop"\ntags.a = 1', 25, ["tag `a` must be a string"]),
+        ('name = "shop"', 'name = "shop"\nnotice.Rebot = "1m"', 25, ["mean `Reboot`"]),
+        ('name = "shop"', 'name = "shop"\nnotice.Reboot = 5', 25, ["must be a duration"]),
+        ('name = "shop"', 'name = "shop"\ntest = false\nnotice.Reboot = "5m"', 26, ["PT15M"]),
+        ('name = "shop"', 'name = "shop"\napprove.reboot = true', 25, ["mean `user_reboot`"]),
+        ('name = "shop"', 'name = "shop"\ndriver = {}', 25, ["needs a `type`"]),
+        ('name = "shop"', 'name = "shop"\ndriver = { type = [1] }', 25, ["must be a string"]),
+        ('name = "shop"', 'name = "shop"\ndriver = { type = "command" }', 25, ["needs 'run'"]),
+        ("[[cloud_service]]", '[[vm]]\nname = "db"\n[[cloud_service]]', 24, ["twice", "line 4"]),
+        ('name = "workers"', f'name = "{"w" * 64}"', 16, ["is no name"]),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, words: list[str]) -> None:
+    assert FLEET.count(old) >= 1
+    found = problem(FLEET.replace(old, new, 1))
+    assert found.line == line, found
+    assert not [word for word in words if word not in found.message], found
+    assert str(found) == f"line {line}: {found.message}"
+
+
+@pytest.mark.parametrize("text", ['driver = "x"', 'notice.Boot = "1m"', 'location = ""'])
+def test_the_top_is_checked_even_if_no_resource_rests_on_it(text: str) -> None:
+    assert problem(f"\n{text}").line == 2
+
+
+@pytest.mark.parametrize("text", ["vm = [", "[", 'a = "', "x = " + "[" * 3000, "a = " + "9" * 5000])
+def test_a_broken_text_is_a_problem_and_not_a_crash(text: str) -> None:
+    assert problem(text).message
+
+
+def test_line_ends_and_marks_of_other_systems_do_not_matter() -> None:
+    windows = "\ufeff" + FLEET.replace("\n", "\r\n")
+    assert read_toml(windows) == read_toml(FLEET)
+    assert problem(windows.replace("capacity", "capcity")).line == 18
+
+
+@pytest.mark.parametrize(
+    ("data", "pointer"),
+    [
+        ({"vm": [{"name": "a"}, {"name": "b", "addresses": ["x"]}]}, "/vm/1/addresses/0"),
+        ({"vm": [{"name": "a", "a/b~": 1}]}, "/vm/0/a~1b~0"),
+        ({"cloud_service": [{"name": "a", "roles": {"R": "x"}}]}, "/cloud_service/0/roles/R"),
+        ({"vm": {}}, "/vm"),
+        ([], ""),
+        (None, ""),
+        ("vm", ""),
+    ],
+)
+def test_a_mistake_in_json_has_its_pointer(data: object, pointer: str) -> None:
+    with pytest.raises(FleetProblem) as raised:
+        read_json(data)
+    assert (raised.value.pointer, raised.value.line) == (pointer, None)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+KEYS = ["name", "addresses", "tags", "driver", "notice", "approve", "roles", "instances",
+        "capacity", "update_domains", "terminate_notice", "test", "location"]  # fmt: skip
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["vm", "availability_set", "scale_set", "cloud_service", "test", "x"]),
+        st.lists(st.dictionaries(st.sampled_from(KEYS), json_values, max_size=4), max_size=2)
+        | json_values,
+        max_size=3,
+    )
+)
+def test_whatever_comes_is_a_fleet_or_a_problem(data: dict[str, object]) -> None:
+    with contextlib.suppress(FleetProblem):
+        read_json(data)

@@ -1,0 +1,196 @@
+"""Restarts, several nodes on one store, and nodes that die at the worst moment."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import Record, StoreDown
+from fairwarning.notices.dispatcher import Notices
+from fairwarning.notices.leases import LEASE_MS
+from fairwarning.notices.model import Filters
+from fairwarning.notices.shelf import Shelf
+from fairwarning.stores.sqlite import SqliteStore
+from tests.notices.receiver import HANG, receiving
+from tests.notices.rig import NoticeRig, SharedStore, noticing
+
+SCHEDULED = Filters(kinds=("Scheduled",))
+
+
+class DyingStore(SharedStore):
+    """Stops answering right before the next write of this kind, or right after it."""
+
+    dies_before = ""
+    dies_after = ""
+    is_down = False
+
+    async def keep(self, kind: str, key: str, body: str, **named: object) -> Record:
+        if self.is_down or self.dies_before == kind:
+            self.is_down = True
+            raise StoreDown("switched off by the test")
+        record = await super().keep(kind, key, body, **named)  # type: ignore[arg-type]
+        self.is_down = self.dies_after == kind
+        return record
+
+    def come_back(self) -> None:
+        self.dies_before = self.dies_after = ""
+        self.is_down = False
+
+
+def kill(notices: Notices) -> None:
+    """As kill -9 leaves it: no lease is given back."""
+    assert notices._keeper is not None
+    notices._keeper.cancel()
+    for worker, task in notices._workers.values():
+        worker._stops = True
+        task.cancel()
+    notices._workers = {}
+
+
+async def test_a_restart_goes_on_where_it_was_and_repeats_nothing(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    store = SqliteStore(tmp_path / "fw.db", clock)
+    await store.open()
+    async with noticing(store, clock) as rig, receiving() as receiver:
+        await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
+        ids = [await rig.reboot("web-0")]
+        await rig.sender.idle()
+        await rig.stop()
+        ids.append(await rig.reboot("web-1"))
+        await rig.node()
+        await rig.sender.idle()
+        ids.append(await rig.reboot("web-2"))
+        await rig.sender.idle()
+        assert [each.json["subject"] for each in receiver.requests] == ids
+    await store.close()
+
+
+async def test_what_waits_for_another_try_survives_a_restart() -> None:
+    status = [500]
+    async with noticing() as rig, receiving(lambda _: status[0]) as receiver:
+        await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await rig.sender.idle()
+        await rig.stop()
+        status[0] = 200
+        await rig.clock.advance(MINUTE_MS)
+        await rig.node()
+        await rig.pass_time(HOUR_MS)
+        assert len(receiver.requests) == 2
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+async def test_several_nodes_send_each_message_once(nodes: int) -> None:
+    async with shared() as rig, receiving() as receiver:
+        running = [await rig.node() for _ in range(nodes)]
+        await rig.webhook(running[0], receiver.url, filters=SCHEDULED)
+        await rig.pass_time(MINUTE_MS)
+        ids = {await rig.reboot(f"web-{number}") for number in range(4)}
+        await rig.pass_time(HOUR_MS)
+        assert len(receiver.requests) == 4
+        assert {each.json["subject"] for each in receiver.requests} == ids
+
+
+async def test_several_nodes_repeat_a_failed_message_as_often_as_one_would() -> None:
+    async with shared() as rig, receiving(lambda _: 500) as receiver:
+        first, _ = await rig.node(), await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await rig.pass_time(24 * HOUR_MS)
+        assert len(receiver.requests) == 8
+        assert len(await first.dead_letters()) == 1
+
+
+async def test_another_node_takes_over_when_the_lease_of_a_dead_one_has_run_out() -> None:
+    answers = iter([HANG])
+    async with shared() as rig, receiving(lambda _: next(answers, 200)) as receiver:
+        first = await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await receiver.has(1)
+        kill(first)
+        await asyncio.sleep(0)
+        await rig.node()
+        await rig.pass_time(LEASE_MS - 1_000)
+        assert len(receiver.requests) == 1
+        await rig.pass_time(2_000)
+        assert len(receiver.requests) == 2
+        assert receiver.requests[0].body == receiver.requests[1].body
+
+
+async def test_a_store_of_one_node_needs_no_patience_after_a_crash() -> None:
+    answers = iter([HANG])
+    async with noticing() as rig, receiving(lambda _: next(answers, 200)) as receiver:
+        first = await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await receiver.has(1)
+        kill(first)
+        await asyncio.sleep(0)
+        await rig.node()
+        await receiver.has(2)
+
+
+async def test_a_message_that_was_put_aside_before_a_crash_is_not_sent_as_new_too() -> None:
+    clock = VirtualClock()
+    store = DyingStore(clock)
+    async with noticing(store, clock) as rig, receiving(lambda _: 500) as receiver:
+        first = await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        store.dies_after = "notice-delivery"
+        await rig.reboot("web-0")
+        await rig.sender.idle()
+        kill(first)
+        store.come_back()
+        await rig.node()
+        await rig.pass_time(24 * HOUR_MS)
+        assert len(receiver.requests) == 8
+
+
+async def test_an_outage_of_the_store_loses_nothing() -> None:
+    clock = VirtualClock()
+    store = DyingStore(clock)
+    async with noticing(store, clock) as rig, receiving() as receiver:
+        await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
+        store.dies_before = "notice-cursor"
+        await rig.reboot("web-0")
+        await rig.pass_time(MINUTE_MS)
+        assert not receiver.requests
+        store.come_back()
+        await rig.pass_time(MINUTE_MS)
+        assert len(receiver.requests) == 1
+
+
+async def test_a_target_made_on_one_node_is_told_by_another_too() -> None:
+    async with shared() as rig, receiving() as receiver:
+        first, _ = await rig.node(), await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        kill(first)
+        await rig.reboot("web-0")
+        await rig.pass_time(2 * LEASE_MS)
+        assert len(receiver.requests) == 1
+
+
+async def test_unwanted_entries_move_the_cursor_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that a restart need not read them all again."""
+    monkeypatch.setattr("fairwarning.notices.worker.UNTOLD_MAX", 5)
+    async with noticing() as rig, receiving() as receiver:
+        wanted = Filters(kinds=("Failed",))
+        target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
+        end = await rig.store.end()
+        await rig.reboot("web-0")
+        await rig.clock.advance(HOUR_MS)
+        held = await Shelf(rig.store).cursor(target.id)
+        assert held is not None
+        unread = await rig.store.journal(after=held.cursor.position, limit=100)
+        assert len(unread) < 5 < len(await rig.store.journal(after=end, limit=100))
+
+
+def shared() -> AbstractAsyncContextManager[NoticeRig]:
+    clock = VirtualClock()
+    return noticing(SharedStore(clock), clock)

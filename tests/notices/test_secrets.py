@@ -1,0 +1,68 @@
+"""What is secret about a target is in no log, no list, no error and no history."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairwarning.core.instants import DAY_MS
+from fairwarning.notices.model import TargetDraft, TargetKind
+from fairwarning.notices.redaction import redacted
+from tests.engine.harness import ME
+from tests.notices.receiver import Receiver, Request, receiving
+from tests.notices.rig import noticing
+
+Url = Callable[[Receiver], str]
+
+# Apprise imports a module of the standard library that is on its way out.
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+
+
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [
+        (TargetKind.WEBHOOK, lambda it: f"http://me:hunter2@127.0.0.1:{it.port}/hunter2?k=hunter2"),
+        (TargetKind.WEBHOOK, lambda _: "http://me:hunter2@127.0.0.1:1/h?k=hunter2#hunter2"),
+        (
+            TargetKind.APPRISE,
+            lambda it: f"json://me:hunter2@127.0.0.1:{it.port}/hunter2?+k=hunter2",
+        ),
+        (TargetKind.APPRISE, lambda _: "json://me:hunter2@127.0.0.1:1/hunter2"),
+    ],
+)
+async def test_nothing_says_a_secret(
+    kind: TargetKind, url: Url, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with noticing() as rig, receiving(_refusing) as receiver:
+        notices = await rig.node()
+        draft = TargetDraft(name="t", kind=kind, url=url(receiver))
+        target = await notices.create(draft, by=ME)
+        await rig.reboot("web-0")
+        await rig.pass_time(DAY_MS)
+        outcome = await notices.test(target.id)
+        letters = await notices.dead_letters()
+        assert letters
+        (listed,) = await notices.list()
+        said = [repr(target), str(listed), listed.url, str(outcome), str(letters), caplog.text]
+        assert target.secret == "" or target.secret not in "".join(said)
+        entries = str(await rig.rig.entries())
+        assert "hunter2" not in "".join([*said, entries, str(draft)])
+
+
+def _refusing(_: Request) -> int:
+    return 401
+
+
+def test_an_address_keeps_its_host_and_no_more() -> None:
+    assert redacted("https://u:p@hooks.example:8443/a/b?c=d") == "https://…@hooks.example:8443/…"
+    assert redacted("https://hooks.slack.com/services/T/B/KEY") == "https://hooks.slack.com/…"
+    assert redacted("http://[::1]:80/") == "http://[::1]:80"
+    assert redacted("mailto://user:pass@example.com") == "mailto://…"
+
+
+@given(st.text())
+def test_whatever_it_is_it_is_redacted_without_a_crash(url: str) -> None:
+    assert isinstance(redacted(url), str)
