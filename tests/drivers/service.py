@@ -33,9 +33,9 @@ class Service:
             self.orders.append(json.loads(body))
             if self.replies:
                 status, text = self.replies.pop(0)
-                writer.write(
-                    f"HTTP/1.1 {status} X\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
-                )
+                elsewhere = "Location: /elsewhere\r\n" if 300 <= status < 400 else ""
+                start = f"HTTP/1.1 {status} X\r\n{elsewhere}Content-Length: {len(text)}\r\n\r\n"
+                writer.write(f"{start}{text}".encode())
                 await writer.drain()
         finally:
             writer.close()

@@ -54,7 +54,9 @@ class Receiver:
                 if status == HANG:
                     await reader.read()
                     return
-                writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
+                elsewhere = "Location: /elsewhere\r\n" if 300 <= status < 400 else ""
+                answer = f"HTTP/1.1 {status} X\r\n{elsewhere}Content-Length: 0\r\n\r\n"
+                writer.write(answer.encode())
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             return

@@ -12,6 +12,7 @@ from fairwarning.core.deadlines import next_deadline
 from fairwarning.core.decide import decide
 from fairwarning.core.fleet import AvailabilitySet, Member, Place, expand
 from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.core.lifecycle import apply
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import (
     Event,
@@ -30,6 +31,7 @@ from fairwarning.core.rollouts.needs import ASSUMED_DURATION_S
 from fairwarning.core.rollouts.plan import checked_steps
 from fairwarning.core.rollouts.turns import concerns
 from fairwarning.core.rollouts.windows import is_open
+from fairwarning.core.transitions import Started
 
 NODE = NodeId("n")
 TIMING = Timing(attempts_max=1, lease_ms=10**12, attempt_ms=10**12, idle_ms=10**14)
@@ -77,9 +79,13 @@ class World:
         before = self.scopes[scope_id]
         change = decide(before, command, self.now, timing=TIMING, node=NODE)
         self.scopes[scope_id] = change.scope
-        self.events.update(change.scope.events)
-        for event in change.scope.events.values():
-            self._check_start(before.events.get(event.id), event)
+        scope = before
+        for transition in change.transitions:
+            # One by one: an event that ends may be forgotten in the same breath.
+            scope = apply(scope, transition)
+            self.events.update(scope.events)
+            if isinstance(transition, Started):
+                self._check_start(scope.events[transition.event_id])
         self._check_counts()
 
     def ask(self) -> Advance:
@@ -146,9 +152,7 @@ class World:
         else:
             self.do(scope_id, ReportDone(event_id=event.id))
 
-    def _check_start(self, before: Event | None, event: Event) -> None:
-        if event.phase is not Phase.STARTED or (before and before.phase is Phase.STARTED):
-            return
+    def _check_start(self, event: Event) -> None:
         if event.id in self.own and event.id not in self.postponed:
             spec = self.rollout.spec
             assert is_open(spec.calendar, self.now), "an impact outside the windows"

@@ -389,16 +389,18 @@ VALUES (
 UPDATE events SET phase = %(phase)s, ended_ms = %(ended_ms)s, body = %(body)s WHERE id = %(id)s;
 
 -- name: add_event_instances
+-- The list comes as JSON. Names have none of its signs in them (core/roster.py), and the
+-- planner takes a third of the time for an array that it can work out beforehand.
 INSERT INTO event_instances (instance, scope_id, type, source, phase, created_ms, event_id)
 SELECT
     name, %(scope_id)s, %(type)s, %(source)s, %(phase)s, %(created_ms)s, %(id)s
-FROM json_array_elements_text(%(instances)s) AS name;
+FROM unnest(string_to_array(translate(%(instances)s, '[]"', ''), ',')) AS name;
 
 -- name: change_event_instances
 -- What has ended stays as it is, so the row is in one of the two phases before that.
 UPDATE event_instances SET phase = %(phase)s
 WHERE
-    instance IN (SELECT json_array_elements_text(%(instances)s))
+    instance = ANY (string_to_array(translate(%(instances)s, '[]"', ''), ','))
     AND scope_id = %(scope_id)s
     AND type = %(type)s
     AND source = %(source)s
