@@ -17,6 +17,7 @@ from fairwarning.boot import (
     make_metadata_server,
     make_store,
 )
+from fairwarning.control.housekeeping import Housekeeping
 from fairwarning.control.server import ControlServer, Tls
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import operator_actor
@@ -125,6 +126,9 @@ class Node:
         await control.rollouts.start()
         await self.engine.start()
         server.start()
+        housekeeping = Housekeeping(self.store, self.clock)
+        exits.push_async_callback(housekeeping.stop)
+        housekeeping.start()
         await control_server.start()
 
     async def _bind_metadata(self) -> MetadataServer:

@@ -46,9 +46,12 @@ async def test_a_plan_changes_nothing_and_applying_does_what_it_said(rig: Rig) -
 async def test_what_a_file_no_longer_names_goes_and_what_others_made_stays(rig: Rig) -> None:
     made_otherwise = await names(rig)
     await put(rig, FILE)
-    shorter = FILE.replace('  { name = "front-1" },\n', "").replace("[[vm]]", "#[[vm]]").replace(
-        'name = "cache"', "#"
-    ).replace('addresses = ["10.0.0.5"]', "#")
+    shorter = (
+        FILE.replace('  { name = "front-1" },\n', "")
+        .replace("[[vm]]", "#[[vm]]")
+        .replace('name = "cache"', "#")
+        .replace('addresses = ["10.0.0.5"]', "#")
+    )
     changes = (await put(rig, shorter))["changes"]
     assert {each["action"] for each in changes} == {"remove"}
     assert await names(rig) == sorted([*made_otherwise, "front-0"])

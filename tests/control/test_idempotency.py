@@ -2,6 +2,8 @@
 
 import asyncio
 
+from fairwarning.control.housekeeping import forget_old_keys
+from fairwarning.core.instants import DAY_MS
 from tests.control.rig import Rig
 
 BODY = {"type": "Reboot", "targets": ["web-0"]}
@@ -52,3 +54,13 @@ async def test_a_secret_is_never_given_out_a_second_time(rig: Rig) -> None:
     assert made["secret"] not in str(problem)
     for record in await rig.node.store.records("idempotency", limit=10):
         assert made["secret"] not in record.body
+
+
+async def test_a_key_is_kept_for_a_day_and_then_forgotten(rig: Rig) -> None:
+    await rig.post("/events", BODY, 201, idempotency_key="a")
+    await rig.clock.advance(DAY_MS)
+    await forget_old_keys(rig.node.store, rig.clock.now())
+    assert len(await rig.node.store.records("idempotency", limit=9)) == 1
+    await rig.clock.advance(1)
+    await forget_old_keys(rig.node.store, rig.clock.now())
+    assert await rig.node.store.records("idempotency", limit=9) == []

@@ -83,17 +83,6 @@ class Idempotency:
         await self._store.keep(KIND, name, body, expected=revision, by=caller.actor)
 
 
-async def sweep(store: Store, caller: Caller, now: Instant) -> None:
-    """Removes keys that nobody may use any more."""
-    after = ""
-    while page := await store.records(KIND, after=after, limit=500):
-        after = page[-1].key
-        for record in page:
-            kept = msgspec.json.decode(record.body, type=Kept)
-            if kept.began_ms + KEPT_MS < now:
-                await store.drop(KIND, record.key, expected=record.revision, by=caller.actor)
-
-
 def _under_way() -> Problem:
     return Problem(
         409,

@@ -109,12 +109,15 @@ def _around(writes: Writes, at_ms: Instant, by: Actor, why: str) -> Iterator[Sta
     for address, name in writes.addresses_added:
         yield Statement("add_address", {"address": address, "scope_id": id, "instance": name})
     for event in writes.born:
-        yield Statement("add_event", _event_values(id, event))
-        yield Statement("add_event_instances", _event_instances_values(id, event))
+        values = _event_values(id, event)
+        yield Statement("add_event", values)
+        yield Statement("add_event_instances", values)
     for event in writes.changed:
-        yield Statement("change_event", _event_values(id, event))
-    for event in writes.moved:
-        yield Statement("change_event_instances", _event_instances_values(id, event))
+        values = _event_values(id, event)
+        yield Statement("change_event", values)
+        if event.id in writes.moved:
+            was = writes.moved[event.id].value
+            yield Statement("change_event_instances", {**values, "was": was})
     for transition in writes.entries:
         yield _entry(id, writes.scope.revision, transition, at_ms, by, why)
 
@@ -154,17 +157,6 @@ def _event_values(scope_id: ScopeId, event: Event) -> Mapping[str, Value]:
         "created_ms": event.created_ms,
         "ended_ms": event.ended_ms,
         "body": encode(event),
-    }
-
-
-def _event_instances_values(scope_id: ScopeId, event: Event) -> Mapping[str, Value]:
-    return {
-        "id": event.id,
-        "scope_id": scope_id,
-        "type": event.type.value,
-        "source": event.source.value,
-        "phase": event.phase.value,
-        "created_ms": event.created_ms,
         "instances": encode(sorted(set(event.resources))),
     }
 

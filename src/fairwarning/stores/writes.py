@@ -1,6 +1,6 @@
 """What a change means for any store: which rows it touches. Pure, and the same for all."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
-from fairwarning.core.model import Event, EventId, InstanceName, Scope, ScopeId
+from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId
 from fairwarning.core.operations import pending_operations
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import (
@@ -49,8 +49,8 @@ class Writes(Struct, frozen=True, kw_only=True):
     roster_changed: bool
     born: tuple[Event, ...]
     changed: tuple[Event, ...]
-    moved: tuple[Event, ...]
-    """Those of the changed that came into another phase."""
+    moved: Mapping[EventId, Phase]
+    """Those of the changed that came into another phase, and the one they were in."""
     entries: tuple[Transition, ...]
     addresses_added: tuple[tuple[str, InstanceName], ...]
     addresses_removed: tuple[str, ...]
@@ -74,7 +74,11 @@ def writes_of(before: Scope, change: Change) -> Writes:
         roster_changed=roster_changed,
         born=tuple(events[id] for id in born),
         changed=changed,
-        moved=tuple(each for each in changed if each.phase is not before.events[each.id].phase),
+        moved={
+            each.id: was
+            for each in changed
+            if (was := before.events[each.id].phase) is not each.phase
+        },
         entries=tuple(each for each in change.transitions if not isinstance(each, HOUSEKEEPING)),
         addresses_added=tuple(
             (address, name) for address, name in new.items() if old.get(address) != name
@@ -95,7 +99,7 @@ def writes_of_new(scope: Scope) -> Writes:
         roster_changed=True,
         born=(),
         changed=(),
-        moved=(),
+        moved={},
         entries=(InstancesAdded(instances=instances),),
         addresses_added=tuple(_addresses(scope).items()),
         addresses_removed=(),

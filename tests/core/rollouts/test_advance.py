@@ -1,5 +1,7 @@
 """Hypothesis against rollouts: everything that operators, instances and crashes can do to one."""
 
+from typing import Any
+
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -25,7 +27,7 @@ from tests.core.rollouts.world import World, availability_set
 
 MONDAY = at("2026-11-16T09:30Z")
 BEFORE_DST = at("2026-10-24T12:00Z")
-CALENDARS = (
+CALENDARS: tuple[dict[str, Any], ...] = (
     {},
     {"windows": (parse_window("mon-fri 22:00-04:00"),), "time_zone": "Europe/Berlin"},
     {"windows": (parse_window("daily 10:00-10:20"), parse_window("daily 10:18-10:40"))},

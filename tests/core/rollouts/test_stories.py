@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.commands import Approve, Cancel, Declare, Postpone, Schedule
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, later
-from fairwarning.core.model import EventType, InstanceName, Phase, operator_actor
+from fairwarning.core.model import EventType, Phase, operator_actor
 from fairwarning.core.rollouts.ids import event_id_of, is_rollout_id, rollout_id
 from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec
 from fairwarning.core.rollouts.parsing import parse_window
@@ -218,4 +218,3 @@ def test_ids_are_guids_that_follow_from_the_place() -> None:
     assert len({given, *(event_id_of(made.rollout.id, each) for each in others)}) == 3
     assert is_rollout_id(rollout_id(MONDAY, E1))
     assert rollout_id(MONDAY, E1) == "20261116-093000-000001"
-    assert InstanceName("s0-0") in step.instances

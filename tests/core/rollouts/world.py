@@ -25,7 +25,7 @@ from fairwarning.core.model import (
     operator_actor,
 )
 from fairwarning.core.refusals import Refused
-from fairwarning.core.rollouts.advance import Advance, advance
+from fairwarning.core.rollouts.advance import Advance, Announce, Withdraw, advance
 from fairwarning.core.rollouts.model import STOPPED, Rollout, RolloutId, RolloutSpec
 from fairwarning.core.rollouts.needs import ASSUMED_DURATION_S
 from fairwarning.core.rollouts.plan import checked_steps
@@ -96,7 +96,7 @@ class World:
         """Lets the rollout do what it can; with a crash, it dies between the note and the deed."""
         for _ in range(ROUNDS_MAX):
             next = self.ask()
-            orders = (*next.withdraw, *next.announce)
+            orders: tuple[Announce | Withdraw, ...] = (*next.withdraw, *next.announce)
             if next.rollout == self.rollout and not orders:
                 self.wake = next.wake_ms
                 self._check_stopped()

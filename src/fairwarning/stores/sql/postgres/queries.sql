@@ -397,14 +397,13 @@ SELECT
 FROM unnest(string_to_array(translate(%(instances)s, '[]"', ''), ',')) AS name;
 
 -- name: change_event_instances
--- What has ended stays as it is, so the row is in one of the two phases before that.
 UPDATE event_instances SET phase = %(phase)s
 WHERE
     instance = ANY (string_to_array(translate(%(instances)s, '[]"', ''), ','))
     AND scope_id = %(scope_id)s
     AND type = %(type)s
     AND source = %(source)s
-    AND phase IN ('scheduled', 'started')
+    AND phase = %(was)s
     AND created_ms = %(created_ms)s
     AND event_id = %(id)s;
 

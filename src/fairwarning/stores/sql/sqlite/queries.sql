@@ -260,14 +260,13 @@ INSERT INTO event_instances (instance, scope_id, type, source, phase, created_ms
 SELECT value, :scope_id, :type, :source, :phase, :created_ms, :id FROM json_each(:instances);
 
 -- name: change_event_instances
--- What has ended stays as it is, so the row is in one of the two phases before that.
 UPDATE event_instances SET phase = :phase
 WHERE
     instance IN (SELECT value FROM json_each(:instances))
     AND scope_id = :scope_id
     AND type = :type
     AND source = :source
-    AND phase IN ('scheduled', 'started')
+    AND phase = :was
     AND created_ms = :created_ms
     AND event_id = :id;
 

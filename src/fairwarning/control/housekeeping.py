@@ -1,0 +1,54 @@
+"""What nobody needs any more is removed, now and then."""
+
+import asyncio
+import logging
+
+import msgspec
+
+from fairwarning.control.idempotency import KEPT_MS, KIND, Kept
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import ENGINE
+from fairwarning.engine.ports import Clock, RecordChanged, Store, StoreDown
+
+PAUSE_S = 3_600
+PAGE_RECORDS_MAX = 500
+_log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """Sleeps on the wall clock: a virtual one that leaps ten years must not wake it each hour."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._running = asyncio.create_task(self._run(), name="housekeeping")
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await forget_old_keys(self._store, self._clock.now())
+            except StoreDown as outage:
+                _log.info("housekeeping waits for the store: %s", outage)
+            await asyncio.sleep(PAUSE_S)
+
+
+async def forget_old_keys(store: Store, now: Instant) -> None:
+    """Idempotency keys whose day is over."""
+    after = ""
+    while page := await store.records(KIND, after=after, limit=PAGE_RECORDS_MAX):
+        after = page[-1].key
+        for record in page:
+            kept = msgspec.json.decode(record.body, type=Kept)
+            if kept.began_ms + KEPT_MS < now:
+                try:
+                    await store.drop(KIND, record.key, expected=record.revision, by=ENGINE)
+                except RecordChanged:
+                    continue  # Taken anew this instant.

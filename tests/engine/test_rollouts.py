@@ -1,0 +1,462 @@
+"""Rollouts with the real engine and stores on a virtual clock: restarts, nodes, outages."""
+
+import asyncio
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from fairwarning.boot import make_store
+from fairwarning.core.commands import Activate, Approve, Schedule
+from fairwarning.core.fleet import AvailabilitySet, Member, Place, Resource, ScaleSet
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.model import (
+    ENGINE,
+    EventId,
+    EventType,
+    InstanceName,
+    NodeId,
+    ScopeId,
+    operator_actor,
+)
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.rollouts.model import Rollout, RolloutPhase, RolloutSpec
+from fairwarning.core.rollouts.parsing import parse_window
+from fairwarning.core.transitions import Noted, Scheduled, Started
+from fairwarning.drivers.simulated import SimulatedDriver
+from fairwarning.engine.clocks import SystemClock, VirtualClock
+from fairwarning.engine.ports import Clock, Receipt, Store
+from fairwarning.engine.rollouts import Rollouts
+from fairwarning.engine.service import Engine
+from fairwarning.stores.memory import MemoryStore
+from tests.core.builders import event_id, names
+from tests.core.rollouts.test_advance import MONDAY, fleets, specs
+from tests.core.rollouts.test_plan import times
+from tests.engine.harness import ME, FailingStore, ids, kill
+
+REBOOT = RolloutSpec(type=EventType.REBOOT, duration_s=60)
+NIGHTS = (parse_window("daily 22:00-04:00"),)
+_numbers = count(1)
+
+
+def web(name: str, instances: int = 4, domains: int = 2, *, test: bool = False) -> Resource:
+    members = tuple(Member(name=f"{name}-{n}") for n in range(instances))
+    place = Place(test=test)
+    return AvailabilitySet(name=name, update_domains=domains, members=members, place=place)
+
+
+class Node:
+    """An engine and its rollouts, as the program makes them."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.driver = SimulatedDriver(clock)
+        self.engine = Engine(
+            store=store,
+            clock=clock,
+            drivers={"simulated": self.driver},
+            node=NodeId(f"n{next(_numbers)}"),
+            ids=ids(),
+        )
+        self.rollouts = Rollouts(self.engine, store, clock)
+
+    async def start(self) -> "Node":
+        await self.rollouts.start()
+        await self.engine.start()
+        return self
+
+    async def stop(self) -> None:
+        await self.rollouts.stop()
+        await self.engine.stop()
+
+    async def kill(self) -> None:
+        """The runner keeps nothing in memory, so to stop it is as bad as any death."""
+        kill(self.engine)
+        await self.rollouts.stop()
+
+    async def declare(self, *resources: Resource) -> list[ScopeId]:
+        scopes = await self.engine.declare(resources, by=ME)
+        for scope in scopes:
+            await self.engine.submit(scope.id, Activate(), by=ENGINE)
+        return [scope.id for scope in scopes]
+
+    async def phases(self, rollout: Rollout) -> list[str]:
+        return [str(step.phase) for step in (await self.rollouts.get(rollout.id)).steps]
+
+    async def told(self) -> list[tuple[str, str, str]]:
+        """What the history says of rollouts: what was done, by whom and why."""
+        entries = await self.store.journal(limit=10_000)
+        return [
+            (e.transition.action, str(e.by), e.why)
+            for e in entries
+            if isinstance(e.transition, Noted)
+        ]
+
+    async def announced(self) -> list[EventId]:
+        entries = await self.store.journal(limit=10_000)
+        return [e.transition.event.id for e in entries if isinstance(e.transition, Scheduled)]
+
+
+async def alone(clock: VirtualClock) -> Node:
+    return await Node(MemoryStore(clock), clock).start()
+
+
+async def test_it_goes_through_the_fleet_as_the_plan_said() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"), web("b", 3, 3), web("c", 1, 1))
+    spec = RolloutSpec(
+        type=EventType.REDEPLOY, scopes_at_once=2, pause_ms=10 * MINUTE_MS, windows=NIGHTS
+    )
+    plan = await node.rollouts.preview(spec)
+    assert not await node.announced()
+    rollout = await node.rollouts.create(spec, by=ME, why="firmware")
+    assert times(rollout.steps) == times(plan.steps)
+    await clock.advance(DAY_MS)
+    done = await node.rollouts.get(rollout.id)
+    assert times(done.steps) == times(plan.steps)
+    assert (done.phase, done.ended_ms) == (RolloutPhase.COMPLETED, plan.ends_ms)
+    assert done.outcome == "update domains: 6 completed"
+    assert await node.told() == [
+        ("created", "operator:me", "firmware"),
+        ("completed", "engine:engine", ""),
+    ]
+    await node.stop()
+
+
+@settings(max_examples=15, deadline=None)
+@given(specs, fleets)
+async def test_the_runner_keeps_every_plan(spec: RolloutSpec, fleet: list[tuple[int, int]]) -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(*(web(f"s{n}", *size) for n, size in enumerate(fleet)))
+    try:
+        plan = await node.rollouts.preview(spec)
+    except Refused:
+        await node.stop()
+        return
+    assert plan.ends_ms is not None
+    rollout = await node.rollouts.create(spec, by=ME)
+    await clock.advance_to(plan.ends_ms)
+    done = await node.rollouts.get(rollout.id)
+    assert times(done.steps) == times(plan.steps)
+    assert done.phase is RolloutPhase.COMPLETED
+    await node.stop()
+
+
+async def test_events_say_which_rollout_they_belong_to() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"))
+    spec = RolloutSpec(type=EventType.REBOOT, name="patch tuesday", description="New kernel.")
+    rollout = await node.rollouts.create(spec, by=ME)
+    await clock.settle()
+    entry, *_ = (
+        e for e in await node.store.journal(limit=100) if isinstance(e.transition, Scheduled)
+    )
+    assert (str(entry.by), entry.why) == (f"rollout:{rollout.id}", "patch tuesday")
+    assert isinstance(entry.transition, Scheduled)
+    assert entry.transition.event.description == "New kernel."
+    await node.stop()
+
+
+async def test_a_restart_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    clock = VirtualClock(MONDAY)
+    url = f"sqlite:///{tmp_path}/fw.db"
+    store = make_store(url, clock)
+    await store.open()
+    node = await Node(store, clock).start()
+    await node.declare(web("a", 3, 3), web("b", 3, 3))
+    spec = RolloutSpec(
+        type=EventType.REBOOT, duration_s=60, pause_ms=HOUR_MS, windows=NIGHTS, scopes_at_once=2
+    )
+    rollout = await node.rollouts.create(spec, by=ME)
+    planned = times(rollout.steps)
+    for hours in (13, 1, 1, 20):
+        await clock.advance(hours * HOUR_MS + 7 * MINUTE_MS)
+        await node.kill()
+        await store.close()
+        store = make_store(url, clock)
+        await store.open()
+        node = await Node(store, clock).start()
+    await clock.advance(DAY_MS)
+    done = await node.rollouts.get(rollout.id)
+    assert times(done.steps) == planned
+    assert done.phase is RolloutPhase.COMPLETED
+    assert len(await node.announced()) == 6
+    await node.stop()
+    await store.close()
+
+
+async def test_pause_resume_and_cancel_are_kept_and_noted() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a", 3, 3))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.advance(MINUTE_MS)
+    paused = await node.rollouts.pause(rollout.id, by=ME, why="lunch")
+    assert paused.phase is RolloutPhase.PAUSED
+    await node.rollouts.pause(rollout.id, by=ME)
+    await clock.advance(5 * HOUR_MS)
+    assert await node.phases(rollout) == ["completed", "waiting", "waiting"]
+    await node.rollouts.resume(rollout.id, by=ME)
+    await clock.advance(MINUTE_MS)
+    assert await node.phases(rollout) == ["completed", "announced", "waiting"]
+    await node.rollouts.cancel(rollout.id, by=operator_actor("boss"), why="enough")
+    await clock.settle()
+    assert await node.phases(rollout) == ["completed", "cancelled", "skipped"]
+    done = await node.rollouts.get(rollout.id)
+    assert (done.phase, done.outcome) == (
+        RolloutPhase.CANCELLED,
+        "cancelled by operator:boss: enough",
+    )
+    assert done.ended_ms == clock.now()
+    assert await node.told() == [
+        ("created", "operator:me", ""),
+        ("paused", "operator:me", "lunch"),
+        ("resumed", "operator:me", ""),
+        ("cancelled", "operator:boss", "enough"),
+    ]
+    for decide in (node.rollouts.pause, node.rollouts.resume, node.rollouts.cancel):
+        with pytest.raises(Refused) as refused:
+            await decide(rollout.id, by=ME)
+        assert refused.value.code is Code.ROLLOUT_FINISHED
+    await node.stop()
+
+
+class GatedStore(MemoryStore):
+    """Holds up transactions while the gate is shut, as a slow disk does."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.held = asyncio.Event()
+
+    async def transact(self, *args: Any, **named: Any) -> Receipt:
+        if not self.gate.is_set():
+            self.held.set()
+            await self.gate.wait()
+        return await super().transact(*args, **named)
+
+
+async def test_a_pause_is_answered_only_when_nothing_is_being_announced_any_more() -> None:
+    clock = VirtualClock(MONDAY)
+    store = GatedStore(clock)
+    node = await Node(store, clock).start()
+    await node.declare(web("a"))
+    store.gate.clear()
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await store.held.wait()
+    pausing = asyncio.create_task(node.rollouts.pause(rollout.id, by=ME))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not pausing.done()
+    store.gate.set()
+    await pausing
+    assert len(await node.announced()) == 1
+    await node.stop()
+
+
+async def test_a_driver_that_fails_stops_the_rollout() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"), web("b"))
+    node.driver.fail(InstanceName("a-2"), times=99)
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.advance(DAY_MS)
+    done = await node.rollouts.get(rollout.id)
+    assert done.phase is RolloutPhase.FAILED
+    assert "instance 'a-2' was told to fail" in done.outcome
+    assert await node.phases(rollout) == ["failed", "skipped", "skipped", "skipped"]
+    assert ("failed", "engine:engine", "") in await node.told()
+    await node.stop()
+
+
+async def test_an_approval_moves_it_on_at_once() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    (scope_id,) = await node.declare(web("a"))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    (first,) = await node.announced()
+    await node.engine.submit(scope_id, Approve(event_id=first, by=ME), by=ME)
+    await clock.advance(MINUTE_MS)
+    assert await node.phases(rollout) == ["completed", "announced"]
+    await node.stop()
+
+
+async def test_the_whole_fleet_is_what_it_is_at_the_beginning() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    scope_ids = await node.declare(web("b"), web("a"), ScaleSet(name="none", capacity=0))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await node.declare(web("c"))
+    await clock.advance(DAY_MS)
+    done = await node.rollouts.get(rollout.id)
+    assert sorted({step.scope_id for step in done.steps}) == sorted(scope_ids[:2])
+    assert len(await node.announced()) == 4
+    await node.stop()
+
+
+async def test_named_scopes_are_taken_in_the_order_of_their_names_given() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    b, a = await node.declare(web("b", 1, 1), web("a", 1, 1))
+    spec = RolloutSpec(type=EventType.FREEZE, scope_ids=(b, a, b))
+    assert [step.scope_id for step in (await node.rollouts.preview(spec)).steps] == [b, a]
+    with pytest.raises(Refused) as refused:
+        await node.rollouts.preview(RolloutSpec(type=EventType.FREEZE, scope_ids=(ScopeId("x"),)))
+    assert refused.value.code is Code.UNKNOWN_SCOPE
+    await node.stop()
+
+
+async def test_rollouts_are_listed_newest_first_and_found_by_id() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"))
+    made = []
+    for _ in range(5):
+        made.append((await node.rollouts.create(REBOOT, by=ME)).id)
+        await clock.advance(SECOND_MS)
+    newest_first = made[::-1]
+    first = await node.rollouts.page(limit=3)
+    assert [each.id for each in first] == newest_first[:3]
+    rest = await node.rollouts.page(first[-1].id, 3)
+    assert [each.id for each in rest] == newest_first[3:]
+    for wrong in ("20261116-093000-ffffff", "nonsense", "\ud800"):
+        with pytest.raises(Refused) as refused:
+            await node.rollouts.get(wrong)
+        assert refused.value.code is Code.UNKNOWN_ROLLOUT
+    await node.stop()
+
+
+async def test_the_same_question_asked_twice_makes_one_rollout() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"))
+    first = await node.rollouts.create(REBOOT, by=ME, seed="key 1")
+    await clock.advance(MINUTE_MS)
+    again = await node.rollouts.create(REBOOT, by=ME, seed="key 1")
+    other = await node.rollouts.create(REBOOT, by=ME, seed="key 2")
+    assert again.id == first.id != other.id
+    await node.stop()
+
+
+async def test_two_rollouts_of_one_type_do_not_disturb_the_same_instances_at_once() -> None:
+    """The second waits until the first one's event has ended, domain by domain."""
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"))
+    rollouts = [await node.rollouts.create(REBOOT, by=ME) for _ in range(2)]
+    await clock.advance(3 * HOUR_MS)
+    for rollout in rollouts:
+        assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.COMPLETED
+    assert len(await node.announced()) == 4
+    await node.stop()
+
+
+@pytest.mark.parametrize("fault", ["is_down", "loses_answers"])
+async def test_an_outage_while_announcing_neither_loses_nor_doubles_it(fault: str) -> None:
+    """The note of the announcement is kept; the announcement itself fails, or its answer does."""
+    clock = VirtualClock(MONDAY)
+    store = FailingStore(clock)
+    node = await Node(store, clock).start()
+    await node.declare(web("a"))
+    setattr(store, fault, True)
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    setattr(store, fault, False)
+    await clock.advance(HOUR_MS)
+    assert await node.phases(rollout) == ["completed", "completed"]
+    assert len(await node.announced()) == 2
+    await node.stop()
+
+
+async def test_what_ended_unseen_and_left_its_scope_is_found_in_the_history() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    (scope_id,) = await node.declare(web("a"))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    (first,) = await node.announced()
+    await node.rollouts.stop()
+    await clock.advance(16 * MINUTE_MS)
+    for number in range(5):
+        freeze = Schedule(
+            event_id=event_id(100 + number), type=EventType.FREEZE, targets=names("a-0")
+        )
+        await node.engine.submit(scope_id, freeze, by=ME)
+        await clock.advance(16 * MINUTE_MS)
+    assert first not in (await node.store.read(scope_id)).events
+    await node.rollouts.start()
+    assert await node.phases(rollout) == ["completed", "announced"]
+    await node.stop()
+
+
+async def test_what_became_overdue_while_no_node_was_up_does_not_start_outside_its_window() -> None:
+    clock = VirtualClock(MONDAY)
+    store = MemoryStore(clock)
+    node = await Node(store, clock).start()
+    await node.declare(web("a"))
+    window = parse_window("daily 10:00-11:00")
+    spec = RolloutSpec(type=EventType.REBOOT, duration_s=60, windows=(window,))
+    rollout = await node.rollouts.create(spec, by=ME)
+    await clock.advance(31 * MINUTE_MS)
+    assert await node.phases(rollout) == ["announced", "waiting"]
+    await node.kill()
+    clock.step(5 * HOUR_MS)
+
+    node = await Node(store, clock).start()
+    await clock.advance(MINUTE_MS)
+    assert await node.phases(rollout) == ["waiting", "waiting"]
+    await clock.advance(DAY_MS)
+    starts = [
+        (e.at_ms - MONDAY) // MINUTE_MS
+        for e in await store.journal(limit=1_000)
+        if isinstance(e.transition, Started)
+    ]
+    tomorrow_at_ten = (DAY_MS + 30 * MINUTE_MS) // MINUTE_MS
+    assert starts == [tomorrow_at_ten + 15, tomorrow_at_ten + 31]
+    await node.stop()
+
+
+async def test_two_nodes_on_one_postgres_announce_each_domain_once(postgres_dsn: str) -> None:
+    dsn = dict(part.split("=", 1) for part in postgres_dsn.split())
+    url = f"postgresql://{dsn['user']}@/{dsn['dbname']}?host={dsn['host']}"
+    clock = VirtualClock(MONDAY)
+    stores = [make_store(url, clock, has_own_time=True) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    first, second = [await Node(store, clock).start() for store in stores]
+    await first.declare(web("a"), web("b"))
+    spec = RolloutSpec(type=EventType.REBOOT, duration_s=60, scopes_at_once=2)
+    rollout = await first.rollouts.create(spec, by=ME)
+    await clock.advance(20 * MINUTE_MS)
+    await first.stop()
+    await clock.advance(20 * MINUTE_MS)
+    done = await second.rollouts.get(rollout.id)
+    assert done.phase is RolloutPhase.COMPLETED
+    assert [step.ended_ms is not None for step in done.steps] == [True] * 4
+    assert len(await second.announced()) == 4
+    await second.stop()
+    for store in stores:
+        await store.close()
+
+
+async def test_it_runs_by_the_clock_on_the_wall_too(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store = make_store(f"sqlite:///{tmp_path}/fw.db", clock)
+    await store.open()
+    node = await Node(store, clock).start()
+    await node.declare(web("a", 2, 1, test=True))
+    spec = RolloutSpec(type=EventType.FREEZE, notice_ms=0, duration_s=0)
+    rollout = await node.rollouts.create(spec, by=ME)
+    async for entry in node.engine.changes():
+        if isinstance(entry.transition, Noted) and entry.transition.action == "completed":
+            break
+    assert await node.phases(rollout) == ["completed"]
+    await node.stop()
+    await store.close()
