@@ -16,12 +16,13 @@ import pytest
 from fairwarning.cli.serve import _shown
 
 PROGRAM = [sys.executable, "-m", "fairwarning"]
+ANY_PORT = ("--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0")
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
 
 @contextmanager
 def serving(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    command = [*PROGRAM, "serve", "--metadata", "127.0.0.1:0", *arguments]
+    command = [*PROGRAM, "serve", *ANY_PORT, *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
     ) as process:
@@ -89,7 +90,8 @@ def test_an_empty_fleet_knows_nobody() -> None:
 def test_a_port_that_is_taken_is_one_clear_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = run("serve", "--store", "memory:", "--metadata", f"127.0.0.1:{port}")
+        done = run("serve", "--store", "memory:", "--control", "127.0.0.1:0",
+                   "--metadata", f"127.0.0.1:{port}")  # fmt: skip
     assert done.returncode == 1
     assert "choose another address with --metadata" in done.stderr
     assert f"127.0.0.1:{port}" in done.stderr
@@ -100,7 +102,7 @@ def test_a_store_in_use_is_one_clear_line(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/fw.db"
     with serving("--store", store, "--json") as process:
         ready(process)
-        done = run("serve", "--store", store, "--metadata", "127.0.0.1:0")
+        done = run("serve", "--store", store, *ANY_PORT)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "fw.db" in done.stderr

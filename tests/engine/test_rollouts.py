@@ -1,6 +1,7 @@
 """Rollouts with the real engine and stores on a virtual clock: restarts, nodes, outages."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from fairwarning.core.rollouts.parsing import parse_window
 from fairwarning.core.transitions import Noted, Scheduled, Started
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import Clock, Receipt, Store
+from fairwarning.engine.ports import Clock, Receipt, Record, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
 from fairwarning.stores.memory import MemoryStore
@@ -260,6 +261,43 @@ async def test_a_pause_is_answered_only_when_nothing_is_being_announced_any_more
     await node.stop()
 
 
+class MeddlingStore(MemoryStore):
+    """Lets somebody else be first, once, when the runner is about to write."""
+
+    meddle: Callable[[], Awaitable[object]] | None = None
+
+    async def keep(self, *args: Any, **named: Any) -> Record:
+        meddle, self.meddle = self.meddle, None
+        if meddle is not None:
+            await meddle()
+        return await super().keep(*args, **named)
+
+
+async def test_a_pause_from_another_node_comes_before_the_announcement_or_after_it() -> None:
+    clock = VirtualClock(MONDAY)
+    store = MeddlingStore(clock)
+    node, other = Node(store, clock), Node(store, clock)
+    await node.declare(web("a"))
+    rollout = await other.rollouts.create(REBOOT, by=ME)
+    store.meddle = lambda: other.rollouts.pause(rollout.id, by=ME)
+    await node.start()
+    await clock.advance(HOUR_MS)
+    assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.PAUSED
+    assert not await node.announced()
+    await node.stop()
+
+
+async def test_a_rollout_that_another_node_made_is_noticed() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"))
+    await clock.settle()
+    await Node(node.store, clock).rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    assert len(await node.announced()) == 1
+    await node.stop()
+
+
 async def test_a_driver_that_fails_stops_the_rollout() -> None:
     clock = VirtualClock(MONDAY)
     node = await alone(clock)
@@ -409,9 +447,10 @@ async def test_what_became_overdue_while_no_node_was_up_does_not_start_outside_i
     await node.kill()
     clock.step(5 * HOUR_MS)
 
-    node = await Node(store, clock).start()
-    await clock.advance(MINUTE_MS)
+    node = Node(store, clock)
+    await node.rollouts.start()
     assert await node.phases(rollout) == ["waiting", "waiting"]
+    await node.engine.start()
     await clock.advance(DAY_MS)
     starts = [
         (e.at_ms - MONDAY) // MINUTE_MS

@@ -136,13 +136,14 @@ async def test_work_of_a_caller_who_went_away_is_carried_out(tmp_path: Path) -> 
     engine = await rig.node()
     scope = await rig.declare(engine)
     await engine.submit(scope.id, REBOOT, by=ME)
+    started = asyncio.Event()
+    store.listen(lambda _: started.set())
     caller = asyncio.create_task(engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME))
     await asyncio.sleep(0)
     caller.cancel()
     await asyncio.gather(caller, return_exceptions=True)
     async with asyncio.timeout(10):
-        while (await store.read(scope.id)).events[E1].phase is Phase.SCHEDULED:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await started.wait()
     await clock.advance(31_000)
     history = await rig.history()
     assert history.count("HandedOver") == 1

@@ -2,8 +2,10 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,8 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Receipt, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, StoreInUse
 from fairwarning.stores.sqlite.connection import connect
-from fairwarning.stores.sqlite.writer import BATCH_JOBS_MAX
+from fairwarning.stores.sqlite.job import Job
+from fairwarning.stores.sqlite.writer import BATCH_JOBS_MAX, Writer
 from tests.stores.fleet import ME, deciding, declare, vm, web, whole_journal
 from tests.stores.steps import busy_writer, changing
 
@@ -42,21 +45,21 @@ async def test_what_waits_is_committed_together(sqlite: SqliteStore) -> None:
     assert told_when_answered == [50] * 50
 
 
-async def test_a_batch_has_a_limit(sqlite: SqliteStore) -> None:
+async def test_a_batch_has_a_limit(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     id = await declare(sqlite, web())
-    told: list[Signal] = []
-    sqlite.listen(told.append)
-    told_when_answered: set[int] = set()
+    sizes: list[int] = []
+    deliver = Writer._deliver
 
-    async def caller() -> None:
-        await sqlite.transact(id, changing, by=ME)
-        told_when_answered.add(len(told))
+    def recording(writer: Writer, batch: Sequence[Job[Any]]) -> None:
+        sizes.append(len(batch))
+        deliver(writer, batch)
 
+    monkeypatch.setattr(Writer, "_deliver", recording)
     async with busy_writer(sqlite, id):
-        callers = [asyncio.create_task(caller()) for _ in range(BATCH_JOBS_MAX + 1)]
+        callers = submit_all(sqlite, [id] * (BATCH_JOBS_MAX + 1))
         await asyncio.sleep(0)
-    await asyncio.gather(*callers)
-    assert told_when_answered == {BATCH_JOBS_MAX, BATCH_JOBS_MAX + 1}
+    await callers
+    assert sizes == [1, BATCH_JOBS_MAX, 1]
 
 
 async def test_readers_do_not_wait_for_the_writer(sqlite: SqliteStore) -> None:

@@ -30,6 +30,8 @@ class RolloutRecords:
         self._store = store
         self._until: str | None = None
         """No rollout that is older than this key's has anything left to do."""
+        self._read: dict[str, Kept] = {}
+        """Unfinished ones as last read: one with thousands of steps is slow to decode."""
 
     async def find(self, id: str) -> Kept:
         record = await self._store.record(KIND, _key(id)) if is_rollout_id(id) else None
@@ -38,13 +40,13 @@ class RolloutRecords:
                 Code.UNKNOWN_ROLLOUT,
                 f"there is no rollout {id!r}; `fairwarning rollout list` shows those that are",
             )
-        return _kept(record)
+        return self._kept(record)
 
     async def page(self, after: str, limit: int) -> list[Rollout]:
         """Newest first."""
         begin = _key(after) if is_rollout_id(after) else ""
         records = await self._store.records(KIND, after=begin, limit=limit)
-        return [_kept(record).rollout for record in records]
+        return [self._kept(record).rollout for record in records]
 
     async def unfinished(self, now: Instant) -> list[Kept]:
         """Reads back to the oldest that was unfinished the last time, and no further.
@@ -68,7 +70,7 @@ class RolloutRecords:
             KIND, after=after, until=until, limit=PAGE_RECORDS_MAX
         ):
             for record in page:
-                yield _kept(record)
+                yield self._kept(record)
             after = page[-1].key
 
     async def keep(
@@ -92,6 +94,14 @@ class RolloutRecords:
         )
         return Kept(rollout=rollout, revision=record.revision)
 
+    def _kept(self, record: Record) -> Kept:
+        found = self._read.get(record.key)
+        if found is None or found.revision != record.revision:
+            found = self._read[record.key] = _decode(record)
+        if found.rollout.ended_ms is not None:
+            del self._read[record.key]
+        return found
+
 
 def _key(id: str | RolloutId) -> str:
     """Ids begin with their time. With each digit turned round, the newest key comes first."""
@@ -102,7 +112,7 @@ def _yesterday(now: Instant) -> str:
     return _key(rollout_id(Instant(now - DAY_MS), EventId("000000")))
 
 
-def _kept(record: Record) -> Kept:
+def _decode(record: Record) -> Kept:
     try:
         return Kept(rollout=_decoder.decode(record.body), revision=record.revision)
     except (msgspec.DecodeError, UnicodeError) as error:

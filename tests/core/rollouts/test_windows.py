@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant
@@ -110,6 +110,14 @@ def test_room_is_sought_in_one_uninterrupted_stretch() -> None:
     assert next_opening(chosen, friday, 4 * HOUR_MS) is None
 
 
+def test_a_stretch_that_reaches_beyond_what_is_looked_at_has_no_room_there() -> None:
+    """An opening that is cut off by the horizon may close right behind it."""
+    chosen = calendar(black=("2026-11-21/2027-12-24", "2027-12-26"))
+    now = at("2026-11-21T00:00Z")
+    assert show(next_opening(chosen, now, 12 * HOUR_MS)) == "2027-12-25T00:00Z"
+    assert next_opening(chosen, now, 36 * HOUR_MS) is None
+
+
 def test_without_windows_and_blackouts_it_is_always_open() -> None:
     now = at("2026-11-20T22:30Z")
     assert next_opening(Calendar(), now, 10**15) == now
@@ -143,6 +151,7 @@ def _minutes_of_stretches(chosen: Calendar, begin: Instant, minutes: int) -> int
     return total
 
 
+@settings(deadline=None)
 @given(calendars, st.sampled_from(BEGINNINGS), st.integers(0, 36 * 60))
 @example(calendar("daily 23:00-00:30", zone="America/St_Johns"), at("2010-11-07T00:00Z"), 0)
 @example(
@@ -167,6 +176,7 @@ def test_stretches_are_what_the_wall_clock_shows_minute_by_minute(
     assert found == shown
 
 
+@settings(deadline=None)
 @given(calendars, st.sampled_from(BEGINNINGS), st.integers(0, 36 * 60), st.integers(0, 600))
 def test_an_opening_has_the_room_that_was_asked_for(
     chosen: Calendar, begin: Instant, shift: int, needed: int

@@ -92,7 +92,7 @@ def to_waiting(step: RolloutStep) -> RolloutStep:
 def trouble(rollout: Rollout, sight: Sight) -> str:
     """The first step that did not go well, as a sentence; empty if there is none."""
     for step in rollout.steps:
-        if step.phase in {StepPhase.FAILED, StepPhase.CANCELLED}:
+        if step.phase in (StepPhase.FAILED, StepPhase.CANCELLED):
             event = sight.of_step(step)
             reason = event.outcome if event else "its notice fits into no window any more"
             where = f"update domain {step.update_domain} of {step.scope_id}"

@@ -34,9 +34,10 @@ class StepPhase(StrEnum):
     """Never announced: no instance was left, or the rollout was over first."""
 
 
-ACTIVE = frozenset({StepPhase.ANNOUNCED, StepPhase.STARTED})
-UNFINISHED = ACTIVE | {StepPhase.WAITING}
-STOPPED = frozenset({RolloutPhase.FAILED, RolloutPhase.CANCELLED})
+# Tuples, because finding an enum in a set takes many times as long, and steps may be thousands.
+ACTIVE = (StepPhase.ANNOUNCED, StepPhase.STARTED)
+UNFINISHED = (StepPhase.WAITING, *ACTIVE)
+STOPPED = (RolloutPhase.FAILED, RolloutPhase.CANCELLED)
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -143,4 +144,4 @@ class Rollout(Struct, frozen=True, kw_only=True):
     @property
     def is_finished(self) -> bool:
         """Nothing more will be announced, though an impact may still be under way."""
-        return self.phase not in {RolloutPhase.RUNNING, RolloutPhase.PAUSED}
+        return self.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)

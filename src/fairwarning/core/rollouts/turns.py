@@ -57,7 +57,7 @@ def turns(rollout: Rollout, now: Instant) -> Turns:
 
 
 def has_begun(steps: Steps) -> bool:
-    return any(step.phase not in {StepPhase.WAITING, StepPhase.SKIPPED} for step in steps)
+    return any(step.phase not in (StepPhase.WAITING, StepPhase.SKIPPED) for step in steps)
 
 
 def free_from(spec: RolloutSpec, steps: Steps) -> Instant | None:

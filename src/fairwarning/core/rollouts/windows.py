@@ -50,14 +50,14 @@ def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instan
 
 
 def closes(calendar: Calendar, instant: Instant) -> Instant | None:
-    """The end of the stretch that is open at this instant, or next; None if it is not in sight."""
+    """The end of the stretch that is open at this instant, or next; None: it never ends."""
     for _, end in stretches(calendar, instant):
         return end
     return None
 
 
 def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
-    """Open time from here to the horizon, as long pieces as there are; None: no end in sight."""
+    """Open time from here to the horizon, as long pieces as there are; None: it never ends."""
     if not calendar.windows and not calendar.blackouts:
         yield instant, None
         return
@@ -73,7 +73,7 @@ def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, I
                 yield begin, at
                 begin = None
     if begin is not None:
-        yield begin, None
+        yield begin, Instant((today + HORIZON_DAYS) * DAY_MS)
 
 
 @lru_cache(4_096)
