@@ -49,7 +49,8 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
     if url.startswith(("postgresql://", "postgres://")):
         return PostgresStore(url, clock if has_own_time else None)
     raise BadStoreUrl(
-        f"{url!r} is no store; use sqlite:///PATH, postgresql://USER@HOST/DATABASE or memory:"
+        f"{url.partition('://')[0]!r} is no kind of store; use sqlite:///PATH, "
+        "postgresql://USER@HOST/DATABASE or memory:"
     )
 
 

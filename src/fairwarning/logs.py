@@ -2,15 +2,17 @@
 
 import json
 import logging
+import re
 import sys
 from typing import Any
 
 from fairwarning.core.instants import Instant, format_rfc3339
-from fairwarning.core.model import Actor
-from fairwarning.core.sentences import sentence
-from fairwarning.core.transitions import HOUSEKEEPING
+from fairwarning.core.model import Actor, EventId, Scope
+from fairwarning.core.sentences import listed, sentence
+from fairwarning.core.transitions import HOUSEKEEPING, Scheduled, Transition
 from fairwarning.engine.ports import START, Entry, Receipt
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 FORMATS = ("human", "json")
 _transitions = logging.getLogger("fairwarning.transitions")
 
@@ -19,8 +21,10 @@ def set_up(form: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Human())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for noisy in ("httpx", "httpcore", "apprise", "asyncio", "uvicorn"):
+    for noisy in ("httpx", "httpcore", "apprise", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # Its warnings are about what clients send, and those are answered.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
 def log_commit(receipt: Receipt, by: Actor, why: str, took_s: float) -> None:
@@ -50,7 +54,16 @@ def log_commit(receipt: Receipt, by: Actor, why: str, took_s: float) -> None:
             "at": format_rfc3339(receipt.at_ms),
             "took_ms": round(took_s * 1000, 3),
         }
-        _transitions.info("%s: %s", scope.id, sentence(entry), extra={"fields": fields})
+        about = _about(scope, transition)
+        _transitions.info("%s: %s%s", scope.id, about, sentence(entry), extra={"fields": fields})
+
+
+def _about(scope: Scope, transition: Transition) -> str:
+    """Which event it is, unless the sentence says so itself."""
+    event = scope.events.get(getattr(transition, "event_id", EventId("")))
+    if event is None or isinstance(transition, Scheduled):
+        return ""
+    return f"{event.type} of {listed(event.resources)} ({event.id}) "
 
 
 class _Human(logging.Formatter):
@@ -79,4 +92,4 @@ def _at(record: logging.LogRecord) -> str:
 
 def _one_line(text: str) -> str:
     """What callers send must not be able to forge a line."""
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -17,6 +17,7 @@ from fairwarning.boot import (
     make_metadata_server,
     make_store,
 )
+from fairwarning.control.hands import resume
 from fairwarning.control.housekeeping import Housekeeping
 from fairwarning.control.server import ControlServer, Tls
 from fairwarning.core.instants import Instant
@@ -106,7 +107,8 @@ class Node:
         await self.store.open()
         exits.push_async_callback(self.store.close)
         exits.push_async_callback(self.engine.stop)
-        await self._set_fleet()
+        if isinstance(self.clock, VirtualClock):
+            await resume(self.clock, self.store)
         server = await self._bind_metadata()
         exits.push_async_callback(server.stop)
         self.metadata_urls = server.urls
@@ -119,6 +121,7 @@ class Node:
             raise CannotListen(problem, "--control") from problem
         exits.push_async_callback(control_server.stop)
         self.control_url = control_server.url
+        await self._set_fleet()
         self.engine.observe(log_commit)
         exits.push_async_callback(control.notices.stop)
         await control.notices.start()
@@ -126,7 +129,7 @@ class Node:
         await control.rollouts.start()
         await self.engine.start()
         server.start()
-        housekeeping = Housekeeping(self.store, self.clock)
+        housekeeping = Housekeeping(self.store, SystemClock())
         exits.push_async_callback(housekeeping.stop)
         housekeeping.start()
         await control_server.start()

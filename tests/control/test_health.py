@@ -48,7 +48,7 @@ async def test_requests_to_both_planes_are_counted(rig: Rig) -> None:
     text = await metrics(rig)
     asked = 'fairwarning_control_requests_total{method="GET",path="/events",status="200"}'
     assert value(text, asked) == 1
-    assert value(text, "fairwarning_metadata_answers") == 1
+    assert value(text, "fairwarning_metadata_answers_total") == 1
 
 
 async def test_it_is_ready_while_its_store_answers(rig: Rig) -> None:

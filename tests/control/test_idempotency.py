@@ -2,8 +2,13 @@
 
 import asyncio
 
+import msgspec
+
 from fairwarning.control.housekeeping import forget_old_keys
-from fairwarning.core.instants import DAY_MS
+from fairwarning.control.idempotency import Kept
+from fairwarning.core.instants import DAY_MS, later
+from fairwarning.core.model import ENGINE
+from fairwarning.engine.clocks import SystemClock
 from tests.control.rig import Rig
 
 BODY = {"type": "Reboot", "targets": ["web-0"]}
@@ -57,10 +62,29 @@ async def test_a_secret_is_never_given_out_a_second_time(rig: Rig) -> None:
 
 
 async def test_a_key_is_kept_for_a_day_and_then_forgotten(rig: Rig) -> None:
+    before = SystemClock().now()
     await rig.post("/events", BODY, 201, idempotency_key="a")
-    await rig.clock.advance(DAY_MS)
-    await forget_old_keys(rig.node.store, rig.clock.now())
+    await forget_old_keys(rig.node.store, later(before, DAY_MS))
     assert len(await rig.node.store.records("idempotency", limit=9)) == 1
-    await rig.clock.advance(1)
-    await forget_old_keys(rig.node.store, rig.clock.now())
+    await forget_old_keys(rig.node.store, later(SystemClock().now(), DAY_MS + 1))
     assert await rig.node.store.records("idempotency", limit=9) == []
+
+
+async def test_a_key_whose_day_is_over_stands_for_new_work(rig: Rig) -> None:
+    first = await rig.post("/events", BODY, 201, idempotency_key="a")
+    await rig.post(f"/events/{first['id']}/cancel")
+    await forget_old_keys(rig.node.store, later(SystemClock().now(), DAY_MS + 1))
+    second = await rig.post("/events", BODY, 201, idempotency_key="a")
+    assert second["id"] != first["id"]
+    assert second["phase"] == "scheduled"
+
+
+async def test_a_key_that_its_holder_let_go_finds_what_was_made(rig: Rig) -> None:
+    made = await rig.post("/events", BODY, 201, idempotency_key="a")
+    (record,) = await rig.node.store.records("idempotency", limit=9)
+    kept = msgspec.json.decode(record.body, type=Kept)
+    lost = msgspec.structs.replace(kept, status=0, body="", is_free=True)
+    body = msgspec.json.encode(lost).decode()
+    await rig.node.store.keep("idempotency", record.key, body, by=ENGINE)
+    again = await rig.post("/events", BODY, 201, idempotency_key="a")
+    assert again["id"] == made["id"]

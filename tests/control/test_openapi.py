@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fairwarning.control.app import OPERATIONS
 from fairwarning.control.openapi import document
 from tests.control.rig import Rig, running
@@ -20,7 +22,7 @@ async def test_the_document_is_served_and_names_every_operation(rig: Rig) -> Non
     served = await rig.get("/openapi.json")
     assert served["openapi"].startswith("3.1")
     count = sum(len(path) for path in served["paths"].values())
-    assert count == len(OPERATIONS)
+    assert count == len(OPERATIONS) + 1  # and the stream
 
 
 def test_every_operation_has_a_name_of_its_own() -> None:
@@ -29,6 +31,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.timeout(300)
 async def test_a_fuzzer_finds_no_fault_and_no_undocumented_answer(tmp_path: Path) -> None:
     async with running() as rig:
         url = f"{rig.node.control_url}/api/v1/openapi.json"
@@ -38,7 +41,8 @@ async def test_a_fuzzer_finds_no_fault_and_no_undocumented_answer(tmp_path: Path
 
 async def fuzz(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "schemathesis.cli", "run", url, "--checks", CHECKS,
-               "--max-examples", "12", "--seed", "1", "--no-color",
+               "--max-examples", "8", "--seed", "1", "--no-color",
+               "--exclude-path", "/api/v1/stream",  # It does not end.
                "--report-dir", str(folder)]  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         *command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

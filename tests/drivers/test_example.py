@@ -58,7 +58,11 @@ async def test_it_does_each_type_once(folder: Path, type: EventType, words: list
     await carry_out(asked)
     assert await driver.find(asked) is Found.DONE
     await carry_out(asked)
-    lines = (folder / "asked").read_text().splitlines()
+    lines = [
+        line
+        for line in (folder / "asked").read_text().splitlines()
+        if not line.startswith("domstate")
+    ]
     assert lines == [f"{word} {domain}" for domain in ("vm-17", "web-1") for word in words]
 
 

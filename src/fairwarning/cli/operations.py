@@ -1,9 +1,11 @@
 """`fairwarning restart`, `redeploy`, `delete` and `evict`: what an owner asks of an instance."""
 
+import sys
+
 import click
 
 from fairwarning.cli.completing import complete_instance
-from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.session import Session, confirm, connected, why_option
 from fairwarning.cli.waiting import conclude, wait_option
 
 
@@ -19,6 +21,8 @@ def _operation(name: str, told: str) -> click.Command:
     @why_option
     @connected
     def command(session: Session, instance: str, wait: bool, why: str | None) -> None:
+        if name == "delete" and sys.stdin.isatty():
+            confirm(f"Delete {instance}?", yes=False)
         event = session.api.post("instances", instance, name, why=why)
         conclude(session, event, wait=wait)
 
@@ -34,6 +38,6 @@ redeploy = _operation("redeploy", f"Move INSTANCE to another host.{_NOTICE}")
 delete = _operation(
     "delete",
     "Delete INSTANCE.\n\nA scale set with terminate_notice warns it with an event first; "
-    "elsewhere it is gone at once.",
+    "elsewhere it is gone at once.\n\nOn a terminal it asks first.",
 )
 evict = _operation("evict", f"Evict INSTANCE, which must be a Spot one.{_NOTICE}")

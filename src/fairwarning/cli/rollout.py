@@ -127,8 +127,11 @@ Examples:
 def start(session: Session, yes: bool, why: str | None, **given: Any) -> None:
     """Start a rollout, after showing its plan."""
     body = rollout_body(**given)
-    if not yes:
-        planned = session.api.post("rollouts", "plan", body=body, repeatable=False)
+    planned = session.api.post("rollouts", "plan", body=body, repeatable=False)
+    if yes:
+        for warning in planned["warnings"]:
+            session.note(f"warning: {warning}")
+    else:
         session.tell(*plan_page(planned, session.clock.now()))
         confirm(f"Start these {counted(len(planned['steps']), 'step')}?", yes=False)
     made = session.api.post("rollouts", body=body, why=why)

@@ -16,10 +16,12 @@ from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
 from fairwarning.cli.fleet_file import read_fleet
 from fairwarning.cli.serve_config import read_config
+from fairwarning.cli.session import DEFAULT_URL
 from fairwarning.control.server import BadCertificate, Tls
 from fairwarning.core.fleet import expand
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
+from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Store, StoreDown
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
@@ -46,7 +48,7 @@ def _one_address(value: str) -> tuple[str, int]:
     host, _, port = value.rpartition(":")
     if not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
         raise click.BadParameter(f"{value!r} is no HOST:PORT; write one like 127.0.0.1:8169")
-    return host.strip("[]"), int(port)
+    return "127.0.0.1" if host == "localhost" else host.strip("[]"), int(port)
 
 
 def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple[str, int]:
@@ -242,8 +244,14 @@ def _shown(store_url: str) -> str:
     return f"postgresql://{parts.hostname or ''}{parts.path}"
 
 
+def _program(control_url: str) -> str:
+    """How to call a client of this very server."""
+    name = os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
+    return name if control_url == DEFAULT_URL else f"FAIRWARNING_URL={control_url} {name}"
+
+
 def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) -> None:
-    urls, program = node.metadata_urls, os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
+    urls, program = node.metadata_urls, _program(node.control_url)
     if as_json:
         ready = {"ready": True, "metadata": urls, "control": node.control_url}
         click.echo(json.dumps(ready))
@@ -266,4 +274,9 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
     elif node.has_starter_fleet:
         click.echo("None of its machines has an address, so nobody is known on this listener; it")
         click.echo("can be asked on a loopback address.")
+    if isinstance(node.clock, VirtualClock):
+        click.echo("The clock is virtual and stands still; move it:")
+        click.echo(f"  {program} clock advance 15m")
+    if node.control_url.startswith("https:"):
+        click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")
     click.echo(f"ready {' '.join(urls)} control {node.control_url}")

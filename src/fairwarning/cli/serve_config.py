@@ -21,8 +21,9 @@ def read_config(context: click.Context, _: click.Parameter, path: Path | None) -
 
 def _options(context: click.Context, path: Path, given: dict[str, Any]) -> dict[str, Any]:
     known = {
-        option.removeprefix("--"): parameter.name or ""
+        option.removeprefix("--"): parameter
         for parameter in context.command.params
+        if isinstance(parameter, click.Option)
         for option in parameter.opts
         if option.startswith("--") and option not in ("--config", "--help")
     }
@@ -33,9 +34,16 @@ def _options(context: click.Context, path: Path, given: dict[str, Any]) -> dict[
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "see `fairwarning serve --help`"
             raise click.BadParameter(f"{path}: {key!r} is no option; {hint}")
-        found[known[name]] = value if isinstance(value, list) else _text(value)
+        parameter = known[name]
+        found[parameter.name or ""] = _value(path, key, value, takes_several=parameter.multiple)
     return found
 
 
-def _text(value: Any) -> Any:
-    return value if isinstance(value, bool) else str(value)
+def _value(path: Path, key: str, value: Any, *, takes_several: bool) -> Any:
+    if isinstance(value, bool):
+        return value
+    if takes_several:
+        return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+    if isinstance(value, list | dict):
+        raise click.BadParameter(f"{path}: {key!r} takes one value; write it without brackets")
+    return str(value)

@@ -57,7 +57,7 @@ class App:
         routes: Sequence[Route] = (),
     ) -> None:
         self.metrics = Metrics(count_polls)
-        dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
+        dispatch = self._dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
         self._streams = Streams(control, dispatch)
         self._description = msgspec.json.encode(document(OPERATIONS))
         self.asgi = Starlette(
@@ -73,6 +73,7 @@ class App:
         self.asgi.router.redirect_slashes = False
 
     def stop(self) -> None:
+        self._dispatch.is_stopping = True
         self._streams.stop()
 
     async def _openapi(self, _: Request) -> Response:

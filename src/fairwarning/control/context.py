@@ -1,6 +1,7 @@
 """What the operations work with."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from fairwarning.control.tokens import Tokens
 from fairwarning.engine.ports import Clock, Store
@@ -19,3 +20,5 @@ class Control:
     tokens: Tokens
     rollouts: Rollouts
     notices: Notices
+    advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Two who move a virtual clock at once would both count from the same instant."""

@@ -1,5 +1,6 @@
 """From an HTTP request to an operation and back: identity, role, reading, replay, answer."""
 
+import asyncio
 import logging
 import time
 from dataclasses import replace
@@ -14,13 +15,21 @@ from fairwarning.control.hosts import refuse_foreign
 from fairwarning.control.idempotency import Idempotency
 from fairwarning.control.metrics import Metrics
 from fairwarning.control.operation import Call, Operation
-from fairwarning.control.problems import MEDIA_TYPE, Problem, of_bug, of_outage, of_refusal
-from fairwarning.control.reading import BODY_BYTES_MAX, read_body, read_document, read_query
+from fairwarning.control.problems import MEDIA_TYPE, Problem, of_bug, of_outage, of_refusal, of_stop
+from fairwarning.control.reading import (
+    BODY_BYTES_MAX,
+    FLEET_BYTES_MAX,
+    read_body,
+    read_document,
+    read_query,
+)
 from fairwarning.control.shapes import In
 from fairwarning.core.refusals import Refused
+from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import StoreDown
 
 WHY_CHARS_MAX = 1_024
+BODY_S_MAX = 60
 _log = logging.getLogger(__name__)
 
 
@@ -29,7 +38,8 @@ class Dispatch:
         self._control = control
         self._metrics = metrics
         self._needs_token = needs_token
-        self._idempotency = Idempotency(control.store, control.clock)
+        self._idempotency = Idempotency(control.store, SystemClock())
+        self.is_stopping = False
 
     async def run(self, operation: Operation, request: Request) -> Response:
         began = time.perf_counter()
@@ -41,16 +51,19 @@ class Dispatch:
     async def identify(self, request: Request, role: Role) -> Caller:
         """Who asks, if that one may. Raises Problem."""
         if not self._needs_token:
-            refuse_foreign(request.headers)
-        scheme, _, text = request.headers.get("authorization", "").partition(" ")
-        if not scheme and not self._needs_token:
+            refuse_foreign(request.headers, request.url.scheme)
+        given = request.headers.getlist("authorization")
+        if not given and not self._needs_token:
             return LOCAL
-        caller = await self._control.tokens.caller(text.strip()) if scheme else None
-        if caller is None or scheme.lower() != "bearer":
+        scheme, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        is_bearer = scheme.lower() == "bearer"
+        caller = await self._control.tokens.caller(text.strip()) if is_bearer else None
+        if caller is None:
             raise Problem(
                 401,
                 "token-needed",
-                "this needs a valid token in the header Authorization: Bearer …; an admin makes "
+                "this needs a token that is valid: wrong, revoked and expired ones are refused "
+                "alike; set FAIRWARNING_TOKEN (the header Authorization: Bearer …), an admin makes "
                 "one with `fairwarning token create`",
                 headers={"WWW-Authenticate": "Bearer"},
             )
@@ -68,13 +81,17 @@ class Dispatch:
             return await self._answer(operation, request)
         except Exception as error:
             return problem_response(as_problem(error))
+        except asyncio.CancelledError:
+            if not self.is_stopping:
+                raise
+            return problem_response(of_stop())
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
         caller = await self.identify(request, operation.role)
         pairs = request.query_params.multi_items()
         why = _why(pairs)
         query = read_query(operation.query, [pair for pair in pairs if pair[0] != "why"])
-        raw = await _body(request)
+        raw = await _body(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = (
             read_document(raw, media_type)
@@ -85,7 +102,7 @@ class Dispatch:
             caller=caller, path=request.path_params, query=query, body=body, why=why, seed=None
         )
         key = request.headers.get("idempotency-key")
-        if key is None or operation.method != "POST":
+        if key is None or operation.method != "POST" or operation.is_preview:
             return _response(operation, await self._work(operation, call))
         return await self._once(operation, call, key, asked=_question(request, raw))
 
@@ -95,24 +112,28 @@ class Dispatch:
     async def _once(
         self, operation: Operation, call: Call[In, object], key: str, *, asked: bytes
     ) -> Response:
-        name, kept = await self._idempotency.begin(call.caller, key, asked)
-        if kept is not None and operation.is_secret:
+        taken = await self._idempotency.begin(call.caller, key, asked)
+        is_done = taken.kept.status > 0
+        if is_done and operation.is_secret:
             raise Problem(
                 409,
                 "secret-was-shown",
                 "this was done before, and its secret is shown once; revoke it and make another",
             )
-        if kept is not None:
-            response = _response(operation, kept.body.encode())
+        if is_done:
+            response = _response(operation, taken.kept.body.encode())
             response.headers["Idempotent-Replay"] = "true"
             return response
         try:
-            body = await self._work(operation, replace(call, seed=name))
+            body = await self._work(operation, replace(call, seed=taken.kept.seed))
+        except (Problem, Refused):
+            await self._idempotency.forget(call.caller, taken)
+            raise
         except BaseException:
-            await self._idempotency.forget(call.caller, name)
+            await self._idempotency.let_go(call.caller, taken)
             raise
         shown = b"" if operation.is_secret else body
-        await self._idempotency.end(call.caller, name, asked, operation.status, shown)
+        await self._idempotency.end(call.caller, taken, operation.status, shown)
         return _response(operation, body)
 
 
@@ -151,18 +172,27 @@ def _why(pairs: list[tuple[str, str]]) -> str:
     return found[0] if found else ""
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, bytes_max: int) -> bytes:
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > BODY_BYTES_MAX:
-            raise Problem(
-                413,
-                "body-too-large",
-                f"the body is larger than {BODY_BYTES_MAX:,} bytes; send less at once",
-                headers={"Connection": "close"},
-            )
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_S_MAX):
+            async for part in request.stream():
+                size += len(part)
+                if size > bytes_max:
+                    raise Problem(
+                        413,
+                        "body-too-large",
+                        f"the body is larger than {bytes_max:,} bytes; send less at once",
+                        headers={"Connection": "close"},
+                    )
+                parts.append(part)
+    except TimeoutError:
+        raise Problem(
+            408,
+            "body-too-slow",
+            f"the body took more than {BODY_S_MAX} s; send it faster",
+            headers={"Connection": "close"},
+        ) from None
     return b"".join(parts)
 
 

@@ -14,7 +14,7 @@ from fairwarning.control.problems import Problem
 _LOCAL_NAMES = frozenset({"localhost", "localhost."})
 
 
-def refuse_foreign(headers: Mapping[str, str]) -> None:
+def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
     """For requests on loopback. Raises Problem."""
     host = headers.get("host", "")
     if not _is_local(host):
@@ -26,7 +26,7 @@ def refuse_foreign(headers: Mapping[str, str]) -> None:
         )
     origin = headers.get("origin")
     site = headers.get("sec-fetch-site", "none")
-    is_foreign = origin is not None and origin.lower() != f"http://{host.lower()}"
+    is_foreign = origin is not None and origin.lower() != f"{scheme}://{host.lower()}"
     if is_foreign or site not in ("none", "same-origin"):
         raise Problem(
             403,

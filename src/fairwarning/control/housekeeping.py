@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 class Housekeeping:
     """Sleeps on the wall clock: a virtual one that leaps ten years must not wake it each hour."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, wall: Clock) -> None:
         self._store = store
-        self._clock = clock
+        self._wall = wall
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -34,7 +34,7 @@ class Housekeeping:
     async def _run(self) -> None:
         while True:
             try:
-                await forget_old_keys(self._store, self._clock.now())
+                await forget_old_keys(self._store, self._wall.now())
             except StoreDown as outage:
                 _log.info("housekeeping waits for the store: %s", outage)
             await asyncio.sleep(PAUSE_S)

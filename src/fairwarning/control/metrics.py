@@ -5,9 +5,18 @@ fleet are read from the store when somebody asks, so any node gives the same ans
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from fairwarning.core.model import EventType, Phase, StartCause
 from fairwarning.core.transitions import Approved, Started
@@ -15,14 +24,26 @@ from fairwarning.engine.ports import Clock, Receipt, Store
 
 _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+disable_created_metrics()  # type: ignore[no-untyped-call]
 LATE_MS = 1_000
 """A start that is later than this after NotBefore counts as late."""
+
+
+class _Polls(Collector):
+    """Counted by the endpoint itself, which has no time for more than a number."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        yield CounterMetricFamily(
+            "fairwarning_metadata_answers", "Answers of the metadata endpoint", self._count()
+        )
 
 
 class Metrics:
     def __init__(self, count_polls: Callable[[], int]) -> None:
         self.registry = registry = CollectorRegistry()
-        self._count_polls = count_polls
         self._events = Gauge(
             "fairwarning_events", "Events by type and phase", ["type", "phase"], registry=registry
         )
@@ -54,10 +75,7 @@ class Metrics:
             "fairwarning_store_transaction_seconds", "Time of a store transaction",
             buckets=_STORE_S, registry=registry,
         )  # fmt: skip
-        self._polls = Gauge(
-            "fairwarning_metadata_answers", "Answers of the metadata endpoint since the start",
-            registry=registry,
-        )  # fmt: skip
+        registry.register(_Polls(count_polls))
         self._deadline = Gauge(
             "fairwarning_next_deadline_timestamp_seconds", "When time matters next; NaN if never",
             registry=registry,
@@ -67,7 +85,7 @@ class Metrics:
         )
 
     def note_request(self, method: str, path: str, status: int, took_s: float) -> None:
-        self._requests.labels(method, path, str(status)).inc()
+        self._requests.labels(method, path.replace(":path}", "}"), str(status)).inc()
         self._request_s.observe(took_s)
 
     def note_commit(self, receipt: Receipt, took_s: float) -> None:
@@ -99,5 +117,4 @@ class Metrics:
         soonest = due.now_ms if due.scope_ids else due.next_deadline_ms
         self._deadline.set(float("nan") if soonest is None else soonest / 1000)
         self._overdue.set(len(due.scope_ids))
-        self._polls.set(self._count_polls())
         return generate_latest(self.registry)

@@ -13,7 +13,7 @@ def find_scope(views: Views, name: str) -> ScopeId:
     """By its whole id, an ending of it, or its resource's name. Raises Problem."""
     if views.has_scope(ScopeId(name)):
         return ScopeId(name)
-    found = sorted(id for id in views.scope_ids() if _is_meant(id, name))
+    found = sorted(id for id in views.scopes_called(_last(name)) if _is_meant(id, name))
     if not found:
         raise Problem(
             404,
@@ -30,14 +30,20 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
     if scope_name:
         members = [each for each in members if _is_meant(each.view.scope_id, scope_name)]
     if not members:
-        raise Problem(
-            404,
-            "unknown-instance",
-            f"there is no instance {name[:100]!r}; `fairwarning fleet show` lists them",
+        is_scope = any(_is_meant(id, name) for id in views.scopes_called(_last(name)))
+        hint = (
+            "it is a scope, so name its update domain too, or one of its instances"
+            if is_scope
+            else "`fairwarning fleet show` lists them"
         )
+        raise Problem(404, "unknown-instance", f"there is no instance {name[:100]!r}; {hint}")
     found = sorted(f"{each.view.scope_id}/{each.name}" for each in members)
     scope_id, _, instance = _only(name, found).rpartition("/")
     return ScopeId(scope_id), InstanceName(instance)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _is_meant(id: str, name: str) -> bool:

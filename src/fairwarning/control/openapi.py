@@ -19,11 +19,39 @@ _STATUSES = {
     401: "A token is needed",
     403: "Not allowed",
     404: "There is no such thing",
+    408: "The body came too slowly",
     409: "The rules say no",
     413: "The body is too large",
     415: "The body is of another type",
     422: "A field makes no sense",
     503: "The store is down",
+}
+
+
+_STREAM: Mapping[str, Any] = {
+    "operationId": "getStream",
+    "summary": "What happens, as server-sent events, one for each Entry",
+    "description": "Needs the role `viewer`. Without a position it begins now.",
+    "tags": ["history"],
+    "parameters": [
+        {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+        {"name": "after", "in": "query", "schema": {"type": "string"}},
+    ],
+    "responses": {
+        "200": {
+            "description": "A stream",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **{
+            str(status): {
+                "description": _STATUSES[status],
+                "content": {
+                    MEDIA_TYPE: {"schema": {"$ref": _REF.format(name=ProblemBody.__name__)}}
+                },
+            }
+            for status in (401, 403, 422, 503)
+        },
+    },
 }
 
 
@@ -36,6 +64,7 @@ def document(operations: Iterable[Operation]) -> Mapping[str, Any]:
     for each in table:
         path = PREFIX + _PARAMETER.sub(r"{\1}", each.path)
         paths.setdefault(path, {})[each.method.lower()] = _described(each)
+    paths[f"{PREFIX}/stream"] = {"get": _STREAM}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -91,7 +120,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.method != "GET":
         found.append({"name": "why", "in": "query", "description": "Kept in the history.",
                       "schema": {"type": "string", "maxLength": 1024}})  # fmt: skip
-    if operation.method == "POST":
+    if operation.method == "POST" and not operation.is_preview:
         found.append({"name": "Idempotency-Key", "in": "header",
                       "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"}})  # fmt: skip
     return found

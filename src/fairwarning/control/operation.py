@@ -51,6 +51,8 @@ class Operation:
     takes_toml: bool = False
     """The body may also be a fleet file; the handler gets it as `Document`."""
     status: int = 200
+    is_preview: bool = False
+    """It changes nothing, so there is nothing to do only once."""
     is_secret: bool = False
     """The answer holds what may be seen once, so it is never kept for a replay."""
 

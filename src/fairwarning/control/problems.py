@@ -67,6 +67,15 @@ def of_outage() -> Problem:
     )
 
 
+def of_stop() -> Problem:
+    return Problem(
+        503,
+        "stopping",
+        "the server is stopping; ask again when it is back, with the same Idempotency-Key if any",
+        headers={"Retry-After": "5"},
+    )
+
+
 def of_bug() -> Problem:
     return Problem(
         500, "broken", "the server met a fault of its own; its log says which, please report it"

@@ -12,7 +12,8 @@ from fairwarning.control.shapes import In
 from fairwarning.core.instants import Instant
 from fairwarning.core.spans import parse_duration_ms, parse_instant
 
-BODY_BYTES_MAX = 8 * 1024 * 1024
+BODY_BYTES_MAX = 1024 * 1024
+FLEET_BYTES_MAX = 4 * 1024 * 1024
 _PATH = re.compile(r" - at `\$?([^`]*)`$")
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+|\.\.\.)\]")
 
@@ -65,10 +66,20 @@ def read_document(body: bytes, media_type: str) -> Document:
     _refuse_media_type(media_type, ("application/toml", "application/json"))
     try:
         if media_type == "application/toml":
-            return Document(body.decode(), None)
+            return Document(_text(body), None)
         return Document(None, msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise Problem(
+            422, "fleet-invalid", "this line is no UTF-8; save the file as UTF-8", line=line
+        ) from None
 
 
 def read_duration_ms(name: str, text: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fairwarning.control import shapes
+from fairwarning.core.discretion import without_secrets
 from fairwarning.core.instants import Instant, format_iso_duration, format_rfc3339
 from fairwarning.core.model import Event, Instance, Scope, ScopeId
 from fairwarning.core.sentences import sentence
@@ -50,7 +51,7 @@ def entry_of(entry: Entry) -> shapes.Entry:
         by=str(entry.by),
         why=entry.why,
         text=sentence(entry),
-        data=msgspec.to_builtins(transition),
+        data=msgspec.to_builtins(without_secrets(transition)),
     )
 
 

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import uvicorn
 
 from fairwarning.control.app import App
+from fairwarning.control.http import LimitedHttp
 
 STOP_S_MAX = 3
+CONNECTIONS_MAX = 2_000
 
 
 class Tls(NamedTuple):
@@ -48,13 +50,14 @@ class ControlServer:
         self._scheme = "http" if tls is None else "https"
         config = uvicorn.Config(
             app.asgi,
-            http="httptools",
+            http=LimitedHttp,
             lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=STOP_S_MAX,
+            limit_concurrency=CONNECTIONS_MAX,
             ssl_certfile=None if tls is None else tls.certificate,
             ssl_keyfile=None if tls is None else tls.key,
         )

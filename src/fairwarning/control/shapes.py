@@ -153,7 +153,7 @@ class ScheduleBody(In):
     notice: DurationText | None = None
     not_before: InstantText | None = None
     duration: DurationText | None = None
-    description: Text | None = None
+    description: str | None = None
     id: Annotated[str, Meta(max_length=64)] | None = None
     already_happened: bool = False
 

@@ -11,11 +11,12 @@ from starlette.routing import Route
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
-from fairwarning.control.positions import read_position
+from fairwarning.control.positions import checked_position
 from fairwarning.control.problems import Problem
 from fairwarning.control.rendering import entry_of
-from fairwarning.engine.ports import Entry, Position
+from fairwarning.engine.ports import Entry, Position, StoreDown
 
+_MEDIA_TYPE = "text/event-stream"
 KEEP_ALIVE_S = 15
 STREAMS_MAX = 500
 
@@ -38,6 +39,8 @@ class Streams:
     async def _answer(self, request: Request) -> Response:
         try:
             await self._dispatch.identify(request, Role.VIEWER)
+            if request.method == "HEAD":
+                return Response(media_type=_MEDIA_TYPE)
             after = await self._begin(request)
             if self._open >= STREAMS_MAX:
                 raise Problem(
@@ -46,17 +49,20 @@ class Streams:
                 )  # fmt: skip
         except Exception as error:
             return problem_response(as_problem(error))
+        self._open += 1
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(
-            self._lines(after), media_type="text/event-stream", headers=headers
+            self._lines(request, after), media_type=_MEDIA_TYPE, headers=headers
         )
 
     async def _begin(self, request: Request) -> Position:
         given = request.headers.get("last-event-id") or request.query_params.get("after")
-        return read_position(given) if given else await self._control.store.end()
+        store = self._control.store
+        if not given:
+            return await store.end()
+        return await checked_position(store, given)
 
-    async def _lines(self, after: Position) -> AsyncIterator[bytes]:
-        self._open += 1
+    async def _lines(self, request: Request, after: Position) -> AsyncIterator[bytes]:
         changes = self._control.engine.changes(after)
         ahead: asyncio.Task[Entry] | None = None
         stopping = asyncio.create_task(self._stopping.wait())
@@ -68,6 +74,8 @@ class Streams:
                 done, _ = await asyncio.wait(
                     {ahead, stopping}, timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
                 )
+                if not await self._may_go_on(request):
+                    return
                 if ahead in done:
                     yield _event(ahead.result())
                     ahead = None
@@ -80,6 +88,14 @@ class Streams:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await changes.aclose()
+
+    async def _may_go_on(self, request: Request) -> bool:
+        """A token may have been revoked, or have expired, while its stream was open."""
+        try:
+            await self._dispatch.identify(request, Role.VIEWER)
+        except (Problem, StoreDown) as problem:
+            return isinstance(problem, StoreDown)
+        return True
 
 
 def _event(entry: Entry) -> bytes:

@@ -4,7 +4,7 @@ import secrets
 
 import msgspec
 
-from fairwarning.control.access import ROLES, Caller, Role, Token, fits, hashed, split
+from fairwarning.control.access import LOCAL, ROLES, Caller, Role, Token, fits, hashed, split
 from fairwarning.control.problems import Problem
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import ENGINE, Actor
@@ -15,6 +15,8 @@ KIND = "token"
 USE_NOTED_MS = MINUTE_MS
 """Last use is kept no finer than this, so that reading costs no write."""
 TOKENS_MAX = 1_000
+RESERVED_NAMES = frozenset({LOCAL.name, "starter", "fleet-file", "store-owner"})
+"""Who is called so in the history has no token."""
 
 
 class Tokens:
@@ -26,8 +28,15 @@ class Tokens:
         self, name: str, role: Role, expires_ms: Instant | None, *, by: Actor, why: str
     ) -> tuple[Token, str]:
         """The token, and its text, which cannot be had again."""
-        if len(await self._store.records(KIND, limit=TOKENS_MAX)) >= TOKENS_MAX:
+        known = await self.page("", TOKENS_MAX)
+        if len(known) >= TOKENS_MAX:
             raise Problem(409, "too-many-tokens", "there are 1,000 tokens; revoke some first")
+        if name in RESERVED_NAMES or any(each.name == name for each in known):
+            raise Problem(
+                409,
+                "name-taken",
+                f"the history needs one name for each, and {name!r} is taken; choose another",
+            )
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         token = Token(
             id=id,

@@ -68,6 +68,12 @@ def not_before(
     if notice_ms is None:
         notice_ms = minimum_notice_ms(roster.policy, event_type)
     chosen = to_whole_second(later(now, notice_ms) if not_before_ms is None else not_before_ms)
+    if chosen < now:
+        raise Refused(
+            Code.NOTICE_TOO_SHORT,
+            f"NotBefore would be {format_iso_duration(now - chosen)} in the past; choose a later "
+            "time",
+        )
     if chosen < now + floor_ms:
         raise Refused(
             Code.NOTICE_TOO_SHORT,

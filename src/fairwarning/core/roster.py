@@ -198,6 +198,12 @@ def refuse_instance(instance: Instance) -> None:
             f"instance {instance.name!r} has {len(instance.addresses)} addresses; use at most "
             f"{INSTANCE_ADDRESSES_MAX}",
         )
+    if any(character.isspace() for character in instance.handle):
+        raise Refused(
+            Code.NAME_INVALID,
+            f"the handle {instance.handle!r} of {instance.name!r} has a space, and drivers put "
+            "handles side by side; choose one without",
+        )
     for address in instance.addresses:
         refuse_address(address)
     for key, value in instance.tags.items():

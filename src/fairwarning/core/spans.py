@@ -1,7 +1,7 @@
 """Durations and instants as people write them: `30s`, `15m`, `2h`, `PT15M`, RFC 3339."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from fairwarning.core.instants import (
     DAY_MS,
@@ -15,6 +15,7 @@ from fairwarning.core.instants import (
 DURATION_PATTERN = (
     r"^([0-9]{1,6}[smhd]|P([0-9]{1,6}D)?(T([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}S)?)?)$"
 )
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_MS = {"s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _SHORT = re.compile(r"([0-9]{1,6})([smhd])")
 
@@ -36,6 +37,6 @@ def parse_instant(text: str) -> Instant | None:
     if found.tzinfo is None:
         return None
     try:
-        return Instant(round(found.astimezone(UTC).timestamp() * 1000))
-    except (OverflowError, ValueError):
+        return Instant((found.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1))
+    except OverflowError:
         return None

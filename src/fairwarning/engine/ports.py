@@ -206,7 +206,6 @@ class Store(Protocol):
         """Entries in commit order. A reader that goes on from the last position misses none."""
         ...
 
-
     async def history(
         self,
         *,

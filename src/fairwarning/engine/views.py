@@ -9,7 +9,7 @@ while it shows events; an idle fleet costs a few hundred bytes an instance.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import islice
 
 from fairwarning.core.document import render, visible_events
@@ -118,6 +118,8 @@ class Views:
         self._reading: dict[ScopeId, asyncio.Task[None]] = {}
         self._again: set[ScopeId] = set()
         """Signalled once more while being read."""
+        self._called: dict[str, list[ScopeId]] = {}
+        self._called_at = -1
         self.generation = 0
         """Goes up when an address or a name comes or goes."""
 
@@ -192,8 +194,12 @@ class Views:
         """Whether there is such a scope, and somebody in it."""
         return bool(self._members.get(scope_id))
 
-    def scope_ids(self) -> list[ScopeId]:
-        return [id for id, members in self._members.items() if members]
+    def scopes_called(self, last: str) -> Sequence[ScopeId]:
+        """Those whose id ends in this part, or has it last but one: a scale set's name."""
+        if self._called_at != self.generation:
+            self._called_at = self.generation
+            self._called = _by_last_parts(id for id, members in self._members.items() if members)
+        return self._called.get(last, ())
 
     def search(self, text: str) -> list[ScopeId]:
         """Scopes whose id, or an instance's name, holds this text, whatever its case."""
@@ -201,8 +207,7 @@ class Views:
         return sorted(
             id
             for id, members in self._members.items()
-            if members
-            and (wanted in id.lower() or any(wanted in name.lower() for name in members))
+            if members and (wanted in id.lower() or any(wanted in name.lower() for name in members))
         )
 
     def some_names(self, limit: int) -> list[str]:
@@ -255,3 +260,11 @@ class Views:
             self._by_name[member.name] = rest
         else:
             del self._by_name[member.name]
+
+
+def _by_last_parts(ids: Iterable[ScopeId]) -> dict[str, list[ScopeId]]:
+    found: dict[str, list[ScopeId]] = {}
+    for id in ids:
+        for part in id.split("/")[-2:]:
+            found.setdefault(part, []).append(id)
+    return found

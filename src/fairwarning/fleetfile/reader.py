@@ -22,12 +22,15 @@ from fairwarning.fleetfile.problems import (
 from fairwarning.fleetfile.resources import resources_of
 from fairwarning.fleetfile.shapes import FleetShape
 
+KEY_DOTS_MAX = 20
+_BETWEEN = re.compile(r"[\"'=,{}\[\]\s]")
 _SYNTAX = re.compile(r"(?P<what>.*?)(?: \(at (?:line (?P<line>\d+), .*|end of document)\))?")
 
 
 def read_toml(text: str, *, origin: str = "file") -> Fleet:
     """Raises FleetProblem. `origin` says who declares it: only a file's may be pruned by one."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    _refuse_long_keys(text)
     try:
         data = tomllib.loads(text)
     except RecursionError:
@@ -43,6 +46,13 @@ def read_toml(text: str, *, origin: str = "file") -> Fleet:
             line=line_of(mistake.path),
             pointer=pointer_of(mistake.path),
         ) from None
+
+
+def _refuse_long_keys(text: str) -> None:
+    """The parser's time grows with the square of a dotted key; ours have two parts at most."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if any(piece.count(".") > KEY_DOTS_MAX for piece in _BETWEEN.split(line)):
+            raise FleetProblem("this key has too many parts; a fleet file needs two", line=number)
 
 
 def read_json(data: object, *, origin: str = "file") -> Fleet:

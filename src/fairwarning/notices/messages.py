@@ -8,6 +8,7 @@ import re
 
 import msgspec
 
+from fairwarning.core.discretion import without_secrets
 from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.model import Event, ScopeId
 from fairwarning.core.sentences import in_words, sentence
@@ -138,7 +139,7 @@ def _entry(entry: Entry) -> dict[str, object]:
         "by": str(entry.by),
         "why": entry.why,
         "text": sentence(entry),
-        "data": msgspec.to_builtins(entry.transition),
+        "data": msgspec.to_builtins(without_secrets(entry.transition)),
     }
 
 

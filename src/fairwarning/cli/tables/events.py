@@ -72,7 +72,7 @@ def _number(value: int | None) -> str:
 
 def _source(event: Json) -> str:
     asked = f", {event['operation']}" if event.get("operation") else ""
-    unseen = "" if event.get("announced", True) else ", not announced: nobody watches the scope"
+    unseen = "" if event.get("announced", True) else ", not announced"
     return f"{event['source']}{asked}{unseen}"
 
 

@@ -14,6 +14,7 @@ _COLUMNS = (
     Column("NAME"),
     Column("ROLE"),
     Column("CREATED"),
+    Column("BY"),
     Column("EXPIRES"),
     Column("LAST USED"),
 )
@@ -26,6 +27,7 @@ def tokens_table(tokens: Sequence[Json], now: datetime) -> Listing:
             Cell(token["name"]),
             Cell(token["role"]),
             when(token.get("created"), now),
+            Cell(token.get("createdBy", "")),
             when(token["expires"], now) if token.get("expires") else Cell("never", "dim"),
             when(token["lastUsed"], now) if token.get("lastUsed") else Cell("never", "dim"),
         )

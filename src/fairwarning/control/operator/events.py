@@ -30,6 +30,13 @@ async def schedule(
         raise Problem(
             422, "body-invalid", "notice and notBefore are both given; give one", pointer="/notice"
         )
+    if body.already_happened and (body.notice is not None or body.not_before is not None):
+        raise Problem(
+            422,
+            "body-invalid",
+            "what already happened cannot be announced for later; leave notice and notBefore out",
+            pointer="/alreadyHappened",
+        )
     duration_ms = None if body.duration is None else read_duration_ms("duration", body.duration)
     command = Schedule(
         event_id=EventId(body.id.upper()) if body.id else _new_id(control, call),
@@ -189,6 +196,15 @@ async def _targets(
     names = tuple(
         each.name for each in scope.roster.live if each.update_domain == body.update_domain
     )
+    if not names:
+        domains = sorted({each.update_domain for each in scope.roster.live})
+        raise Problem(
+            422,
+            "no-target",
+            f"{body.scope!r} has nobody in update domain {body.update_domain}; it has "
+            f"{', '.join(map(str, domains))}",
+            pointer="/updateDomain",
+        )
     return scope.id, names
 
 

@@ -1,5 +1,6 @@
 """The fleet: look at it, declare it, change it, remove from it."""
 
+import asyncio
 from typing import Any
 
 from fairwarning.control import shapes
@@ -13,6 +14,8 @@ from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.fleetfile import Fleet, FleetProblem, Plan, plan, read_json, read_toml, removal
 from fairwarning.fleetfile.applying import apply, current_scopes
+
+HARMLESS_DRIVER = "simulated"
 
 
 async def listed(control: Control, call: Call[shapes.FleetQuery, None]) -> shapes.Fleet:
@@ -89,8 +92,14 @@ async def _searched(control: Control, text: str, after: ScopeId, limit: int) -> 
 
 
 async def _plan(control: Control, document: Document, *, prune: bool) -> Plan:
-    fleet = _read(document, origin="file" if prune else "api")
-    return plan(await current_scopes(control.store), fleet, prune=prune)
+    """In a thread: a large file takes seconds, and instances poll meanwhile."""
+    current = await current_scopes(control.store)
+
+    def work() -> Plan:
+        fleet = _read(document, origin="file" if prune else "api")
+        return plan(current, fleet, prune=prune)
+
+    return await asyncio.to_thread(work)
 
 
 def _read(document: Document, *, origin: str) -> Fleet:
@@ -108,8 +117,29 @@ async def _apply(
     control: Control, call: Call[shapes.ForceQuery, Any], planned: Plan
 ) -> shapes.FleetPlan:
     force = call.query.force
+    _refuse_drivers(call, planned)
     await apply(control.engine, planned, force=force, by=call.by, why=call.why)
     return _shown(planned)
+
+
+def _refuse_drivers(call: Call[shapes.ForceQuery, Any], planned: Plan) -> None:
+    """Who says what a driver runs can run anything on the server."""
+    before = {step.scope_id: step.before.roster for step in planned.declares}
+    wanted = [(step.scope_id, step.roster) for step in planned.declares]
+    wanted += [(scope.id, scope.roster) for scope in planned.creates]
+    for scope_id, roster in wanted:
+        old = before.get(scope_id)
+        is_new = old is None or (old.driver, old.driver_settings) != (
+            roster.driver,
+            roster.driver_settings,
+        )
+        if is_new and roster.driver != HARMLESS_DRIVER and call.caller.role < Role.ADMIN:
+            raise Problem(
+                403,
+                "driver-needs-admin",
+                f"{scope_id} would get the driver {roster.driver!r}, which acts on the server's "
+                "behalf; only an admin may set or change one",
+            )
 
 
 def _shown(planned: Plan) -> shapes.FleetPlan:
@@ -132,7 +162,8 @@ OPERATIONS = (
     Operation(method="GET", path="/fleet", summary="Scopes and their instances", role=Role.VIEWER,
               handle=listed, query=shapes.FleetQuery, answer=shapes.Fleet),
     Operation(method="POST", path="/fleet/plan", summary="What PUT /fleet would do",
-              role=Role.VIEWER, handle=planned, takes_toml=True, answer=shapes.FleetPlan),
+              role=Role.VIEWER, handle=planned, takes_toml=True, answer=shapes.FleetPlan,
+              is_preview=True),
     Operation(method="PUT", path="/fleet", summary="Make the fleet what a fleet file says",
               role=Role.OPERATOR, handle=reconcile, query=shapes.ForceQuery, takes_toml=True,
               answer=shapes.FleetPlan),

@@ -1,11 +1,11 @@
 """The journal, newest first, and the clock that its times come from."""
 
-from fairwarning.control import shapes
+from fairwarning.control import hands, shapes
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.names import find_scope
 from fairwarning.control.operation import Call, Operation
-from fairwarning.control.positions import read_position
+from fairwarning.control.positions import checked_position
 from fairwarning.control.problems import Problem
 from fairwarning.control.reading import read_duration_ms
 from fairwarning.control.rendering import entry_of
@@ -14,12 +14,13 @@ from fairwarning.core.model import EventId
 from fairwarning.engine.clocks import VirtualClock
 
 ADVANCE_MS_MAX = 3_660 * DAY_MS
+NOW_MS_MAX = 221_845_392_000_000
 
 
 async def history(control: Control, call: Call[shapes.HistoryQuery, None]) -> shapes.Entries:
     query = call.query
     found = await control.store.history(
-        before=None if query.after is None else read_position(query.after),
+        before=None if query.after is None else await checked_position(control.store, query.after),
         scope_id=None if query.scope is None else find_scope(control.views, query.scope),
         event_id=None if query.event is None else EventId(query.event.upper()),
         limit=query.limit,
@@ -42,10 +43,17 @@ async def advance(control: Control, call: Call[shapes.NoQuery, shapes.Advance]) 
             "this server runs on the real clock; start it with --clock virtual to move time",
         )
     by_ms = read_duration_ms("by", call.body.by)
+    clock = control.clock
     if by_ms > ADVANCE_MS_MAX:
         raise Problem(422, "duration-invalid", "advance at most ten years at once", pointer="/by")
-    await control.clock.advance(by_ms)
-    await control.clock.settle()
+    async with control.advancing:
+        if clock.now() + by_ms > NOW_MS_MAX:
+            raise Problem(
+                422, "duration-invalid", "the clock ends with the year 9000", pointer="/by"
+            )
+        await clock.advance(by_ms)
+        await clock.settle()
+        await hands.keep(clock, control.store, by=call.by)
     return _face(control)
 
 

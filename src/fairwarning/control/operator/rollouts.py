@@ -69,7 +69,9 @@ def _spec(control: Control, body: shapes.RolloutBody) -> RolloutSpec:
     duration_ms = None if body.duration is None else read_duration_ms("duration", body.duration)
     return RolloutSpec(
         type=EventType(body.type),
-        scope_ids=tuple(dict.fromkeys(find_scope(control.views, name) for name in body.scopes)),
+        scope_ids=tuple(
+            dict.fromkeys(find_scope(control.views, name) for name in dict.fromkeys(body.scopes))
+        ),
         name=body.name,
         description=body.description,
         notice_ms=None if body.notice is None else read_duration_ms("notice", body.notice),
@@ -128,7 +130,7 @@ def _shown(rollout: Rollout) -> shapes.RolloutShown:
 OPERATIONS = (
     Operation(method="POST", path="/rollouts/plan",
               summary="Which instances when; nothing is announced", role=Role.VIEWER, handle=plan,
-              body=shapes.RolloutBody, answer=shapes.RolloutPlan),
+              body=shapes.RolloutBody, answer=shapes.RolloutPlan, is_preview=True),
     Operation(method="POST", path="/rollouts", summary="Take maintenance through a fleet",
               role=Role.OPERATOR, handle=create, body=shapes.RolloutBody,
               answer=shapes.RolloutShown, status=201),

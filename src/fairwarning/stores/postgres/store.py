@@ -76,7 +76,8 @@ class PostgresStore:
 
     @property
     def is_shared(self) -> bool:
-        return True
+        """With a clock of our own the time is ours alone, and so is the store."""
+        return self._clock is None
 
     async def open(self) -> None:
         """Raises StoreDown if the server cannot be reached, SchemaTooNew if it is ahead of us."""

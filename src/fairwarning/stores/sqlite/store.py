@@ -8,6 +8,7 @@ answer durable against a loss of power.
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -271,8 +272,10 @@ class SqliteStore:
 
     def _prepare(self) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock.acquire()
+            # Signing keys are in it. What SQLite puts beside it gets the same permissions.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             migrate(self._path, load_migrations("sqlite"))
         except BaseException as error:
             self._lock.release()
