@@ -121,12 +121,13 @@ class Node:
             raise CannotListen(problem, "--control") from problem
         exits.push_async_callback(control_server.stop)
         self.control_url = control_server.url
-        await self._set_fleet()
         self.engine.observe(log_commit)
         exits.push_async_callback(control.notices.stop)
         await control.notices.start()
         exits.push_async_callback(control.rollouts.stop)
         await control.rollouts.start()
+        # Not before: a declaration could start what a closed window should hold back.
+        await self._set_fleet()
         await self.engine.start()
         server.start()
         housekeeping = Housekeeping(self.store, SystemClock())

@@ -1,14 +1,18 @@
 """The OpenAPI document is true: a fuzzer that reads it finds no fault and no surprise."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairwarning.control.app import OPERATIONS
 from fairwarning.control.openapi import document
+from fairwarning.notices.model import Outcome
+from fairwarning.notices.sender import NetworkSender
 from tests.control.rig import Rig, running
 
 CHECKS = (
@@ -32,20 +36,38 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_a_fuzzer_finds_no_fault_and_no_undocumented_answer(tmp_path: Path) -> None:
+async def test_a_fuzzer_finds_no_fault_and_no_undocumented_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unsent(*_: object) -> Outcome:
+        return Outcome(error="whatever address a fuzzer made up, nobody is to be called there")
+
+    monkeypatch.setattr(NetworkSender, "send", unsent)
     async with running() as rig:
-        url = f"{rig.node.control_url}/api/v1/openapi.json"
-        found = await fuzz(url, tmp_path)
-    assert found.returncode == 0, found.stdout[-5000:]
+        described = await rig.get("/openapi.json")
+        path = tmp_path / "openapi.json"
+        path.write_text(json.dumps(without_keys(described)))
+        found = await fuzz(path, rig.node.control_url)
+    assert found.returncode == 0, found.stdout
 
 
-async def fuzz(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "schemathesis.cli", "run", url, "--checks", CHECKS,
-               "--max-examples", "8", "--seed", "1", "--no-color",
+def without_keys(described: dict[str, Any]) -> dict[str, Any]:
+    """A fuzzer sends the same few keys with ever other bodies, and would get no further."""
+    for path in described["paths"].values():
+        for operation in path.values():
+            operation["parameters"] = [
+                each for each in operation["parameters"] if each["name"] != "Idempotency-Key"
+            ]
+    return described
+
+
+async def fuzz(path: Path, url: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "schemathesis.cli", "run", str(path), "--url", url,
+               "--checks", CHECKS, "--max-examples", "8", "--seed", "1", "--no-color",
                "--exclude-path", "/api/v1/stream",  # It does not end.
-               "--report-dir", str(folder)]  # fmt: skip
+               "--report-dir", str(path.parent)]  # fmt: skip
     process = await asyncio.create_subprocess_exec(
-        *command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        *command, cwd=path.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     said, _ = await process.communicate()
     assert process.returncode is not None

@@ -19,7 +19,7 @@ class WindowBody(In, rename={"from_": "from"}):
 
 class RolloutBody(In):
     type: RolloutType
-    scopes: Annotated[list[Name], Meta(max_length=10_000)] = []
+    scopes: Annotated[list[Name], Meta(max_length=1_000)] = []
     name: Annotated[str, Meta(max_length=100)] = ""
     description: Text | None = None
     notice: DurationText | None = None
