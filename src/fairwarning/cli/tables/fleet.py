@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairwarning.cli.listing import Cell, Column, Lines, Listing, Shown
-from fairwarning.cli.tables.cells import short_scopes
+from fairwarning.cli.tables.cells import short_scope, short_scopes
 from fairwarning.cli.text import counted
 
 Json = dict[str, Any]
@@ -81,10 +81,11 @@ def changes_list(changes: Sequence[Json]) -> Lines:
 def _change_lines(change: Json) -> list[tuple[Cell, ...]]:
     sign, style = _ACTIONS.get(change["action"], ("?", ""))
     detail = f": {change['detail']}" if change.get("detail") else ""
+    is_scope = change["what"].endswith(change["scope"])
     first = (
         Cell(f"{sign} {change['what']}", style),
         Cell(detail),
-        Cell(f"  in {change['scope']}", "dim"),
+        Cell("" if is_scope else f"  in {short_scope(change['scope'])}", "dim"),
     )
     ended = [(Cell(f"    cancels event {id}", "red"),) for id in change.get("events") or ()]
     return [first, *ended]
