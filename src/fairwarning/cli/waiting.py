@@ -43,7 +43,9 @@ def ending(event: Json) -> str:
     outcome = f": {event['outcome']}" if event.get("outcome") else ""
     told = f"event {event['id']} {how}{outcome}"
     if event.get("replacedBy"):
-        return f"{told}; its place took `fairwarning event show {event['replacedBy']}`"
+        return (
+            f"{told}; look at what took its place: `fairwarning event show {event['replacedBy']}`"
+        )
     return f"{told}; see `fairwarning event show {event['id']}`"
 
 
@@ -78,6 +80,7 @@ def _follow(session: Session, event_id: str) -> Json:
     feed = Feed(session.api.stream, last)
     is_live = sys.stderr.isatty()
     with _live() if is_live else nullcontext() as live:
+        _say(live, (Cell(f"waiting for event {event_id}", "dim"),))
         while event["phase"] not in _ENDED:
             _redraw(live, progress(event, session.clock.now()))
             happening = feed.next(1.0 if is_live else None)
