@@ -105,3 +105,15 @@ async def test_bad_questions_get_the_documented_problem(rig: Rig) -> None:
     assert (await rig.get("/events", 422, limt=3))["code"] == "unknown-parameter"
     assert (await rig.get("/events", 422, after="x"))["code"] == "cursor-invalid"
     assert (await rig.get("/events"))["events"] == []
+
+
+async def test_the_past_of_what_is_gone_can_still_be_looked_at(rig: Rig) -> None:
+    event = await rig.schedule("web-3")
+    await rig.post(f"/events/{event['id']}/cancel")
+    await rig.delete("/scopes/web")
+    by_scope = await rig.get("/events", scope=WEB)
+    by_instance = await rig.get("/events", instance=f"{WEB}/web-3")
+    assert [each["id"] for each in by_scope["events"]] == [event["id"]]
+    assert by_instance == by_scope
+    assert (await rig.get("/history", scope=WEB))["entries"]
+    await rig.get("/events", 404, scope="web")

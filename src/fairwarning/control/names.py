@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from fairwarning.control.context import Control
 from fairwarning.control.problems import Problem
 from fairwarning.core.model import InstanceName, ScopeId
+from fairwarning.core.refusals import Refused
 from fairwarning.engine.views import Views
 
 CANDIDATES_MAX = 10
@@ -40,6 +42,30 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
     found = sorted(f"{each.view.scope_id}/{each.name}" for each in members)
     scope_id, _, instance = _only(name, found).rpartition("/")
     return ScopeId(scope_id), InstanceName(instance)
+
+
+async def find_past_scope(control: Control, name: str) -> ScopeId:
+    """The same for looking back: by its whole id, also one in which nobody is left."""
+    try:
+        return find_scope(control.views, name)
+    except Problem as problem:
+        if problem.status != 404:
+            raise
+        try:
+            return (await control.store.read(ScopeId(name))).id
+        except Refused:
+            raise problem from None
+
+
+async def find_past_instance(control: Control, name: str) -> tuple[ScopeId, InstanceName]:
+    """Also one that is gone, if its scope is named."""
+    try:
+        return find_instance(control.views, name)
+    except Problem as problem:
+        scope_name, _, last = name.rpartition("/")
+        if problem.status != 404 or not scope_name:
+            raise
+        return await find_past_scope(control, scope_name), InstanceName(last)
 
 
 def _last(name: str) -> str:

@@ -6,7 +6,12 @@ from typing import Any
 from fairwarning.control import shapes
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
-from fairwarning.control.names import find_instance, find_scope
+from fairwarning.control.names import (
+    find_instance,
+    find_past_instance,
+    find_past_scope,
+    find_scope,
+)
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.problems import Problem
 from fairwarning.control.reading import read_duration_ms, read_instant
@@ -59,11 +64,11 @@ async def listed(control: Control, call: Call[shapes.EventsQuery, None]) -> shap
         phases=tuple(query.phase),
         types=tuple(query.type),
         sources=tuple(query.source),
-        scope_id=None if query.scope is None else find_scope(control.views, query.scope),
+        scope_id=None if query.scope is None else await find_past_scope(control, query.scope),
         instance=None,
     )
     if query.instance is not None:
-        scope_id, name = find_instance(control.views, query.instance)
+        scope_id, name = await find_past_instance(control, query.instance)
         if choice.scope_id not in (None, scope_id):
             return shapes.Events(events=[], next=None)
         choice = Choice(

@@ -3,7 +3,7 @@
 from fairwarning.control import hands, shapes
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
-from fairwarning.control.names import find_scope
+from fairwarning.control.names import find_past_scope
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.positions import checked_position
 from fairwarning.control.problems import Problem
@@ -21,7 +21,7 @@ async def history(control: Control, call: Call[shapes.HistoryQuery, None]) -> sh
     query = call.query
     found = await control.store.history(
         before=None if query.after is None else await checked_position(control.store, query.after),
-        scope_id=None if query.scope is None else find_scope(control.views, query.scope),
+        scope_id=None if query.scope is None else await find_past_scope(control, query.scope),
         event_id=None if query.event is None else EventId(query.event.upper()),
         limit=query.limit,
     )
