@@ -1,10 +1,13 @@
 """Approvals a second over HTTP on SQLite, beside the same transactions by bare sqlite3.
 
-Every approval starts its event, so it is a whole transaction: scope, event and journal.
+Every approval starts its event, so it is a whole transaction: scope, event and journal. Ours
+logs and counts each commit, as `serve` does.
 """
 
 import asyncio
+import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -17,12 +20,14 @@ from msgspec.structs import replace
 
 from benchmarks.engine.turns import ME, new_id
 from fairwarning.boot import make_engine, make_metadata_server, make_store
+from fairwarning.control.metrics import Metrics
 from fairwarning.core.commands import Activate, Approve, Schedule
 from fairwarning.core.decide import decide
 from fairwarning.core.fleet import Place, VirtualMachine, expand
 from fairwarning.core.model import EventId, EventType, InstanceName, NodeId, Scope, instance_actor
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Moment
+from fairwarning.logs import log_commit, set_up
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.sqlite.connection import connect
@@ -71,6 +76,9 @@ async def ours(url: str, work: list[tuple[Scope, EventId]], folder: str) -> floa
     store = make_store(url, clock)
     await store.open()
     engine = make_engine(store, clock)
+    metrics = Metrics(lambda: 0)
+    engine.observe(log_commit)
+    engine.observe(lambda receipt, _by, _why, took_s: metrics.note_commit(receipt, took_s))
     server = await make_metadata_server(
         engine, store, clock, [("127.0.0.1", 0)], EndpointRules(requests_per_second_max=0)
     )
@@ -145,6 +153,13 @@ def main() -> None:
         orders = json.loads(Path(sys.argv[2]).read_text())
         print(uvloop.run(send_all(sys.argv[1], orders)))
         return
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        # Written and thrown away: `serve` has a line for each transition too.
+        set_up("human", "info")
+        compare()
+
+
+def compare() -> None:
     rates: dict[str, list[float]] = {"ours": [], "bare": []}
     for number in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
