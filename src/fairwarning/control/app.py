@@ -11,6 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fairwarning.control import health
+from fairwarning.control.arm.app import ArmApp
+from fairwarning.control.arm.tables import TABLES
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
 from fairwarning.control.metrics import Metrics
@@ -66,6 +68,7 @@ class App:
                 Route(f"{PREFIX}/openapi.json", self._openapi, methods=["GET"]),
                 self._streams.route(PREFIX),
                 *_routes(dispatch),
+                *ArmApp(control, dispatch, TABLES).routes(),
                 *routes,
             ],
             exception_handlers={HTTPException: _not_routed, Exception: _broken},

@@ -91,7 +91,7 @@ class Dispatch:
         pairs = request.query_params.multi_items()
         why = _why(pairs)
         query = read_query(operation.query, [pair for pair in pairs if pair[0] != "why"])
-        raw = await _body(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
+        raw = await read_all(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = (
             read_document(raw, media_type)
@@ -172,7 +172,8 @@ def _why(pairs: list[tuple[str, str]]) -> str:
     return found[0] if found else ""
 
 
-async def _body(request: Request, bytes_max: int) -> bytes:
+async def read_all(request: Request, bytes_max: int) -> bytes:
+    """The whole body, unless it is too large or too slow. Raises Problem."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_S_MAX):

@@ -194,11 +194,15 @@ class Views:
         """Whether there is such a scope, and somebody in it."""
         return bool(self._members.get(scope_id))
 
+    def ids(self) -> list[ScopeId]:
+        """Of every scope that has somebody in it."""
+        return [id for id, members in self._members.items() if members]
+
     def scopes_called(self, last: str) -> Sequence[ScopeId]:
         """Those whose id ends in this part, or has it last but one: a scale set's name."""
         if self._called_at != self.generation:
             self._called_at = self.generation
-            self._called = _by_last_parts(id for id, members in self._members.items() if members)
+            self._called = _by_last_parts(self.ids())
         return self._called.get(last, ())
 
     def search(self, text: str) -> list[ScopeId]:

@@ -1,0 +1,5 @@
+"""Availability sets."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}

@@ -1,0 +1,5 @@
+"""Deployments of templates."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}

@@ -1,0 +1,95 @@
+"""Answers that say no, in the form that Azure's clients print as one line."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from fairwarning.control.problems import Problem, of_bug, of_outage
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.ports import StoreDown
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """The inside of an error: what az prints as `(code) message`."""
+
+    code: str
+    message: str
+    details: tuple["Failure", ...] = ()
+    target: str = ""
+
+    def json(self) -> dict[str, object]:
+        more: dict[str, object] = {}
+        if self.target:
+            more["target"] = self.target
+        if self.details:
+            more["details"] = [each.json() for each in self.details]
+        return {"code": self.code, "message": self.message, **more}
+
+
+class ArmError(Exception):
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        details: Sequence[Failure] = (),
+        target: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.failure = Failure(code=code, message=message, details=tuple(details), target=target)
+        self.headers = dict(headers or {})
+
+
+_AZURE_CODES = {
+    Code.NOT_SPOT: (409, "OperationNotAllowed"),
+    Code.TOO_MANY_OPERATIONS: (409, "OperationNotAllowed"),
+    Code.ALREADY_PENDING: (409, "Conflict"),
+    Code.TERMINATE_NOTICE_INVALID: (400, "InvalidParameter"),
+    Code.TERMINATE_NOT_FOR_SPOT: (400, "InvalidParameter"),
+    Code.NAME_INVALID: (400, "InvalidResourceName"),
+}
+
+
+def of_refusal(refused: Refused) -> ArmError:
+    if refused.code in _AZURE_CODES:
+        status, code = _AZURE_CODES[refused.code]
+        return ArmError(status, code, refused.message)
+    word = refused.code.value
+    if word.startswith("unknown-") or refused.code is Code.INSTANCE_DELETED:
+        return ArmError(404, "ResourceNotFound", refused.message)
+    is_invalid = word.endswith(("-invalid", "-too-long"))
+    status, code = (400, "InvalidParameter") if is_invalid else (409, "Conflict")
+    return ArmError(status, code, refused.message)
+
+
+def of_problem(problem: Problem) -> ArmError:
+    codes = {401: "AuthenticationFailed", 403: "AuthorizationFailed", 413: "RequestEntityTooLarge"}
+    words = problem.code.title().replace("-", "")
+    code = codes.get(problem.status, words)
+    return ArmError(problem.status, code, problem.detail, headers=problem.headers)
+
+
+def as_arm_error(error: Exception) -> ArmError:
+    match error:
+        case ArmError():
+            return error
+        case Refused():
+            return of_refusal(error)
+        case Problem():
+            return of_problem(error)
+        case StoreDown():
+            return of_problem(of_outage())
+        case _:
+            return of_problem(of_bug())
+
+
+def not_found(type: str, name: str, group: str) -> ArmError:
+    """Azure's own words, which az turns into exit code 3."""
+    return ArmError(
+        404,
+        "ResourceNotFound",
+        f"The Resource '{type}/{name}' under resource group '{group}' was not found.",
+    )

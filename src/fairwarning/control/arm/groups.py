@@ -1,0 +1,5 @@
+"""Resource groups."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}

@@ -1,0 +1,5 @@
+"""Virtual machines."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}

@@ -1,0 +1,136 @@
+"""What an ARM path names. Pure.
+
+Paths are compared without regard to case, and two slashes count as one. What is not below
+`providers` belongs to Microsoft.Resources, so that every path has one form:
+types and names in turn, and perhaps one word more, which is a list, a view or a verb.
+"""
+
+from dataclasses import dataclass, replace
+
+ROOT_NAMESPACE = "Microsoft.Resources"
+_CASES = {
+    each.lower(): each
+    for each in (
+        "Microsoft.Compute", "Microsoft.Network", "Microsoft.Resources", "Microsoft.Maintenance",
+        "availabilitySets", "virtualMachines", "virtualMachineScaleSets", "networkInterfaces",
+        "publicIPAddresses", "virtualNetworks", "loadBalancers", "networkSecurityGroups",
+        "inboundNatRules", "subnets", "deployments", "scheduledEvents",
+    )
+}  # fmt: skip
+"""How Azure writes them; callers write them as they like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcePath:
+    subscription: str = ""
+    group: str = ""
+    namespace: str = ROOT_NAMESPACE
+    types: tuple[str, ...] = ()
+    """Below the namespace, in Azure's own spelling where it is known."""
+    names: tuple[str, ...] = ()
+    """One for each type, as the caller wrote it."""
+    tail: str = ""
+    """A last word without a name, in lower case: a list, a view or a verb."""
+    parent: "ResourcePath | None" = None
+    """Of an extension: the resource that it hangs on."""
+
+    @property
+    def name(self) -> str:
+        return self.names[-1] if self.names else ""
+
+    @property
+    def type(self) -> str:
+        """`Microsoft.Compute/virtualMachineScaleSets/virtualMachines`."""
+        return "/".join((self.namespace, *self.types))
+
+    @property
+    def key(self) -> str:
+        return self.type.lower()
+
+    @property
+    def id(self) -> str:
+        """The id of the resource, without the tail."""
+        if self.namespace == ROOT_NAMESPACE and self.types[:1] == ("subscriptions",):
+            return "".join(
+                f"/{'resourceGroups' if type == 'resourcegroups' else type}/{name}"
+                for type, name in zip(self.types, self.names, strict=True)
+            )
+        start = self.parent.id if self.parent else self.place
+        pairs = "".join(f"/{t}/{n}" for t, n in zip(self.types, self.names, strict=True))
+        return f"{start}/providers/{self.namespace}{pairs}"
+
+    @property
+    def place(self) -> str:
+        """The id of the resource group, or of the subscription if it is in none."""
+        group = f"/resourceGroups/{self.group}" if self.group else ""
+        return f"/subscriptions/{self.subscription}{group}"
+
+    def named(self, *names: str) -> "ResourcePath":
+        """The same with these names: how the resource itself is spelled."""
+        return replace(self, names=names)
+
+    def up(self) -> "ResourcePath":
+        """The resource that this one is a part of."""
+        return replace(self, types=self.types[:-1], names=self.names[:-1], tail="")
+
+
+class BadPath(ValueError):
+    """The text names nothing."""
+
+
+def resource_path(text: str) -> ResourcePath:
+    """From the path of a request, or an id in a body. Raises BadPath."""
+    parts = [each for each in text.split("/") if each]
+    splits = [at for at, part in enumerate(parts) if part.lower() == "providers"]
+    if not splits or splits[0] % 2:
+        return _rooted(parts)
+    root = _rooted(parts[: splits[0]])
+    if root.tail or len(parts) == splits[0] + 1:
+        return _rooted(parts)
+    found = root
+    for number, at in enumerate(splits):
+        until = splits[number + 1] if number + 1 < len(splits) else len(parts)
+        found = _provided(root, parts[at + 1 : until], found if number else None)
+    return found
+
+
+def resource_id(subscription: str, group: str, type: str, *names: str) -> str:
+    """`type` is `Microsoft.Compute/virtualMachines`, with further types below it if any."""
+    namespace, *types = type.split("/")
+    return ResourcePath(
+        subscription=subscription, group=group, namespace=namespace, types=tuple(types), names=names
+    ).id  # fmt: skip
+
+
+def same_id(one: str, other: str) -> bool:
+    return one.strip("/").lower() == other.strip("/").lower()
+
+
+def _rooted(parts: list[str]) -> ResourcePath:
+    types = tuple(part.lower() for part in parts[0 : len(parts) // 2 * 2 : 2])
+    names = tuple(parts[1::2])
+    tail = parts[-1].lower() if len(parts) % 2 else ""
+    if types[:1] not in ((), ("subscriptions",)):
+        raise BadPath(f"/{'/'.join(parts)} begins with no subscription")
+    return ResourcePath(
+        subscription=names[0] if names else "",
+        group=names[1] if types[1:2] == ("resourcegroups",) else "",
+        types=types,
+        names=names,
+        tail=tail,
+    )
+
+
+def _provided(root: ResourcePath, parts: list[str], parent: ResourcePath | None) -> ResourcePath:
+    if not parts:
+        raise BadPath("there is no provider after /providers")
+    namespace, rest = parts[0], parts[1:]
+    return ResourcePath(
+        subscription=root.subscription,
+        group=root.group,
+        namespace=_CASES.get(namespace.lower(), namespace),
+        types=tuple(_CASES.get(t.lower(), t) for t in rest[0 : len(rest) // 2 * 2 : 2]),
+        names=tuple(rest[1::2]),
+        tail=rest[-1].lower() if len(rest) % 2 else "",
+        parent=parent,
+    )

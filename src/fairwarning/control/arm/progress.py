@@ -1,0 +1,21 @@
+"""How far a long-running operation is: what clients ask again and again."""
+
+from fairwarning.control.arm.call import Arm, ArmCall, Reply, Routes
+from fairwarning.control.arm.operations import RETRY_AFTER_S, status_json, unknown_operation
+
+
+async def shown(arm: Arm, call: ArmCall) -> Reply:
+    operation = await arm.operations.find(call.path.name)
+    if operation is None:
+        raise unknown_operation(call.path)
+    state = await arm.operations.state(operation)
+    if "monitor" not in call.query:
+        headers = {} if state.is_over else {"Retry-After": str(RETRY_AFTER_S)}
+        return Reply(200, status_json(operation, state), headers)
+    if not state.is_over:
+        url = f"{call.base_url}{call.path.id}?api-version={call.api_version}&monitor=true"
+        return Reply(202, None, {"Location": url, "Retry-After": str(RETRY_AFTER_S)})
+    return Reply(200)
+
+
+ROUTES: Routes = {("GET", "microsoft.compute/locations/operations", ""): shown}

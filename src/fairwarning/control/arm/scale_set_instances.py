@@ -1,0 +1,5 @@
+"""Instances of scale sets."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}

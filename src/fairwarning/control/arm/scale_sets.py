@@ -1,0 +1,5 @@
+"""Scale sets."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}

@@ -1,0 +1,5 @@
+"""Subscriptions, tenants, locations and providers."""
+
+from fairwarning.control.arm.call import Routes
+
+ROUTES: Routes = {}
