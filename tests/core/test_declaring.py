@@ -128,6 +128,28 @@ def test_declaring_a_notice_raises_the_generation_as_changing_the_model_does() -
     assert after(workers(2), Declare(roster=declared)).roster == by_command.roster
 
 
+def test_what_a_declaration_does_not_know_of_the_model_stays() -> None:
+    model = ChangeModel(
+        terminate_notice_ms=5 * MINUTE_MS, reimage_notice_ms=15 * MINUTE_MS, profile="image 1"
+    )
+    scope = after(workers(2), model)
+    declared = workers(2, notice_ms=10 * MINUTE_MS).roster
+    kept = after(scope, Declare(roster=declared)).roster.model
+    assert kept == replace(scope.roster.model, generation=3, terminate_notice_ms=10 * MINUTE_MS)
+    assert not decide(scope, Declare(roster=workers(2).roster), T0).transitions
+
+
+def test_a_set_that_begins_anew_inherits_nothing_of_its_old_model() -> None:
+    model = ChangeModel(
+        terminate_notice_ms=5 * MINUTE_MS, reimage_notice_ms=15 * MINUTE_MS, profile="image 1"
+    )
+    scope = after(workers(2), model)
+    scope = after(scope, removal(scope))
+    anew = after(scope, Declare(roster=workers(2).roster)).roster
+    assert (anew.model.reimage_notice_ms, anew.model.profile) == (None, "")
+    assert all(anew.latest_model_applied(each) for each in anew.live)
+
+
 def test_an_instance_with_a_pending_event_is_removed_by_force_only() -> None:
     scope = after(web(), reboot(WEB_0, WEB_2))
     refused = refusal(scope, removal(scope, WEB_2))

@@ -12,6 +12,7 @@ from fairwarning.core.commands import (
     Command,
     Declare,
     Operate,
+    OperateAll,
     ReportDone,
     ReportFailure,
     ReportPower,
@@ -103,6 +104,12 @@ class OneScope(RuleBasedStateMachine):
     @rule(kind=st.sampled_from(OperationKind), pick=st.integers(0, 3))
     def operate(self, kind: OperationKind, pick: int) -> None:
         self.do(Operate(event_id=self.new_id(), kind=kind, instance=self.name(pick)))
+
+    @rule(kind=st.sampled_from(OperationKind), picks=st.lists(st.integers(0, 3), max_size=3))
+    def operate_all(self, kind: OperationKind, picks: list[int]) -> None:
+        targets = tuple((self.new_id(), self.name(pick)) for pick in picks)
+        self.do(OperateAll(kind=kind, targets=targets))
+        assert len({id in self.scope.events for id, _ in targets}) <= 1, "some, and not all"
 
     @rule(pick=st.integers(0, 9), by=st.integers(0, 3))
     def approve(self, pick: int, by: int) -> None:

@@ -10,6 +10,7 @@ from fairwarning.core.commands import (
     ChangePolicy,
     Command,
     Operate,
+    OperateAll,
     Postpone,
     ReportDone,
     Schedule,
@@ -19,6 +20,7 @@ from fairwarning.core.decide import decide
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import DESCRIPTION_CHARS_MAX
 from fairwarning.core.model import (
+    ANNOUNCED_TYPES,
     EventId,
     EventType,
     Instance,
@@ -134,6 +136,30 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         web(),
         ChangeModel(terminate_notice_ms=5 * MINUTE_MS),
         Code.NOT_A_SCALE_SET,
+    ),
+    (
+        "reimage notice of another length",
+        workers(),
+        ChangeModel(terminate_notice_ms=None, reimage_notice_ms=14 * MINUTE_MS),
+        Code.REIMAGE_NOTICE_INVALID,
+    ),
+    (
+        "schedule of a change of power",
+        web(test=True),
+        schedule("web-0", type=EventType.POWER),
+        Code.NOT_SCHEDULABLE,
+    ),
+    (
+        "notice of a change of power",
+        web(test=True),
+        ChangePolicy(policy=Policy(notice_ms={EventType.POWER: HOUR_MS})),
+        Code.NOT_SCHEDULABLE,
+    ),
+    (
+        "operation on nobody",
+        web(),
+        OperateAll(kind=OperationKind.STOP, targets=()),
+        Code.NO_TARGET,
     ),
     (
         "long description",
@@ -254,7 +280,7 @@ def test_a_good_terminate_timeout_is_read(text: str, minutes: int) -> None:
 
 def test_a_test_fleet_may_rehearse_what_a_real_one_may_not() -> None:
     scope = web(test=True)
-    for event_type in EventType:
+    for event_type in ANNOUNCED_TYPES:
         command = schedule("web-0", type=event_type, notice_ms=0)
         assert decide(scope, command, T0).transitions
 

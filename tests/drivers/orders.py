@@ -4,17 +4,20 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairwarning.core.model import EventType, Instance, ScopeId
+from fairwarning.core.model import EventType, Instance, OperationKind, ScopeId
 from fairwarning.engine.ports import Order
 from tests.core.builders import E1, T0, names
 
 
-def order(settings: Mapping[str, str], *, attempt: int = 1) -> Order:
+def order(
+    settings: Mapping[str, str], *, attempt: int = 1, operation: OperationKind | None = None
+) -> Order:
     web0, web1 = names("web-0", "web-1")
     return Order(
         key=E1,
         attempt=attempt,
         type=EventType.REBOOT,
+        operation=operation,
         scope_id=ScopeId("s/g/availability-set/web"),
         instances=(Instance(name=web0, handle="vm-17", tags={"a": "b"}), Instance(name=web1)),
         duration_s=30,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from fairwarning.core.model import OperationKind
 from fairwarning.drivers import command
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock, VirtualClock
@@ -16,8 +17,11 @@ from tests.core.builders import E1
 from tests.drivers.orders import order, program
 
 
-async def carry_out(settings: dict[str, str], attempt: int = 1) -> None:
-    await CommandDriver().carry_out(order(settings, attempt=attempt), SystemClock().alarm())
+async def carry_out(
+    settings: dict[str, str], attempt: int = 1, operation: OperationKind | None = None
+) -> None:
+    asked = order(settings, attempt=attempt, operation=operation)
+    await CommandDriver().carry_out(asked, SystemClock().alarm())
 
 
 async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
@@ -30,7 +34,7 @@ async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
         "said = {'argv': sys.argv[1:], 'order': json.load(sys.stdin), 'env': dict(os.environ)}\n"
         "notes.write_text(json.dumps(said))\n",
     )
-    await carry_out(settings)
+    await carry_out(settings, operation=OperationKind.REIMAGE)
     said = json.loads((tmp_path / "notes").read_text())
     assert said["argv"] == ["do"]
     assert said["order"] == {
@@ -38,6 +42,7 @@ async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
         "key": E1,
         "attempt": 1,
         "type": "Reboot",
+        "operation": "reimage",
         "scope": "s/g/availability-set/web",
         "instances": [
             {
@@ -61,6 +66,7 @@ async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
         "FAIRWARNING_KEY": E1,
         "FAIRWARNING_ATTEMPT": "1",
         "FAIRWARNING_TYPE": "Reboot",
+        "FAIRWARNING_OPERATION": "reimage",
         "FAIRWARNING_INSTANCES": "vm-17 web-1",
     }
     assert said["env"]["HYPERVISOR"] == "qemu:///system"

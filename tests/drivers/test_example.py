@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.model import EventType
+from fairwarning.core.model import EventType, OperationKind
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Found, Order
+from fairwarning.engine.ports import DriverFailed, Found, Order
 from tests.drivers.orders import order
 
 PAGE = Path(__file__).parents[2] / "docs/drivers.md"
@@ -32,8 +32,10 @@ def write(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def impact(folder: Path, type: EventType, duration_s: int = 0) -> Order:
-    asked = order({"run": str(folder / "impact")})
+def impact(
+    folder: Path, type: EventType, duration_s: int = 0, operation: OperationKind | None = None
+) -> Order:
+    asked = order({"run": str(folder / "impact")}, operation=operation)
     return replace(asked, type=type, duration_s=duration_s)
 
 
@@ -42,17 +44,23 @@ async def carry_out(asked: Order) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "words"),
+    ("type", "operation", "words"),
     [
-        (EventType.FREEZE, ["suspend", "resume"]),
-        (EventType.REBOOT, ["reboot"]),
-        (EventType.REDEPLOY, ["destroy", "start"]),
-        (EventType.PREEMPT, ["destroy"]),
-        (EventType.TERMINATE, ["destroy"]),
+        (EventType.FREEZE, None, ["suspend", "resume"]),
+        (EventType.REBOOT, None, ["reboot"]),
+        (EventType.REBOOT, OperationKind.RESTART, ["reboot"]),
+        (EventType.REDEPLOY, None, ["destroy", "start"]),
+        (EventType.PREEMPT, None, ["destroy"]),
+        (EventType.TERMINATE, OperationKind.DELETE, ["destroy"]),
+        (EventType.POWER, OperationKind.START, ["start"]),
+        (EventType.POWER, OperationKind.STOP, ["destroy"]),
+        (EventType.POWER, OperationKind.DEALLOCATE, ["destroy"]),
     ],
 )
-async def test_it_does_each_type_once(folder: Path, type: EventType, words: list[str]) -> None:
-    asked = impact(folder, type)
+async def test_it_does_each_type_once(
+    folder: Path, type: EventType, operation: OperationKind | None, words: list[str]
+) -> None:
+    asked = impact(folder, type, operation=operation)
     driver = CommandDriver()
     assert await driver.find(asked) is Found.UNKNOWN
     await carry_out(asked)
@@ -64,6 +72,13 @@ async def test_it_does_each_type_once(folder: Path, type: EventType, words: list
         if not line.startswith("domstate")
     ]
     assert lines == [f"{word} {domain}" for domain in ("vm-17", "web-1") for word in words]
+
+
+async def test_it_says_that_it_cannot_reimage(folder: Path) -> None:
+    asked = impact(folder, EventType.REBOOT, operation=OperationKind.REIMAGE)
+    with pytest.raises(DriverFailed, match="cannot reimage"):
+        await carry_out(asked)
+    assert await CommandDriver().find(asked) is Found.FAILED
 
 
 async def test_a_frozen_domain_is_resumed_when_the_script_is_ended(folder: Path) -> None:

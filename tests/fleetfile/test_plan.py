@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.core.commands import AddInstances, Declare, Schedule
+from fairwarning.core.commands import AddInstances, ChangeModel, Command, Declare, Schedule
 from fairwarning.core.decide import decide
 from fairwarning.core.fleet import (
     AvailabilitySet,
@@ -55,7 +55,7 @@ class World:
             self.refuse_shared_address()
         return found
 
-    def do(self, scope_id: ScopeId, command: Declare | Schedule | AddInstances) -> None:
+    def do(self, scope_id: ScopeId, command: Command) -> None:
         change = decide(self.scopes[scope_id], command, T0)
         self.scopes[scope_id] = change.scope
         self.refuse_shared_address()
@@ -251,6 +251,19 @@ def test_numbers_are_unique_over_all_placement_groups() -> None:
     assert "pool_7" not in everyone
     assert everyone[98:100] == ["pool_150", "pool_151"]
     assert world.plan(pool(203)) == Plan()
+
+
+def test_a_further_group_is_of_the_model_of_the_others() -> None:
+    world = World(pool(99))
+    model = ChangeModel(
+        terminate_notice_ms=None, reimage_notice_ms=15 * MINUTE_MS, profile="image 1"
+    )
+    world.do(world.only().id, model)
+    world.apply(pool(101, notice_ms=5 * MINUTE_MS))
+    first, second = (each.roster for each in world.current)
+    assert first.model == second.model
+    assert (first.model.reimage_notice_ms, first.model.profile) == (15 * MINUTE_MS, "image 1")
+    assert all(second.latest_model_applied(each) for each in second.live)
 
 
 def test_a_scale_set_that_shrinks_empties_its_last_groups() -> None:

@@ -64,6 +64,13 @@ MUTATIONS = [
         "2 enough notice",
     ),
     Mutation(
+        "never announces a reimage",
+        "core/announcing.py",
+        "return instance.model.reimage_notice_ms is not None",
+        "return False",
+        "2 enough notice",
+    ),
+    Mutation(
         "runs user operations unseen",
         "core/announcing.py",
         "announced = scope.is_activated and _is_announced",
@@ -190,6 +197,20 @@ MUTATIONS = [
         "9 every event ends",
     ),
     Mutation(
+        "leaves a stopped instance running",
+        "core/ending.py",
+        "if is_evicted else _POWER_AFTER.get(event.operation)",
+        "if is_evicted else None",
+        "9 every event ends",
+    ),
+    Mutation(
+        "reimages to the old model",
+        "core/ending.py",
+        "is_reimaged = event.operation is OperationKind.REIMAGE",
+        "is_reimaged = False",
+        "9 every event ends",
+    ),
+    Mutation(
         "sleeps past a deadline",
         "core/deadlines.py",
         "yield barrier_falls_ms(scope, event) or event.not_before_ms",
@@ -213,8 +234,22 @@ MUTATIONS = [
     Mutation(
         "allows one operation too many",
         "core/operations.py",
-        "if pending >= pending_max:",
-        "if pending > pending_max:",
+        "if pending + added > pending_max:",
+        "if pending + added > pending_max + 1:",
         "limit on operations",
+    ),
+    Mutation(
+        "counts an operation on several instances as one",
+        "core/operations.py",
+        "if pending + added > pending_max:",
+        "if pending >= pending_max:",
+        "limit on operations",
+    ),
+    Mutation(
+        "operates on the first of several",
+        "core/decide.py",
+        "for event_id, name in command.targets:",
+        "for event_id, name in command.targets[:1]:",
+        "all or none",
     ),
 ]

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from fairwarning.core.model import OperationKind
 from fairwarning.sim.run import run_seed
 
 SEEDS_EACH = 120
@@ -24,6 +25,7 @@ def test_every_promise_is_kept(first: int) -> None:
         "Failed",
         "InstanceDeleted",
         "InstancesUpgraded",
+        "OperateAll granted",
         "RosterDeclared",
         "answer lost",
         "busy",
@@ -33,6 +35,7 @@ def test_every_promise_is_kept(first: int) -> None:
         "driver's answer lost",
         "impact failed",
         "stale report",
+        *OperationKind,
     ]
     assert not [what for what in rare if not happened[what]]
 

@@ -8,6 +8,7 @@ from fairwarning.core.commands import (
     AddInstances,
     Cancel,
     Operate,
+    OperateAll,
     RenewLease,
     ReportDone,
     Schedule,
@@ -134,6 +135,25 @@ async def test_an_event_id_is_used_once_in_the_whole_fleet(store: Store) -> None
     assert command.event_id in refused.value.message
     assert await everything(store) == before
     assert (await store.find_event(command.event_id))[0] == first
+
+
+async def test_of_several_events_all_are_born_or_none(store: Store) -> None:
+    """Some of the ids are free and are written before the one that fails."""
+    first = await declare(store, web("one"), web("two"))
+    command = reboot("one-0")
+    await submit(store, first, command)
+    before = await everything(store)
+    ids = [new_id(), command.event_id, new_id()]
+    targets = tuple(zip(ids, web("two").roster.instances, strict=False))
+    stop = OperateAll(kind=OperationKind.STOP, targets=targets)
+    with pytest.raises(Refused) as refused:
+        await submit(store, web("two").id, stop)
+    assert refused.value.code is Code.EVENT_ID_USED
+    assert await everything(store) == before
+    await submit(store, web("two").id, replace(stop, targets=(targets[0], targets[2])))
+    for event_id, name in (targets[0], targets[2]):
+        found, event = await store.find_event(event_id)
+        assert (found, event.resources) == (web("two").id, (name,))
 
 
 async def test_an_address_belongs_to_one_instance(store: Store) -> None:

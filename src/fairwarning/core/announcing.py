@@ -11,6 +11,7 @@ from fairwarning.core.limits import (
     SCOPE_EVENTS_MAX,
 )
 from fairwarning.core.model import (
+    ANNOUNCED_TYPES,
     Event,
     EventId,
     EventType,
@@ -23,7 +24,7 @@ from fairwarning.core.model import (
     ScopeKind,
     Source,
 )
-from fairwarning.core.notice import minimum_notice_ms, not_before, terminate_notice_ms
+from fairwarning.core.notice import not_before, operation_notice_ms
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 
@@ -32,8 +33,12 @@ _POSTPONABLE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY
 _TYPE_OF: dict[OperationKind, EventType] = {
     OperationKind.RESTART: EventType.REBOOT,
     OperationKind.REDEPLOY: EventType.REDEPLOY,
+    OperationKind.REIMAGE: EventType.REBOOT,
     OperationKind.DELETE: EventType.TERMINATE,
     OperationKind.EVICT: EventType.PREEMPT,
+    OperationKind.START: EventType.POWER,
+    OperationKind.STOP: EventType.POWER,
+    OperationKind.DEALLOCATE: EventType.POWER,
 }
 
 
@@ -64,6 +69,7 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
     if duration_s is None:
         duration_s = PLATFORM_DURATION_S.get(command.type, -1)
     _refuse_texts(description, duration_s)
+    _refuse_duration(command.lasts_s or 0)
     start = (
         to_whole_second(now)
         if happened
@@ -86,23 +92,22 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
         not_before_ms=start,
         description=description,
         duration_s=duration_s,
+        lasts_s=command.lasts_s,
     )
 
 
 def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
-    """The event of a user's operation; unannounced if nobody is there to be told."""
+    """The event of a user's operation; unannounced if nobody is to be told."""
     instance = find_instance(scope, command.instance)
     event_type = _TYPE_OF[command.kind]
     if command.kind is OperationKind.EVICT:
         _refuse_not_spot(instance)
     _refuse_pending(scope, event_type, (command.instance,))
     announced = scope.is_activated and _is_announced(scope, command.kind, instance)
-    roster = scope.roster
-    notice_ms = (
-        terminate_notice_ms(roster, instance)
-        if event_type is EventType.TERMINATE
-        else minimum_notice_ms(roster.policy, event_type)
-    )
+    start = now
+    if announced:
+        notice_ms = operation_notice_ms(scope.roster, command.kind, event_type, instance)
+        start = to_whole_second(later(now, notice_ms))
     return Event(
         id=_new_id(scope, command.event_id),
         type=event_type,
@@ -112,7 +117,7 @@ def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
         resources=(command.instance,),
         update_domain=instance.update_domain,
         created_ms=now,
-        not_before_ms=to_whole_second(later(now, notice_ms)) if announced else now,
+        not_before_ms=start,
         description=USER[command.kind],
         operation=command.kind,
         announced=announced,
@@ -139,17 +144,24 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
         not_before_ms=start,
         description=event.description,
         duration_s=event.duration_s,
+        lasts_s=event.lasts_s,
     )
 
 
 def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
-    """Restarts, redeploys and evictions always are; a delete only as its model says."""
-    if kind is not OperationKind.DELETE:
-        return True
-    is_regular_member = (
-        scope.roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
-    )
-    return is_regular_member and instance.model.terminate_notice_ms is not None
+    """A delete and a reimage are if the instance's own model says so, a change of power never."""
+    match kind:
+        case OperationKind.DELETE:
+            is_regular_member = (
+                scope.roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
+            )
+            return is_regular_member and instance.model.terminate_notice_ms is not None
+        case OperationKind.REIMAGE:
+            return instance.model.reimage_notice_ms is not None
+        case OperationKind.START | OperationKind.STOP | OperationKind.DEALLOCATE:
+            return False
+        case OperationKind.RESTART | OperationKind.REDEPLOY | OperationKind.EVICT:
+            return True
 
 
 def _targets(scope: Scope, command: Schedule) -> tuple[Instance, ...]:
@@ -169,6 +181,11 @@ def _targets(scope: Scope, command: Schedule) -> tuple[Instance, ...]:
 
 
 def _refuse_type(scope: Scope, event_type: EventType, instances: tuple[Instance, ...]) -> None:
+    if event_type not in ANNOUNCED_TYPES:
+        raise Refused(
+            Code.NOT_SCHEDULABLE,
+            f"{event_type} cannot be scheduled; start, stop or deallocate the instance instead",
+        )
     if scope.roster.test:
         return
     if event_type is EventType.TERMINATE:
@@ -210,6 +227,10 @@ def _refuse_texts(description: str, duration_s: int) -> None:
             f"the description has {len(description)} characters; use at most "
             f"{DESCRIPTION_CHARS_MAX}",
         )
+    _refuse_duration(duration_s)
+
+
+def _refuse_duration(duration_s: int) -> None:
     if not -1 <= duration_s <= EVENT_DURATION_S_MAX:
         raise Refused(
             Code.DURATION_INVALID,

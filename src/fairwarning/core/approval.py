@@ -14,7 +14,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.starting import is_all_down
-from fairwarning.core.transitions import Approved
+from fairwarning.core.transitions import Approved, Drained
 
 
 def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
@@ -28,6 +28,17 @@ def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
         )
     if event.phase is Phase.SCHEDULED and not any(each.by == by for each in event.approvals):
         draft.add(Approved(event_id=event.id, by=by, at_ms=now))
+
+
+def note_drained(draft: Draft, event: Event, name: InstanceName, now: Instant) -> None:
+    """Again, or once the event has started or is over, it changes nothing."""
+    if name not in event.resources:
+        raise Refused(
+            Code.NOT_IN_SCOPE,
+            f"event {event.id} does not affect instance {name!r}, so nobody waits for it",
+        )
+    if event.phase is Phase.SCHEDULED and name not in event.drained:
+        draft.add(Drained(event_id=event.id, name=name, at_ms=now))
 
 
 def approve_by_policy(draft: Draft, now: Instant) -> None:

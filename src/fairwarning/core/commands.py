@@ -30,21 +30,37 @@ class Schedule(Struct, frozen=True, kw_only=True):
     not_before_ms: Instant | None = None
     description: str | None = None
     duration_s: int | None = None
+    lasts_s: int | None = None
+    """How long it stays Started in a rehearsal; None: as long as the impact takes."""
     already_happened: bool = False
     """A failure that nobody could announce: the event appears as Started."""
 
 
 class Operate(Struct, frozen=True, kw_only=True):
-    """Restart, redeploy, delete or evict, as the owner of the instance asks."""
+    """Restart, redeploy, delete or whatever else the owner of the instance asks for."""
 
     event_id: EventId
     kind: OperationKind
     instance: InstanceName
 
 
+class OperateAll(Struct, frozen=True, kw_only=True):
+    """The same operation on several instances: an event each, and all of them or none."""
+
+    kind: OperationKind
+    targets: tuple[tuple[EventId, InstanceName], ...]
+
+
 class Approve(Struct, frozen=True, kw_only=True):
     event_id: EventId
     by: Actor
+
+
+class ReportDrained(Struct, frozen=True, kw_only=True):
+    """An instance of the event is ready for it. That is no approval: others may not be."""
+
+    event_id: EventId
+    instance: InstanceName
 
 
 class Cancel(Struct, frozen=True, kw_only=True):
@@ -99,9 +115,11 @@ class AddInstances(Struct, frozen=True, kw_only=True):
 
 
 class ChangeModel(Struct, frozen=True, kw_only=True):
-    """A scale set's terminate profile; existing instances keep theirs until upgraded."""
+    """All that a scale set's model says now; existing instances keep theirs until upgraded."""
 
     terminate_notice_ms: int | None
+    reimage_notice_ms: int | None = None
+    profile: str = ""
 
 
 class UpgradeInstances(Struct, frozen=True, kw_only=True):
@@ -127,10 +145,14 @@ class ReportPower(Struct, frozen=True, kw_only=True):
     power: Power
 
 
+RosterCommand = AddInstances | ChangeModel | UpgradeInstances | ChangePolicy | ReportPower | Declare
+"""About who is in the scope and under which rules."""
 Command = (
     Schedule
     | Operate
+    | OperateAll
     | Approve
+    | ReportDrained
     | Cancel
     | Postpone
     | Activate
@@ -139,10 +161,5 @@ Command = (
     | ReportFailure
     | RenewLease
     | Release
-    | AddInstances
-    | ChangeModel
-    | UpgradeInstances
-    | ChangePolicy
-    | ReportPower
-    | Declare
+    | RosterCommand
 )

@@ -17,7 +17,7 @@ from fairwarning.core.announcing import (
     postponed_event,
     scheduled_event,
 )
-from fairwarning.core.approval import approve, approve_by_policy
+from fairwarning.core.approval import approve, approve_by_policy, note_drained
 from fairwarning.core.commands import (
     Activate,
     AddInstances,
@@ -28,12 +28,15 @@ from fairwarning.core.commands import (
     Command,
     Declare,
     Operate,
+    OperateAll,
     Postpone,
     Release,
     RenewLease,
     ReportDone,
+    ReportDrained,
     ReportFailure,
     ReportPower,
+    RosterCommand,
     Schedule,
     Tick,
     UpgradeInstances,
@@ -101,8 +104,12 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
                 draft.add(Started(event_id=command.event_id, cause=cause, at_ms=now))
         case Operate():
             draft.add(Scheduled(event=operation_event(scope, command, now)))
+        case OperateAll():
+            _operate_all(draft, command, now)
         case Approve():
             approve(draft, find_event(scope, command.event_id), command.by, now)
+        case ReportDrained(event_id=event_id, instance=name):
+            note_drained(draft, find_event(scope, event_id), name, now)
         case Cancel():
             event = _cancellable(scope, command.event_id)
             reason = command.reason or "cancelled by the operator"
@@ -126,10 +133,25 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             renew(draft, find_event(scope, event_id), attempt, node, now, timing)
         case Release(event_id=event_id, attempt=attempt, node=node):
             release(draft, find_event(scope, event_id), attempt, node, now)
+        case (
+            AddInstances()
+            | ChangeModel()
+            | UpgradeInstances()
+            | ChangePolicy()
+            | Declare()
+            | ReportPower()
+        ):
+            _change_roster(draft, command, now)
+        case _:
+            assert_never(command)
+
+
+def _change_roster(draft: Draft, command: RosterCommand, now: Instant) -> None:
+    match command:
         case AddInstances(instances=instances):
             rosters.add(draft, instances)
-        case ChangeModel(terminate_notice_ms=notice_ms):
-            rosters.change_model(draft, notice_ms)
+        case ChangeModel():
+            rosters.change_model(draft, command)
         case UpgradeInstances(names=names):
             rosters.upgrade(draft, names)
         case ChangePolicy(policy=policy):
@@ -137,10 +159,18 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
         case Declare(roster=roster, force=force):
             declare(draft, roster, now, force=force)
         case ReportPower(instance=name, power=power):
-            if find_instance(scope, name).power is not power:
+            if find_instance(draft.scope, name).power is not power:
                 draft.add(PowerChanged(name=name, power=power))
         case _:
             assert_never(command)
+
+
+def _operate_all(draft: Draft, command: OperateAll, now: Instant) -> None:
+    if not command.targets:
+        raise Refused(Code.NO_TARGET, "an operation needs at least one instance; name one")
+    for event_id, name in command.targets:
+        one = Operate(event_id=event_id, kind=command.kind, instance=name)
+        draft.add(Scheduled(event=operation_event(draft.scope, one, now)))
 
 
 def find_event(scope: Scope, event_id: EventId) -> Event:

@@ -2,10 +2,11 @@
 
 Theory of operation. A declaration is the whole roster, but an operator does not say
 everything about an instance: its power, and the model that it was made with, stay as they
-are. An instance that is left out is deleted as any other, with its tombstone, and its name
-may be declared again. What an unfinished event rests on does not change under it: whoever
-removes or moves one of its instances, or brings back the name of a deleted one, must cancel
-it first, or force it; a started event is waited for (promises 3 and 4).
+are, and so does all of the scope's model but the terminate notice. An instance that is left
+out is deleted as any other, with its tombstone, and its name may be declared again. What an
+unfinished event rests on does not change under it: whoever removes or moves one of its
+instances, or brings back the name of a deleted one, must cancel it first, or force it; a
+started event is waited for (promises 3 and 4).
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ def declare(draft: Draft, wanted: Roster, now: Instant, *, force: bool) -> None:
 
 def declared(before: Roster, wanted: Roster) -> Roster:
     """What the roster becomes. An instance that is removed now is missing from it."""
-    model = next_model(before.model, wanted.model.terminate_notice_ms)
+    model = declared_model(before, wanted)
     live = {each.name: _kept(before, each, model) for each in wanted.live}
     target = replace(wanted, model=model, instances=live)
     numbers = (number_of(target, name) for name in live)
@@ -56,6 +57,17 @@ def declared(before: Roster, wanted: Roster) -> Roster:
         target,
         next_number=max(used, wanted.next_number, *(n + 1 for n in numbers if n is not None)),
         instances=_with_deleted(target, before),
+    )
+
+
+def declared_model(before: Roster, wanted: Roster) -> Model:
+    """A declaration says the terminate notice; one that begins anew says all of it."""
+    rest = before.model if before.live else wanted.model
+    return next_model(
+        before.model,
+        terminate_notice_ms=wanted.model.terminate_notice_ms,
+        reimage_notice_ms=rest.reimage_notice_ms,
+        profile=rest.profile,
     )
 
 

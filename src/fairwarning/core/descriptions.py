@@ -19,8 +19,14 @@ USER: Mapping[OperationKind, str] = {
     OperationKind.REDEPLOY: (
         "Virtual machine is going to be redeployed as requested by authorized user."
     ),
+    OperationKind.REIMAGE: (
+        "Virtual machine is going to be reimaged as requested by authorized user."
+    ),
     OperationKind.DELETE: "",
     OperationKind.EVICT: "",
+    OperationKind.START: "",
+    OperationKind.STOP: "",
+    OperationKind.DEALLOCATE: "",
 }
 PLATFORM_DURATION_S: Mapping[EventType, int] = {EventType.FREEZE: 5}
 """The usual pause of a memory-preserving update; other types do not say how long they take."""

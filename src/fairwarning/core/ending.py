@@ -1,38 +1,59 @@
 """How events end, and what their end does to the instances (promise 9)."""
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from fairwarning.core.draft import Draft
 from fairwarning.core.instants import Instant
 from fairwarning.core.limits import DELETED_KEPT_MAX, FINISHED_KEPT_MAX, Timing
-from fairwarning.core.model import Event, EventType, EvictionPolicy, Instance, Phase, Power
+from fairwarning.core.model import (
+    Event,
+    EventType,
+    EvictionPolicy,
+    Instance,
+    OperationKind,
+    Phase,
+    Power,
+)
 from fairwarning.core.transitions import (
     Cancelled,
     Completed,
     Forgotten,
     InstanceDeleted,
+    InstancesUpgraded,
     PowerChanged,
 )
 
 T = TypeVar("T")
+
+_POWER_AFTER: Mapping[OperationKind | None, Power] = {
+    OperationKind.START: Power.RUNNING,
+    OperationKind.STOP: Power.STOPPED,
+    OperationKind.DEALLOCATE: Power.DEALLOCATED,
+}
 
 
 def complete(draft: Draft, event: Event, now: Instant) -> None:
     draft.add(Completed(event_id=event.id, at_ms=now))
     for name in event.resources:
         if draft.scope.roster.has_live(name):
-            _take_away(draft, event, draft.scope.roster.instances[name], now)
+            _leave_behind(draft, event, draft.scope.roster.instances[name], now)
 
 
-def _take_away(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
+def _leave_behind(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
     is_evicted = event.type is EventType.PREEMPT
     is_deleted = event.type is EventType.TERMINATE or (
         is_evicted and instance.eviction is EvictionPolicy.DELETE
     )
     if is_deleted:
         draft.add(InstanceDeleted(name=instance.name, at_ms=now))
-    elif is_evicted and instance.power is not Power.DEALLOCATED:
-        draft.add(PowerChanged(name=instance.name, power=Power.DEALLOCATED))
+        return
+    power = Power.DEALLOCATED if is_evicted else _POWER_AFTER.get(event.operation)
+    if power is not None and instance.power is not power:
+        draft.add(PowerChanged(name=instance.name, power=power))
+    is_reimaged = event.operation is OperationKind.REIMAGE
+    if is_reimaged and not draft.scope.roster.latest_model_applied(instance):
+        draft.add(InstancesUpgraded(names=(instance.name,)))
 
 
 def drop_events_of_deleted(draft: Draft, now: Instant) -> None:

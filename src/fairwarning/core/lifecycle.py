@@ -32,6 +32,7 @@ from fairwarning.core.transitions import (
     Completed,
     Deactivated,
     DocumentChanged,
+    Drained,
     EventTransition,
     Failed,
     Forgotten,
@@ -54,6 +55,7 @@ LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
     None: {Scheduled: Phase.SCHEDULED},
     Phase.SCHEDULED: {
         Approved: Phase.SCHEDULED,
+        Drained: Phase.SCHEDULED,
         Started: Phase.STARTED,
         Cancelled: Phase.CANCELLED,
     },
@@ -117,6 +119,8 @@ def _changed(event: Event, transition: EventTransition) -> Event:
             return transition.event
         case Approved(by=by, at_ms=at):
             return replace(event, approvals=(*event.approvals, Approval(by=by, at_ms=at)))
+        case Drained(name=name):
+            return replace(event, drained=(*event.drained, name))
         case Started(cause=cause, at_ms=at):
             return replace(event, start_cause=cause, started_ms=at, work=Work(ready_ms=at))
         case Cancelled(reason=reason, at_ms=at, replaced_by=replacement):

@@ -24,6 +24,12 @@ class EventType(StrEnum):
     REDEPLOY = "Redeploy"
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
+    POWER = "Power"
+    """Of our own: a start, stop or deallocation. It runs unannounced and is in no document."""
+
+
+ANNOUNCED_TYPES = tuple(each for each in EventType if each is not EventType.POWER)
+"""Those that Azure knows: they can be scheduled, and instances can see them."""
 
 
 class Source(StrEnum):
@@ -50,8 +56,12 @@ class StartCause(StrEnum):
 class OperationKind(StrEnum):
     RESTART = "restart"
     REDEPLOY = "redeploy"
+    REIMAGE = "reimage"
     DELETE = "delete"
     EVICT = "evict"
+    START = "start"
+    STOP = "stop"
+    DEALLOCATE = "deallocate"
 
 
 class ScopeKind(StrEnum):
@@ -108,6 +118,10 @@ class Model(Struct, frozen=True, kw_only=True):
     generation: int = 1
     terminate_notice_ms: int | None = None
     """None: no Terminate events."""
+    reimage_notice_ms: int | None = None
+    """None: a reimage is not announced."""
+    profile: str = ""
+    """Changes with whatever else the model says, so that a change of that counts as one too."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -202,16 +216,25 @@ class Event(Struct, frozen=True, kw_only=True):
     not_before_ms: Instant
     description: str = ""
     duration_s: int = -1
+    lasts_s: int | None = None
+    """How long the simulated driver keeps it Started; None: as long as the impact takes."""
     operation: OperationKind | None = None
     announced: bool = True
-    """False: a user operation on a scope that nobody watches. It runs at once, unseen."""
+    """False: a user operation that nobody is to be told of. It runs at once, unseen."""
     approvals: tuple[Approval, ...] = ()
+    drained: tuple[InstanceName, ...] = ()
+    """Who of its instances has said that it is ready. An extension: Azure has no such word."""
     start_cause: StartCause | None = None
     started_ms: Instant | None = None
     ended_ms: Instant | None = None
     outcome: str = ""
     replaced_by: EventId | None = None
     work: Work | None = None
+
+    @property
+    def takes_s(self) -> int:
+        """How long it is under way, as far as the event says."""
+        return max(self.duration_s, self.lasts_s or 0, 0)
 
     @property
     def is_finished(self) -> bool:

@@ -12,7 +12,7 @@ from fairwarning.core.instants import (
     to_whole_second,
 )
 from fairwarning.core.limits import NOT_BEFORE_AHEAD_MS_MAX
-from fairwarning.core.model import EventType, Instance, Policy, Roster
+from fairwarning.core.model import EventType, Instance, OperationKind, Policy, Roster
 from fairwarning.core.refusals import Code, Refused
 
 MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
@@ -24,20 +24,32 @@ MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
 }
 TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
 TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
+REIMAGE_NOTICE_MS = 15 * MINUTE_MS
+"""Azure knows no other."""
 
 
 def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
     return policy.notice_ms.get(event_type, MINIMUM_NOTICE_MS[event_type])
 
 
-def terminate_notice_ms(roster: Roster, instance: Instance) -> int:
-    """The instance's own model says; an operator's higher minimum still holds."""
-    floor = roster.policy.notice_ms.get(EventType.TERMINATE, 0)
-    return max(floor, instance.model.terminate_notice_ms or TERMINATE_NOTICE_MS_MIN)
+def operation_notice_ms(
+    roster: Roster, kind: OperationKind, event_type: EventType, instance: Instance
+) -> int:
+    """Of a delete and a reimage, the instance's own model says; a higher minimum still holds."""
+    floor_ms = roster.policy.notice_ms.get(event_type, 0)
+    if kind is OperationKind.DELETE:
+        return max(floor_ms, instance.model.terminate_notice_ms or TERMINATE_NOTICE_MS_MIN)
+    if kind is OperationKind.REIMAGE:
+        return max(floor_ms, instance.model.reimage_notice_ms or REIMAGE_NOTICE_MS)
+    return minimum_notice_ms(roster.policy, event_type)
 
 
 def refuse_lowered_notice(policy: Policy, *, test: bool) -> None:
     for event_type, notice_ms in policy.notice_ms.items():
+        if event_type not in MINIMUM_NOTICE_MS:
+            raise Refused(
+                Code.NOT_SCHEDULABLE, f"{event_type} is never announced; leave its notice out"
+            )
         floor_ms = 0 if test else MINIMUM_NOTICE_MS[event_type]
         if notice_ms < floor_ms:
             raise Refused(
@@ -108,4 +120,13 @@ def refuse_terminate_notice(notice_ms: int) -> None:
             Code.TERMINATE_NOTICE_INVALID,
             f"the terminate notice {format_iso_duration(max(notice_ms, 0))} is out of range; "
             "choose from PT5M to PT15M",
+        )
+
+
+def refuse_reimage_notice(notice_ms: int) -> None:
+    if notice_ms != REIMAGE_NOTICE_MS:
+        raise Refused(
+            Code.REIMAGE_NOTICE_INVALID,
+            f"the reimage notice {format_iso_duration(max(notice_ms, 0))} is not possible; choose "
+            "PT15M, or leave it out",
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from fairwarning.core.commands import ChangeModel
 from fairwarning.core.draft import Draft
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, SCOPE_INSTANCES_MAX
@@ -20,7 +21,11 @@ from fairwarning.core.model import (
     ScopeId,
     ScopeKind,
 )
-from fairwarning.core.notice import refuse_lowered_notice, refuse_terminate_notice
+from fairwarning.core.notice import (
+    refuse_lowered_notice,
+    refuse_reimage_notice,
+    refuse_terminate_notice,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 from fairwarning.core.transitions import (
@@ -91,22 +96,43 @@ def _refuse_unnumbered(roster: Roster, name: InstanceName) -> None:
         )
 
 
-def change_model(draft: Draft, terminate_notice_ms: int | None) -> None:
+def change_model(draft: Draft, command: ChangeModel) -> None:
     roster = draft.scope.roster
     _refuse_model(draft.scope.id, roster.kind)
-    if terminate_notice_ms is not None:
-        refuse_terminate_notice(terminate_notice_ms)
-        refuse_terminate_on_spot(roster.instances.values())
-    model = next_model(roster.model, terminate_notice_ms)
+    model = next_model(
+        roster.model,
+        terminate_notice_ms=command.terminate_notice_ms,
+        reimage_notice_ms=command.reimage_notice_ms,
+        profile=command.profile,
+    )
+    _refuse_notices(model, roster.instances.values())
     if model != roster.model:
         draft.add(ModelChanged(model=model))
 
 
-def next_model(model: Model, terminate_notice_ms: int | None) -> Model:
+def next_model(
+    model: Model,
+    *,
+    terminate_notice_ms: int | None,
+    reimage_notice_ms: int | None,
+    profile: str,
+) -> Model:
     """The same one as long as it says the same."""
-    if model.terminate_notice_ms == terminate_notice_ms:
-        return model
-    return Model(generation=model.generation + 1, terminate_notice_ms=terminate_notice_ms)
+    said = replace(
+        model,
+        terminate_notice_ms=terminate_notice_ms,
+        reimage_notice_ms=reimage_notice_ms,
+        profile=profile,
+    )
+    return model if said == model else replace(said, generation=model.generation + 1)
+
+
+def _refuse_notices(model: Model, instances: Iterable[Instance]) -> None:
+    if model.terminate_notice_ms is not None:
+        refuse_terminate_notice(model.terminate_notice_ms)
+        refuse_terminate_on_spot(instances)
+    if model.reimage_notice_ms is not None:
+        refuse_reimage_notice(model.reimage_notice_ms)
 
 
 def _refuse_model(scope_id: ScopeId, kind: ScopeKind) -> None:
@@ -151,10 +177,9 @@ def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
     refuse_place("resource group", roster.resource_group)
     refuse_place("location", roster.location)
     refuse_lowered_notice(roster.policy, test=roster.test)
-    if roster.model.terminate_notice_ms is not None:
+    if (roster.model.terminate_notice_ms, roster.model.reimage_notice_ms) != (None, None):
         _refuse_model(scope_id, roster.kind)
-        refuse_terminate_notice(roster.model.terminate_notice_ms)
-        refuse_terminate_on_spot(roster.live)
+        _refuse_notices(roster.model, roster.live)
     room = _room(roster.kind)
     if len(roster.live) > room:
         raise Refused(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol, assert_never
 
 from fairwarning.core.instants import Instant, to_datetime
-from fairwarning.core.model import Actor, Event, StartCause
+from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
 from fairwarning.core.transitions import (
     Activated,
     Approved,
@@ -18,6 +18,7 @@ from fairwarning.core.transitions import (
     Completed,
     Deactivated,
     DocumentChanged,
+    Drained,
     EventTransition,
     Failed,
     Forgotten,
@@ -99,6 +100,8 @@ def _of_event(transition: EventTransition) -> str:
             return _announced(event)
         case Approved(by=by):
             return f"approved by {_who(by)}"
+        case Drained(name=name):
+            return f"{name} is drained"
         case Started(cause=cause):
             return f"started ({_CAUSES[cause]})"
         case Cancelled(reason=reason, replaced_by=replacement):
@@ -142,10 +145,18 @@ def _of_roster(transition: RosterTransition) -> str:
 
 
 def _announced(event: Event) -> str:
-    what = f"{event.type} of {listed(event.resources)}"
+    what = f"{_what(event)} of {listed(event.resources)}"
     if not event.announced:
         return f"{what} asked for, to run at once"
     return f"{what} announced for {in_words(event.not_before_ms)}"
+
+
+def _what(event: Event) -> str:
+    """The type, unless what the owner asked for says more."""
+    if event.operation is None:
+        return event.type
+    says_more = event.type is EventType.POWER or event.operation is OperationKind.REIMAGE
+    return event.operation.capitalize() if says_more else event.type
 
 
 def _noted(note: Noted) -> str:

@@ -32,6 +32,14 @@ class Approved(Struct, frozen=True, kw_only=True):
     at_ms: Instant
 
 
+class Drained(Struct, frozen=True, kw_only=True):
+    """An instance says that it is ready for the event."""
+
+    event_id: EventId
+    name: InstanceName
+    at_ms: Instant
+
+
 class Started(Struct, frozen=True, kw_only=True):
     event_id: EventId
     cause: StartCause
@@ -152,6 +160,7 @@ class Forgotten(Struct, frozen=True, kw_only=True):
 EventTransition = (
     Scheduled
     | Approved
+    | Drained
     | Started
     | Cancelled
     | HandedOver

@@ -26,7 +26,7 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
         work = event.work
         if work is None or work.node is not None or work.ready_ms > now:
             continue
-        attempt_until = later(now, timing.attempt_ms + max(event.duration_s, 0) * SECOND_MS)
+        attempt_until = later(now, timing.attempt_ms + event.takes_s * SECOND_MS)
         draft.add(
             HandedOver(
                 event_id=event.id,
@@ -62,7 +62,7 @@ def expire(draft: Draft, now: Instant, timing: Timing) -> None:
             continue
         assert work.attempt_until_ms is not None
         if work.attempt_until_ms <= now:
-            took_s = (timing.attempt_ms + max(event.duration_s, 0) * SECOND_MS) // SECOND_MS
+            took_s = (timing.attempt_ms + event.takes_s * SECOND_MS) // SECOND_MS
             fail_attempt(draft, event, f"no answer within {took_s} s", now, timing)
         elif work.attempt >= timing.handovers_max:
             _give_up(draft, event, "every node that had it fell silent", now)

@@ -1,1 +1,1 @@
-"""What really freezes, reboots, redeploys or deletes an instance."""
+"""What really freezes, reboots, redeploys, stops or deletes an instance."""

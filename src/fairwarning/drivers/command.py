@@ -91,6 +91,7 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
         "FAIRWARNING_KEY": order.key,
         "FAIRWARNING_ATTEMPT": str(order.attempt),
         "FAIRWARNING_TYPE": order.type,
+        "FAIRWARNING_OPERATION": order.operation or "",
         "FAIRWARNING_INSTANCES": " ".join(handle_of(each) for each in order.instances),
     }
 

@@ -21,6 +21,7 @@ def order_json(order: Order, action: Action) -> bytes:
         "key": order.key,
         "attempt": order.attempt,
         "type": order.type,
+        "operation": order.operation,
         "scope": order.scope_id,
         "instances": [_instance(each) for each in order.instances],
         "durationSeconds": order.duration_s,

@@ -1,7 +1,8 @@
 """The default driver: nothing is touched, but time passes and things go wrong on request.
 
-An impact is the window from the event's start to its duration later. That can be worked
-out from the order alone, so a restart in the middle changes nothing.
+An impact is the window from the event's start to its duration later, or to whatever a
+rehearsal wants it to last. That can be worked out from the order alone, so a restart in the
+middle changes nothing.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ UNKNOWN_DURATION_S: Mapping[EventType, int] = {
     EventType.REDEPLOY: 60,
     EventType.PREEMPT: 5,
     EventType.TERMINATE: 5,
+    EventType.POWER: 5,
 }
 """How long an impact takes if the event does not say."""
 
@@ -75,5 +77,6 @@ class SimulatedDriver:
 
 
 def _ends_ms(order: Order) -> Instant:
-    duration_s = order.duration_s if order.duration_s >= 0 else UNKNOWN_DURATION_S[order.type]
-    return later(order.started_ms, duration_s * SECOND_MS)
+    known_s = order.duration_s if order.duration_s >= 0 else UNKNOWN_DURATION_S[order.type]
+    lasts_s = known_s if order.lasts_s is None else order.lasts_s
+    return later(order.started_ms, lasts_s * SECOND_MS)

@@ -99,6 +99,8 @@ class VirtualClock:
         self._idle.set()
         self._sleepers: list[tuple[Instant, int, asyncio.Future[None]]] = []
         self._order = count()
+        self.speed = 0.0
+        """How fast a `Pacer` drives it; 0: it stands still until told."""
 
     def now(self) -> Instant:
         return self._now

@@ -157,9 +157,11 @@ def _order(scope: Scope, event: Event, attempt: int) -> Order:
         key=event.id,
         attempt=attempt,
         type=event.type,
+        operation=event.operation,
         scope_id=scope.id,
         instances=tuple(roster.instances[n] for n in event.resources if roster.has_live(n)),
         duration_s=event.duration_s,
+        lasts_s=event.lasts_s,
         started_ms=event.started_ms,
         settings=roster.driver_settings,
     )

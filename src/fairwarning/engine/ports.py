@@ -15,6 +15,7 @@ from fairwarning.core.model import (
     EventType,
     Instance,
     InstanceName,
+    OperationKind,
     Phase,
     Scope,
     ScopeId,
@@ -299,9 +300,13 @@ class Order(Struct, frozen=True, kw_only=True):
     key: EventId
     attempt: int
     type: EventType
+    operation: OperationKind | None = None
+    """What an owner asked for, where the type alone does not say; None: the platform's doing."""
     scope_id: ScopeId
     instances: tuple[Instance, ...]
     duration_s: int
+    lasts_s: int | None = None
+    """How long a rehearsal is to look under way; only the simulated driver asks."""
     started_ms: Instant
     settings: Mapping[str, str] = {}
     """The driver's settings of this scope."""
@@ -319,7 +324,7 @@ class DriverFailed(Exception):
 
 
 class Driver(Protocol):
-    """What really freezes, reboots, redeploys or deletes an instance."""
+    """What really freezes, reboots, redeploys, stops or deletes an instance."""
 
     async def find(self, order: Order) -> Found:
         """What became of this key. Asked before every attempt but the first."""

@@ -5,12 +5,12 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Tick
+from fairwarning.core.commands import Approve, Cancel, Command, Postpone, Tick
 from fairwarning.core.decide import Change, decide
 from fairwarning.core.fleet import Resource, expand
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
-from fairwarning.core.operations import OPERATIONS_PENDING_MAX, refuse_over_limit
+from fairwarning.core.operations import OPERATIONS_PENDING_MAX, is_counted, refuse_over_limit
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 from fairwarning.engine.feed import Feed
@@ -205,7 +205,7 @@ class Engine:
             self._step(command),
             by=by,
             why=why,
-            counting=isinstance(command, Operate),
+            counting=is_counted(command),
             skip_busy=skip_busy,
         )
         self._outbox.take(receipt.scope)
@@ -220,7 +220,7 @@ class Engine:
             # Looked at when it runs: a node that stops takes nothing more.
             node = self._node if self._takes_work else None
             change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)
-            if isinstance(command, Operate):
+            if is_counted(command):
                 pending_max = rules.operations_pending_max
                 refuse_over_limit(scope, change.scope, moment.pending_operations, pending_max)
             return change

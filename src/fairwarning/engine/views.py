@@ -198,6 +198,13 @@ class Views:
         """Of every scope that has somebody in it."""
         return [id for id, members in self._members.items() if members]
 
+    def test_views(self) -> list[View]:
+        """Activated scopes of test fleets."""
+        return [v for v in self._views.values() if v.is_test and v.activated_ms is not None]
+
+    def has_test_scope(self) -> bool:
+        return any(self._views[id].is_test for id in self.ids())
+
     def scopes_called(self, last: str) -> Sequence[ScopeId]:
         """Those whose id ends in this part, or has it last but one: a scale set's name."""
         if self._called_at != self.generation:

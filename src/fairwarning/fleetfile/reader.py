@@ -7,6 +7,7 @@ mistake comes out as a FleetProblem with its line, or its pointer if there are n
 import re
 import tomllib
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -29,14 +30,7 @@ _SYNTAX = re.compile(r"(?P<what>.*?)(?: \(at (?:line (?P<line>\d+), .*|end of do
 
 def read_toml(text: str, *, origin: str = "file") -> Fleet:
     """Raises FleetProblem. `origin` says who declares it: only a file's may be pruned by one."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    _refuse_long_keys(text)
-    try:
-        data = tomllib.loads(text)
-    except RecursionError:
-        raise FleetProblem("this is nested too deeply; a fleet file needs three levels") from None
-    except ValueError as error:
-        raise _syntax_problem(text, str(error)) from None
+    text, data = parse_toml(text)
     try:
         return _read(data, origin)
     except Misplaced as mistake:
@@ -46,6 +40,18 @@ def read_toml(text: str, *, origin: str = "file") -> Fleet:
             line=line_of(mistake.path),
             pointer=pointer_of(mistake.path),
         ) from None
+
+
+def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
+    """The text as lines count in it, and what it says. Raises FleetProblem with the line."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    _refuse_long_keys(text)
+    try:
+        return text, tomllib.loads(text)
+    except RecursionError:
+        raise FleetProblem("this is nested too deeply; three levels are enough") from None
+    except ValueError as error:
+        raise _syntax_problem(text, str(error)) from None
 
 
 def _refuse_long_keys(text: str) -> None:

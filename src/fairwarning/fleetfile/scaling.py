@@ -9,6 +9,7 @@ from itertools import chain, count, islice
 
 from msgspec.structs import replace
 
+from fairwarning.core.declaring import declared_model
 from fairwarning.core.fleet import Orchestration, ScaleSet, expand, scope_id, suffixes_of
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
@@ -32,9 +33,13 @@ def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]
     """
     fresh = expand(resource)
     before = {_group(scope.id): scope.roster for scope in groups}
+    template = fresh[0].roster
     members = _survivors(resource, before)
     if members:
-        _grow(members, resource, before)
+        # A further group is of the model of the others, which says more than the file does.
+        model = declared_model(before[min(members)], template)
+        template = replace(template, model=model)
+        _grow(members, resource, before, model)
     else:
         members = {_group(scope.id): [*scope.roster.live] for scope in fresh}
     known = {each.name: each for roster in before.values() for each in roster.live}
@@ -42,7 +47,7 @@ def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]
     rosters = {}
     for group in sorted({*before, *members}):
         id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
-        rosters[id] = _roster(fresh[0].roster, members.get(group, ()), known)
+        rosters[id] = _roster(template, members.get(group, ()), known)
     return rosters
 
 
@@ -66,9 +71,11 @@ def _survivors(resource: ScaleSet, before: Mapping[int, Roster]) -> dict[int, li
 
 
 def _grow(
-    members: dict[int, list[Instance]], resource: ScaleSet, before: Mapping[int, Roster]
+    members: dict[int, list[Instance]],
+    resource: ScaleSet,
+    before: Mapping[int, Roster],
+    model: Model,
 ) -> None:
-    model = Model(terminate_notice_ms=resource.terminate_notice_ms)
     missing = resource.capacity - sum(map(len, members.values()))
     group = 0
     for name in islice(_new_names(resource, before), missing):

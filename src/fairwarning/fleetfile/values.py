@@ -11,7 +11,7 @@ from fairwarning.core.fleet import (
     Place,
 )
 from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX
-from fairwarning.core.model import EventType, Policy
+from fairwarning.core.model import ANNOUNCED_TYPES, EventType, Policy
 from fairwarning.core.notice import refuse_lowered_notice
 from fairwarning.core.roster import refuse_address, refuse_place
 from fairwarning.core.spans import parse_duration_ms
@@ -92,11 +92,10 @@ def policy_of(top: Defaults, own: Defaults, path: Path, *, test: bool) -> Policy
 
 
 def _type(key: str, path: Path) -> EventType:
-    try:
-        return EventType(key)
-    except ValueError:
-        message = f"`{key}` is no type of event; {suggestion(key, EventType)}"
-        raise Misplaced((*path, key), message) from None
+    if key not in ANNOUNCED_TYPES:
+        message = f"`{key}` is no type of event; {suggestion(key, ANNOUNCED_TYPES)}"
+        raise Misplaced((*path, key), message)
+    return EventType(key)
 
 
 def _notice_ms(value: object, path: Path, *, test: bool) -> int:

@@ -18,6 +18,7 @@ from fairwarning.core.commands import (
     Command,
     Declare,
     Operate,
+    OperateAll,
     Postpone,
     ReportDone,
     ReportFailure,
@@ -27,6 +28,7 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import (
+    ANNOUNCED_TYPES,
     Actor,
     Event,
     EventType,
@@ -94,7 +96,7 @@ async def _schedule(world: World, dice: Random) -> str:
     scope = await _scope(world, dice)
     command = Schedule(
         event_id=world.new_id(),
-        type=dice.choice(list(EventType)),
+        type=dice.choice(ANNOUNCED_TYPES),
         targets=_instances(scope, dice),
         notice_ms=dice.choice([None, None, 0, 10 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS]),
         duration_s=dice.choice([None, 0, 5, 120]),
@@ -115,12 +117,26 @@ async def _happen(world: World, dice: Random) -> str:
 
 async def _operate(world: World, dice: Random) -> str:
     scope = await _scope(world, dice)
-    kinds = [OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.EVICT]
-    kind = dice.choice([*kinds, *[OperationKind.DELETE] * 3])
+    kind = _kind(dice)
     for name in _instances(scope, dice)[:2]:
         command = Operate(event_id=world.new_id(), kind=kind, instance=name)
         note = await _ask(world, scope, command, dice)
     return note
+
+
+def _kind(dice: Random) -> OperationKind:
+    kinds: list[OperationKind] = [*OperationKind, *[OperationKind.DELETE] * 3]
+    return dice.choice(kinds)
+
+
+async def _operate_all(world: World, dice: Random) -> str:
+    """Sometimes on a stranger or on somebody twice, so that all of it must be refused."""
+    scope = await _scope(world, dice)
+    names = [each.name for each in scope.roster.live]
+    chosen = dice.sample(names, dice.randint(0, len(names)))
+    chosen += dice.choice([(), (), (), _instances(scope, dice)])
+    targets = tuple((world.new_id(), name) for name in chosen)
+    return await _ask(world, scope, OperateAll(kind=_kind(dice), targets=targets), dice)
 
 
 async def _scale_in(world: World, dice: Random) -> str:
@@ -132,8 +148,13 @@ async def _scale_in(world: World, dice: Random) -> str:
     scope = dice.choice(sets)
     note = await _ask(world, scope, Activate(), dice)
     live = [each.name for each in scope.roster.live]
-    for name in dice.sample(live, min(len(live), dice.randint(1, 2))):
-        command = Operate(event_id=world.new_id(), kind=OperationKind.DELETE, instance=name)
+    chosen = dice.sample(live, min(len(live), dice.randint(1, 2)))
+    targets = tuple((world.new_id(), name) for name in chosen)
+    kind = OperationKind.DELETE
+    if dice.random() < 0.3:
+        return await _ask(world, scope, OperateAll(kind=kind, targets=targets), dice)
+    for event_id, name in targets:
+        command = Operate(event_id=event_id, kind=kind, instance=name)
         note = await _ask(world, scope, command, dice)
     return note
 
@@ -198,7 +219,11 @@ async def _power(world: World, dice: Random) -> str:
 
 async def _model(world: World, dice: Random) -> str:
     notice_ms = dice.choice([None, 5 * MINUTE_MS, 10 * MINUTE_MS, 4 * MINUTE_MS])
-    command = ChangeModel(terminate_notice_ms=notice_ms)
+    command = ChangeModel(
+        terminate_notice_ms=notice_ms,
+        reimage_notice_ms=dice.choice([None, 15 * MINUTE_MS, 15 * MINUTE_MS, 14 * MINUTE_MS]),
+        profile=dice.choice(["", "another"]),
+    )
     return await _ask(world, await _scope(world, dice), command, dice)
 
 
@@ -372,6 +397,7 @@ _ACTIONS: dict[str, Action] = {
     "schedule": _schedule,
     "happen": _happen,
     "operate": _operate,
+    "operate_all": _operate_all,
     "scale_in": _scale_in,
     "approve": _approve,
     "repeat": _repeat,

@@ -6,13 +6,14 @@ compares it with the documents, with the physical world and with what callers we
 
 import json
 
-from fairwarning.core.commands import Approve, Cancel, Operate, Postpone, Schedule
+from fairwarning.core.commands import Approve, Cancel, Operate, OperateAll, Postpone, Schedule
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
 from fairwarning.core.model import (
     EventId,
     EventType,
     InstanceName,
+    OperationKind,
     Roster,
     ScopeId,
     ScopeKind,
@@ -44,6 +45,7 @@ _NOTICE_MS = {
     EventType.PREEMPT: 30 * SECOND_MS,
     EventType.TERMINATE: 5 * MINUTE_MS,
 }
+_LIMITED = ("restart", "redeploy", "reimage")
 
 
 class Checker:
@@ -66,7 +68,7 @@ class Checker:
                 policy=roster.policy,
                 test=roster.test,
                 is_scale_set=roster.kind is ScopeKind.SCALE_SET,
-                model_notice_ms=roster.model.terminate_notice_ms,
+                model=roster.model,
             )
 
     async def look(self) -> None:
@@ -79,9 +81,11 @@ class Checker:
         self._told = len(self._world.told)
         for scope in self._scopes.values():
             await self._look_at_document(scope)
+            await self._look_at_instances(scope)
             self._look_at_barrier(scope)
         self._look_at_physical_world()
         self._look_at_limit()
+        self._look_at_batches()
 
     async def look_at_end(self) -> None:
         left = await self._world.unfinished()
@@ -166,14 +170,25 @@ class Checker:
         if not scope.is_activated:
             return True
         name = event.resources[0]
-        is_spot = scope.instances[name].priority == "Spot"
-        has_profile = scope.is_scale_set and scope.notices[name] is not None and not is_spot
-        return event.type is EventType.TERMINATE and not has_profile
+        match event.operation:
+            case OperationKind.DELETE:
+                is_spot = scope.instances[name].priority == "Spot"
+                notice_ms = scope.models[name].terminate_notice_ms
+                return not scope.is_scale_set or is_spot or notice_ms is None
+            case OperationKind.REIMAGE:
+                return scope.models[name].reimage_notice_ms is None
+            case OperationKind.START | OperationKind.STOP | OperationKind.DEALLOCATE:
+                return True
+            case _:
+                return False
 
     def _least_notice_ms(self, scope: SeenScope, seen: SeenEvent) -> int:
         event = seen.event
-        if event.type is EventType.TERMINATE and event.operation is not None:
-            return scope.notices[event.resources[0]] or 0
+        model = scope.models[event.resources[0]]
+        if event.operation is OperationKind.DELETE:
+            return model.terminate_notice_ms or 0
+        if event.operation is OperationKind.REIMAGE:
+            return model.reimage_notice_ms or 0
         if scope.test and event.operation is None:
             return 0
         return scope.policy.notice_ms.get(event.type, _NOTICE_MS[event.type])
@@ -261,6 +276,17 @@ class Checker:
                 moved = fixed != each["NotBefore"]
                 demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
 
+    async def _look_at_instances(self, scope: SeenScope) -> None:
+        """An operation that is over has done to the instance what it is called."""
+        roster = (await self._world.store.read(scope.id)).roster
+        for each in roster.live:
+            seen = (scope.power[each.name], scope.models[each.name])
+            demand(
+                "9 every event ends",
+                (each.power, each.model) == seen,
+                lambda each=each, seen=seen: f"{each.name} is {each.power}, {each.model}: {seen}",  # type: ignore[misc]
+            )
+
     def _look_at_barrier(self, scope: SeenScope) -> None:
         """When the last one is approved or due, all go: none is left behind."""
         now = self._world.now()
@@ -297,11 +323,19 @@ class Checker:
         for scope in self._scopes.values():
             subscription = scope.id.split("/")[0]
             count = sum(
-                e.event.operation is not None and e.event.announced for e in scope.waiting()
+                e.event.operation in _LIMITED and e.event.announced for e in scope.waiting()
             )
             pending[subscription] = pending.get(subscription, 0) + count
         over = {name: count for name, count in pending.items() if pending_max < count}
         demand("limit on operations", not pending_max or not over, lambda: f"pending: {over}")
+
+    def _look_at_batches(self) -> None:
+        """Of an operation on several instances, all was begun or nothing."""
+        for asked in self._world.asked:
+            if isinstance(asked.command, OperateAll):
+                events = self._scopes[asked.scope_id].events
+                begun = {event_id in events for event_id, _ in asked.command.targets}
+                demand("all or none", len(begun) <= 1, lambda: f"{asked}")  # noqa: B023
 
     def _look_at_answer(self, told: Told) -> None:
         """Whatever a caller was told, happened, and happened as told."""
@@ -329,6 +363,8 @@ class Checker:
         match told.asked.command:
             case Schedule(event_id=event_id) | Operate(event_id=event_id):
                 return event_id in events
+            case OperateAll(targets=targets):
+                return all(event_id in events for event_id, _ in targets)
             case Postpone(new_event_id=event_id):
                 return event_id in events
             case Approve(event_id=event_id):

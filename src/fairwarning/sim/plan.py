@@ -47,6 +47,7 @@ class Shape:
 CALM = {
     "schedule": 6,
     "operate": 6,
+    "operate_all": 3,
     "scale_in": 4,
     "approve": 8,
     "cancel": 2,
@@ -55,7 +56,7 @@ CALM = {
     "activate": 4,
     "seen": 2,
     "power": 2,
-    "model": 1,
+    "model": 2,
     "upgrade": 1,
     "policy": 1,
     "add": 1,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairwarning.core.transitions import Scheduled
 from fairwarning.sim.broken import Broken
 from fairwarning.sim.checks import Checker
 from fairwarning.sim.plan import Shape, Step, shape_of, steps_of
@@ -52,6 +53,8 @@ async def _run(seed: int, shape: Shape, steps: Sequence[Step]) -> Outcome:
         await bury()
     for entry in await world.store.journal(limit=100_000):
         world.happened[type(entry.transition).__name__] += 1
+        if isinstance(entry.transition, Scheduled) and entry.transition.event.operation:
+            world.happened[entry.transition.event.operation] += 1
     return Outcome(
         seed=seed,
         steps=tuple(steps),

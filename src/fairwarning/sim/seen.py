@@ -12,6 +12,8 @@ from fairwarning.core.model import (
     EventId,
     Instance,
     InstanceName,
+    Model,
+    OperationKind,
     Policy,
     Roster,
     ScopeId,
@@ -60,10 +62,11 @@ class SeenScope:
     policy: Policy
     test: bool
     is_scale_set: bool
+    model: Model
     instances: dict[InstanceName, Instance] = field(default_factory=dict)
-    down: set[InstanceName] = field(default_factory=set)
-    notices: dict[InstanceName, int | None] = field(default_factory=dict)
-    model_notice_ms: int | None = None
+    models: dict[InstanceName, Model] = field(default_factory=dict)
+    """The one that each instance is of, which may be older."""
+    power: dict[InstanceName, str] = field(default_factory=dict)
     deleted: set[InstanceName] = field(default_factory=set)
     was_deleted: set[InstanceName] = field(default_factory=set)
     """At any time; a name may come back."""
@@ -87,7 +90,7 @@ class SeenScope:
 
     def is_all_down(self) -> bool:
         live = [name for name in self.instances if name not in self.deleted]
-        return bool(live) and all(name in self.down for name in live)
+        return bool(live) and all(self.power[name] != "running" for name in live)
 
 
 def note(scope: SeenScope, entry: Entry) -> None:
@@ -99,9 +102,10 @@ def note(scope: SeenScope, entry: Entry) -> None:
             scope.events[event_id].approvals.append(by)
         case Started(event_id=event_id):
             scope.events[event_id].started_ms = entry.at_ms
-        case (
-            Cancelled(event_id=event_id) | Completed(event_id=event_id) | Failed(event_id=event_id)
-        ):
+        case Completed(event_id=event_id):
+            scope.events[event_id].ended_ms = entry.at_ms
+            _carried_out(scope, scope.events[event_id].event)
+        case Cancelled(event_id=event_id) | Failed(event_id=event_id):
             scope.events[event_id].ended_ms = entry.at_ms
         case Activated():
             scope.activations += 1
@@ -115,18 +119,18 @@ def note(scope: SeenScope, entry: Entry) -> None:
             for instance in instances:
                 scope.instances[instance.name] = instance
                 scope.deleted.discard(instance.name)
-                scope.down.discard(instance.name)
-                scope.notices[instance.name] = instance.model.terminate_notice_ms
+                scope.models[instance.name] = instance.model
+                scope.power[instance.name] = instance.power
         case InstanceDeleted(name=name):
             scope.deleted.add(name)
             scope.was_deleted.add(name)
         case PowerChanged(name=name, power=power):
-            (scope.down.discard if power == "running" else scope.down.add)(name)
+            scope.power[name] = power
         case ModelChanged(model=model):
-            scope.model_notice_ms = model.terminate_notice_ms
+            scope.model = model
         case InstancesUpgraded(names=names):
             for name in names:
-                scope.notices[name] = scope.model_notice_ms
+                scope.models[name] = scope.model
         case PolicyChanged(policy=policy):
             scope.policy = policy
         case RosterDeclared(roster=roster):
@@ -135,14 +139,30 @@ def note(scope: SeenScope, entry: Entry) -> None:
             return
 
 
+def _carried_out(scope: SeenScope, event: Event) -> None:
+    """What an owner's operation leaves behind, whether or not the journal says so."""
+    for name in event.resources:
+        match event.operation:
+            case OperationKind.START:
+                scope.power[name] = "running"
+            case OperationKind.STOP:
+                scope.power[name] = "stopped"
+            case OperationKind.DEALLOCATE:
+                scope.power[name] = "deallocated"
+            case OperationKind.REIMAGE:
+                scope.models[name] = scope.model
+            case _:
+                return
+
+
 def _declared(scope: SeenScope, roster: Roster) -> None:
     """Who was there keeps the power and the notice that he had."""
     scope.policy, scope.test = roster.policy, roster.test
-    scope.model_notice_ms = roster.model.terminate_notice_ms
+    scope.model = roster.model
     for instance in roster.live:
         is_new = instance.name not in scope.instances or instance.name in scope.deleted
         scope.instances[instance.name] = instance
         if is_new:
             scope.deleted.discard(instance.name)
-            scope.down.discard(instance.name)
-            scope.notices[instance.name] = scope.model_notice_ms
+            scope.models[instance.name] = scope.model
+            scope.power[instance.name] = "running"

@@ -155,6 +155,7 @@ class World:
             self.happened["unknown answer"] += 1
         else:
             self.told.append(Told(asked=asked, receipt=receipt, refused=None))
+            self.happened[f"{type(asked.command).__name__} granted"] += 1
 
     def new_id(self) -> EventId:
         self._ids += 1

@@ -18,6 +18,7 @@ from fairwarning.core.transitions import (
     AttemptLost,
     Cancelled,
     Completed,
+    Drained,
     Failed,
     Forgotten,
     HandedOver,
@@ -31,6 +32,7 @@ from fairwarning.core.transitions import (
 _ON_EVENT = (
     Scheduled,
     Approved,
+    Drained,
     Started,
     Cancelled,
     HandedOver,

@@ -1,0 +1,26 @@
+"""GUIDs that Azure makes up and we derive, so that every view of a thing shows the same one."""
+
+from hashlib import sha1
+
+from fairwarning.core.model import Instance, Scope
+
+_NAMESPACE = bytes.fromhex("6f1c9f3e52a44c3b9a8e0d8c1d2f7a10")
+
+
+def guid_of(text: str) -> str:
+    """A UUID of version 5: the same text has the same one, everywhere and always."""
+    digest = sha1(_NAMESPACE + text.encode(), usedforsecurity=False).digest()[:16]
+    number = int.from_bytes(digest)
+    number = number & ~(0xF << 76) | 5 << 76
+    number = number & ~(0x3 << 62) | 2 << 62
+    digits = f"{number:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def vm_id(scope: Scope, instance: Instance) -> str:
+    """Stable for the instance's life, and different for its namesakes elsewhere."""
+    return guid_of(f"{scope.id}/{instance.name}")
+
+
+def placement_group_id(scope: Scope) -> str:
+    return guid_of(scope.id)
