@@ -16,6 +16,7 @@ from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import EventId, EventType, InstanceName, NodeId, Scope, operator_actor
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.faults import Faults
 from fairwarning.engine.ports import Receipt
 from fairwarning.engine.service import Engine
 from fairwarning.metadata.limits import EndpointRules
@@ -101,6 +102,7 @@ class Rig:
             ids=ids(),
         )
         self.rules = rules or EndpointRules()
+        self.faults = Faults(self.clock, seed=1)
         self.place = Place(test=test)
         self.server: MetadataServer | None = None
         self._clients: list[Client] = []
@@ -124,7 +126,7 @@ class Rig:
             by=ME,
         )
         self.server = await make_metadata_server(
-            self.engine, self.store, self.clock, [(host, 0)], self.rules
+            self.engine, self.store, self.clock, [(host, 0)], self.rules, self.faults
         )
         self.server.start()
 

@@ -7,7 +7,13 @@ import pytest
 
 from fairwarning.core.commands import Operate
 from fairwarning.core.fleet import Place, ScaleSet
-from fairwarning.core.model import EventType, InstanceName, OperationKind, Phase
+from fairwarning.core.model import (
+    ANNOUNCED_TYPES,
+    EventType,
+    InstanceName,
+    OperationKind,
+    Phase,
+)
 from fairwarning.metadata import connection as connections
 from fairwarning.metadata import server
 from fairwarning.metadata.limits import EndpointRules
@@ -92,7 +98,7 @@ async def test_a_large_document_to_a_slow_reader_delays_nobody(rig: Rig) -> None
     """The answer on a fresh connection must not be written to a socket that blocks."""
     long = "x" * 1024
     for number in range(4):
-        for event_type in EventType:
+        for event_type in ANNOUNCED_TYPES:
             await rig.schedule_described(f"web-{number}", event_type, long)
     headers = {"Metadata": "true", "Connection": "close"}
     await rig.ask(headers=headers)

@@ -7,7 +7,7 @@ others are in the same form (`{"error": …}`), which no client can take for a d
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
@@ -52,6 +52,8 @@ BAD_BODY = error(
     'Bad request. The body must be JSON like {"StartRequests":[{"EventId":"<id>"}]}, with 1 to '
     "100 ids",
 )
+NO_EVENT_ID = error(400, "Bad request. Name the event: ?EventId=<id>")
+BAD_DRAINED_BODY = error(400, 'Bad request. The body must be JSON like {"EventId":"<id>"}')
 TOO_MANY_REQUESTS = error(429, "Too many requests", Retry_After="1")
 MALFORMED = error(400, "Bad request. Malformed HTTP request", closes=True)
 HEAD_TOO_LARGE = error(431, "Request header fields too large", closes=True)
@@ -94,13 +96,15 @@ class Stamp:
     byte is made once for 256 answers, or when the second changes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: Callable[[], float] = time.time) -> None:
+        """`seconds` is the time since 1970 that the date is made of."""
+        self._seconds = seconds
         seed = os.urandom(10).hex()
         prefix = f"{seed[:8]}-{seed[8:12]}-4{seed[13:16]}-8{seed[17:20]}-"
         self._prefix = b"\r\nx-ms-request-id: " + prefix.encode()
         self._count = -1
         self._block = b""
-        self._ends_s = 0.0
+        self._begins_s = self._ends_s = 0.0
 
     @property
     def count(self) -> int:
@@ -110,14 +114,14 @@ class Stamp:
     def next(self) -> bytes:
         self._count = count = self._count + 1
         last = count & 0xFF
-        if not last or time.time() >= self._ends_s:
+        if not last or not self._begins_s <= self._seconds() < self._ends_s:
             self._begin_block(count >> 8)
         return self._block + _LAST_BYTES[last]
 
     def _begin_block(self, number: int) -> None:
-        second = int(time.time())
+        second = int(self._seconds())
         date = formatdate(second, usegmt=True).encode()
-        self._ends_s = float(second + 1)
+        self._begins_s, self._ends_s = float(second), float(second + 1)
         self._block = b"Date: " + date + self._prefix + b"%010x" % number
 
 

@@ -32,3 +32,14 @@ def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
         # Nothing else can be an id of ours, and nothing longer is repeated in an answer.
         found[EventId(id.strip().upper() if _GUID.fullmatch(id.strip()) else "")] = None
     return tuple(found)
+
+
+def read_event_id(body: bytes) -> EventId | None:
+    """The one id of `{"EventId": …}`, in upper case; None if the body is not that."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    id = document.get("EventId") if isinstance(document, dict) else None
+    found = isinstance(id, str) and _GUID.fullmatch(id.strip())
+    return EventId(found.group().upper()) if found else None

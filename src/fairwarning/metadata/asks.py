@@ -17,6 +17,7 @@ from fairwarning.metadata.answers import (
     BAD_WAIT,
     DUPLICATE_PARAMETER,
     FORWARDED,
+    NO_EVENT_ID,
     NO_METADATA_HEADER,
     NOT_FOUND,
     Answer,
@@ -38,6 +39,8 @@ class Kind(Enum):
     APPROVE = auto()
     INSTANCE = auto()
     VERSIONS = auto()
+    DRAINED = auto()
+    """Our own: which instances of an event are ready, and that this one is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ def _route(
             return latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
         case ["instance", *path]:
             return _instance(head, tuple(path), parameters)
+        case ["fairwarning", "drained"]:
+            return _drained(head, parameters)
         case ["versions"]:
             if head.method != "GET":
                 return method_not_allowed("GET")
@@ -155,6 +160,15 @@ def _instance(head: Head, path: tuple[str, ...], parameters: dict[str, str]) -> 
     if form not in ("json", "text"):
         return BAD_FORMAT
     return Ask(kind=Kind.INSTANCE, instance_version=version, path=path, is_text=form == "text")
+
+
+def _drained(head: Head, parameters: dict[str, str]) -> Ask | Answer:
+    if head.method == "POST":
+        return Ask(kind=Kind.DRAINED)
+    if head.method != "GET":
+        return method_not_allowed("GET", "POST")
+    id = parameters.get("eventid", "")
+    return Ask(kind=Kind.DRAINED, path=(id,)) if id else NO_EVENT_ID
 
 
 def _refuse_headers(head: Head, ask: Ask, rules: EndpointRules) -> Answer | None:

@@ -8,24 +8,31 @@ no task: the view calls back when its document changes.
 """
 
 import asyncio
+import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import cast
 
+from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind
 from fairwarning.engine.ports import StoreDown
 from fairwarning.engine.views import Member
 from fairwarning.metadata.answers import BROKEN, MALFORMED, OUT_OF_SERVICE, Answer, to_bytes
 from fairwarning.metadata.asks import Ask, Kind, read
+from fairwarning.metadata.faulty import EMPTY, status_answer
 from fairwarning.metadata.limits import (
     KEEP_ALIVE_S,
     PIPELINED_MAX,
     REMEMBERED_BYTES_MAX,
     REQUEST_S_MAX,
 )
+from fairwarning.metadata.polls import tag_of
 from fairwarning.metadata.reader import Reader, Received
 from fairwarning.metadata.service import Service
 
+DRIPS = 10
+"""In how many pieces a slow body comes."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool]
 
@@ -191,6 +198,8 @@ class Connection(asyncio.Protocol):
         if isinstance(ask, Answer):
             self._send(ask, closes=closes, has_body=received.head.method != "HEAD")
             return
+        if self._service.is_careful and self._strike(ask, received, closes):
+            return
         if ask.kind is Kind.EVENTS:
             if raw is not None and not received.body:
                 self._service.remember(raw, ask, closes=closes)
@@ -203,6 +212,77 @@ class Connection(asyncio.Protocol):
             self._write(refused, closes=closes)
         else:
             self._begin(self._answer(ask, member, received.body, closes))
+
+    def _strike(self, ask: Ask, received: Received, closes: bool) -> bool:
+        """Whether a fault has taken the request out of the ordinary way."""
+        member = self._find(ask)
+        if isinstance(member, Answer):
+            return False
+        fault = self._service.faulty.strike(member, ask)
+        self._service.tell(member, ask, received, fault)
+        if fault is None:
+            return False
+        match fault.kind:
+            case FaultKind.STATUS:
+                self._send(status_answer(fault), closes=closes)
+            case FaultKind.EMPTY:
+                self._send(EMPTY, closes=closes)
+            case FaultKind.RESET:
+                self._reset()
+            case _:
+                self._begin(self._suffer(fault, ask, member, received.body, closes))
+        return True
+
+    def _reset(self) -> None:
+        """Cut, so that the client sees a reset and not an end."""
+        if self._transport is not None:
+            client = self._transport.get_extra_info("socket")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
+
+    async def _suffer(
+        self, fault: Fault, ask: Ask, member: Member, body: bytes, closes: bool
+    ) -> None:
+        """Faults that take their time, or need the document."""
+        try:
+            if fault.kind is FaultKind.SLOW:
+                # Real time: it is the client's own patience that is tried.
+                await asyncio.sleep(fault.delay_ms / 1000)
+            answer = await self._spoilt(fault, ask, member, body)
+            if fault.kind is FaultKind.SLOW_BODY:
+                await self._drip(answer, fault.delay_ms, closes)
+                return
+        except StoreDown:
+            answer = OUT_OF_SERVICE
+        except Exception:
+            self._break()
+            return
+        self._finish(answer, closes)
+
+    async def _spoilt(self, fault: Fault, ask: Ask, member: Member, body: bytes) -> Answer:
+        service = self._service
+        if ask.kind is not Kind.EVENTS:
+            return await service.endpoint.answer(ask, member, body)
+        await service.endpoint.activate(member)
+        assert ask.version is not None
+        if fault.kind in DOCUMENT_KINDS:
+            return service.faulty.document(fault, member, ask.version)
+        view = member.view
+        return Answer(status=200, body=view.document(ask.version), headers={"ETag": tag_of(view)})
+
+    async def _drip(self, answer: Answer, over_ms: int, closes: bool) -> None:
+        """The head at once, the body in pieces over this time."""
+        whole = to_bytes(answer, self._service.polls.stamp, closes=closes)
+        start = len(whole) - len(answer.body)
+        step = max(1, len(answer.body) // DRIPS)
+        pieces = [whole[:start], *(whole[at : at + step] for at in range(start, len(whole), step))]
+        for piece in pieces[:-1]:
+            if self._transport is not None:
+                self._transport.write(piece)
+            await asyncio.sleep(over_ms / 1000 / len(pieces))
+        self._is_busy = False
+        self._write(pieces[-1], closes=closes)
+        self._pump()
 
     def _find(self, ask: Ask) -> Member | Answer:
         callers = self._service.callers

@@ -2,17 +2,27 @@
 
 import asyncio
 import json
+import time
+from collections.abc import Callable
 
-from fairwarning.core.commands import Activate, Approve
-from fairwarning.core.instants import SECOND_MS, later
+from fairwarning.core.commands import Activate, Approve, ReportDrained
+from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Clock, Store, StoreDown
 from fairwarning.engine.service import Engine
 from fairwarning.engine.views import Member, Views
 from fairwarning.metadata import instance as instances
-from fairwarning.metadata.answers import BAD_BODY, NOT_FOUND, OUT_OF_SERVICE, Answer, error
-from fairwarning.metadata.approvals import read_event_ids
+from fairwarning.metadata.answers import (
+    BAD_BODY,
+    BAD_DRAINED_BODY,
+    NOT_FOUND,
+    OUT_OF_SERVICE,
+    Answer,
+    error,
+)
+from fairwarning.metadata.approvals import read_event_id, read_event_ids
 from fairwarning.metadata.asks import Ask, Kind
 from fairwarning.metadata.instance import INSTANCE_VERSIONS
 from fairwarning.metadata.limits import EndpointRules
@@ -35,6 +45,16 @@ class Endpoint:
         self._rules = rules
         self._activating: dict[ScopeId, asyncio.Task[None]] = {}
 
+    @property
+    def seconds(self) -> Callable[[], float]:
+        """Reads the clock; the system's without a detour, because every answer asks."""
+        if isinstance(self._clock, SystemClock):
+            return time.time
+        return lambda: self._clock.now() / 1000
+
+    def now(self) -> Instant:
+        return self._clock.now()
+
     async def answer(self, ask: Ask, member: Member, body: bytes) -> Answer:
         """For every kind but polls of an activated scope, which memory answers."""
         try:
@@ -43,6 +63,9 @@ class Endpoint:
                     return _VERSIONS
                 case Kind.INSTANCE:
                     return await self._instance(ask, member)
+                case Kind.DRAINED:
+                    await self.activate(member)
+                    return await self._drained(ask, member, body)
                 case Kind.APPROVE:
                     await self.activate(member)
                     return await self._approve(member, body)
@@ -105,6 +128,30 @@ class Endpoint:
                 if refused.code not in (Code.EVENT_FINISHED, Code.UNKNOWN_EVENT):
                     raise
         return _APPROVED
+
+    async def _drained(self, ask: Ask, member: Member, body: bytes) -> Answer:
+        """Who of an event's instances is ready; a POST says first that this one is."""
+        id = EventId(ask.path[0].upper()) if ask.path else read_event_id(body)
+        if id is None:
+            return BAD_DRAINED_BODY
+        scope_id = member.view.scope_id
+        try:
+            if not ask.path:
+                command = ReportDrained(event_id=id, instance=member.name)
+                await self._engine.submit(scope_id, command, by=instance_actor(member.name))
+            scope = await self._store.read(scope_id)
+        except Refused as refused:
+            known = refused.code is Code.NOT_IN_SCOPE
+            return error(400, f"Bad request. {refused.message}") if known else NOT_FOUND
+        event = scope.events.get(id)
+        if event is None or not event.announced:
+            return NOT_FOUND
+        shown = {
+            "EventId": event.id,
+            "Drained": list(event.drained),
+            "Waiting": [name for name in event.resources if name not in event.drained],
+        }
+        return Answer(status=200, body=json.dumps(shown, separators=(",", ":")).encode())
 
     async def _is_known(self, scope_id: ScopeId, id: EventId) -> bool:
         """An event that is over stays known for ever, so that a late approval is no error."""

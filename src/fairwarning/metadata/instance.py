@@ -5,10 +5,10 @@ did not have are left out.
 """
 
 import json
-import uuid
 from collections.abc import Mapping
 
 from fairwarning.core.fleet import uniform_hostname
+from fairwarning.core.identifiers import placement_group_id, vm_id
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Roster, Scope, ScopeKind
 from fairwarning.metadata.answers import LEAF_NEEDS_TEXT, NOT_FOUND, TEXT, Answer
@@ -53,7 +53,6 @@ _SINCE: Mapping[str, str] = {
     "vmSize": "2017-04-02",
     "zone": "2017-12-01",
 }
-_NAMESPACE = uuid.UUID("6f1c9f3e-52a4-4c3b-9a8e-0d8c1d2f7a10")
 Tree = dict[str, "Tree"] | list["Tree"] | str
 
 
@@ -77,11 +76,6 @@ def tree(scope: Scope, instance: Instance, version: str) -> Tree:
     return {"compute": compute, "network": {"interface": [_interface(instance)]}}
 
 
-def vm_id(scope: Scope, instance: Instance) -> str:
-    """Stable for the instance's life, and different for its namesakes elsewhere."""
-    return str(uuid.uuid5(_NAMESPACE, f"{scope.id}/{instance.name}"))
-
-
 def _compute(scope: Scope, instance: Instance) -> dict[str, Tree]:
     roster = scope.roster
     is_set = roster.kind is ScopeKind.SCALE_SET
@@ -97,7 +91,7 @@ def _compute(scope: Scope, instance: Instance) -> dict[str, Tree]:
         "osProfile": {"computerName": _computer_name(roster, instance)},
         "osType": "Linux",
         "physicalZone": "",
-        "placementGroupId": str(uuid.uuid5(_NAMESPACE, scope.id)) if is_set else "",
+        "placementGroupId": placement_group_id(scope) if is_set else "",
         "platformFaultDomain": str(instance.fault_domain),
         "platformSubFaultDomain": "",
         "platformUpdateDomain": str(instance.update_domain),

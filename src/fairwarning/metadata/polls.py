@@ -5,6 +5,7 @@ Identity, rate limit and activation are looked at for every request.
 """
 
 import time
+from collections.abc import Callable
 
 from fairwarning.engine.views import Member, View
 from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Stamp, head, to_bytes
@@ -16,8 +17,8 @@ _OK, _NOT_MODIFIED = 200, 304
 
 
 class Polls:
-    def __init__(self, rules: EndpointRules) -> None:
-        self.stamp = Stamp()
+    def __init__(self, rules: EndpointRules, seconds: Callable[[], float] = time.time) -> None:
+        self.stamp = Stamp(seconds)
         self._next_stamp = self.stamp.next
         limit = rules.requests_per_second_max
         self._limit = REQUESTS_PER_SECOND if limit is None else limit

@@ -17,6 +17,7 @@ from fairwarning.metadata.connection import Connection
 from fairwarning.metadata.identity import canonical, is_loopback
 from fairwarning.metadata.limits import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
 from fairwarning.metadata.service import Service
+from fairwarning.metadata.witness import Watcher
 
 _BACKLOG = 4_096
 _ACCEPTS_AT_ONCE = 64
@@ -202,6 +203,10 @@ class MetadataServer:
     def count_answers(self) -> int:
         """Since the start, all of them."""
         return self._service.polls.stamp.count
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tells of every request from now on, at the price of the fast path."""
+        self._service.watch(watcher)
 
     def start(self) -> None:
         for listener in self._listeners:

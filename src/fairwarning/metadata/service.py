@@ -5,12 +5,18 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
-from fairwarning.engine.views import Views
+from fairwarning.core.faults import Fault
+from fairwarning.core.versions import VERSIONS
+from fairwarning.engine.faults import Faults
+from fairwarning.engine.views import Member, Views
 from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.endpoint import Endpoint
+from fairwarning.metadata.faulty import Faulty
 from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
 from fairwarning.metadata.polls import Polls
+from fairwarning.metadata.reader import Received
+from fairwarning.metadata.witness import Asked, Watcher
 
 if TYPE_CHECKING:
     from fairwarning.metadata.connection import Connection
@@ -19,16 +25,46 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    def __init__(self, views: Views, endpoint: Endpoint, rules: EndpointRules) -> None:
+    def __init__(
+        self, views: Views, endpoint: Endpoint, rules: EndpointRules, faults: Faults
+    ) -> None:
         self.rules = rules
         self.endpoint = endpoint
         self.callers = Callers(views, rules)
-        self.polls = Polls(rules)
+        self.polls = Polls(rules, endpoint.seconds)
         self.connections: set[Connection] = set()
         self.remembered: dict[bytes, tuple[Ask, bool]] = {}
         """The bytes of polls, with their meaning and whether they end the connection."""
+        self.faulty = Faulty(faults, views, VERSIONS)
+        self.watchers: list[Watcher] = []
+        # A poll that is known by its bytes is answered unseen, so while faults are set none is.
+        faults.listen(lambda _: self.remembered.clear())
         self._counts: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_careful(self) -> bool:
+        """Every request must be looked at: faults are set, or somebody watches."""
+        return self.faulty.is_on or bool(self.watchers)
+
+    def watch(self, watcher: Watcher) -> None:
+        self.watchers.append(watcher)
+        self.remembered.clear()
+
+    def tell(self, member: Member, ask: Ask, received: Received, fault: Fault | None) -> None:
+        agents = received.head.values("user-agent")
+        for watcher in self.watchers:
+            watcher(
+                Asked(
+                    at_ms=self.endpoint.now(),
+                    instance=member.name,
+                    kind=ask.kind.name.lower(),
+                    version=ask.version.name if ask.version else ask.instance_version,
+                    user_agent=agents[0] if agents else "",
+                    body=received.body,
+                    fault=fault.kind if fault else None,
+                )
+            )
 
     def join(self, connection: "Connection") -> None:
         self.connections.add(connection)
@@ -47,6 +83,8 @@ class Service:
         return self._counts.get(address, 0)
 
     def remember(self, raw: bytes, ask: Ask, *, closes: bool) -> None:
+        if self.is_careful:
+            return
         if len(self.remembered) >= REMEMBERED_POLLS_MAX:
             # Real pollers are back after one parse each; a flood of odd ones gains nothing.
             self.remembered.clear()

@@ -1,0 +1,80 @@
+"""The faults that are set now, on this node. None survives a restart: a rehearsal is over then."""
+
+import random
+import secrets
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from fairwarning.core.faults import Fault, Part
+from fairwarning.core.model import InstanceName
+from fairwarning.engine.ports import Clock
+
+FAULTS_MAX = 100
+
+
+class TooManyFaults(Exception):
+    def __init__(self) -> None:
+        super().__init__(f"{FAULTS_MAX} faults are set already; clear some first")
+
+
+class Faults:
+    """Faults strike in the order in which they were set; one at most for each request."""
+
+    def __init__(self, clock: Clock, seed: int | None = None) -> None:
+        self._clock = clock
+        self._dice = random.Random(seed)  # noqa: S311  (nothing secret is drawn)
+        self._set: dict[str, Fault] = {}
+        self._listeners: list[Callable[[Sequence[Fault]], None]] = []
+        self.struck: dict[str, int] = {}
+        """How often each kind has struck since the start."""
+
+    def listen(self, listener: Callable[[Sequence[Fault]], None]) -> None:
+        """Hears which faults are set, whenever that may have changed."""
+        self._listeners.append(listener)
+        listener([*self._set.values()])
+
+    def set(self, fault: Fault) -> Fault:
+        self._sweep()
+        if len(self._set) >= FAULTS_MAX:
+            raise TooManyFaults
+        fault = replace(fault, id=secrets.token_hex(4))
+        self._set[fault.id] = fault
+        self._tell()
+        return fault
+
+    def clear(self, id: str | None = None) -> int:
+        """One, or all. How many went."""
+        gone = [*self._set] if id is None else [id] if id in self._set else []
+        for each in gone:
+            del self._set[each]
+        self._tell()
+        return len(gone)
+
+    def list(self) -> "list[Fault]":
+        self._sweep()
+        return [*self._set.values()]
+
+    def draw(self, name: InstanceName, part: Part) -> Fault | None:
+        """The fault that strikes this request."""
+        now = self._clock.now()
+        for fault in self._set.values():
+            chance = self._dice.random() if fault.probability < 1 else 0.0
+            if fault.strikes(name, part, now, chance):
+                self._set[fault.id] = replace(fault, hits=fault.hits + 1)
+                self.struck[fault.kind] = self.struck.get(fault.kind, 0) + 1
+                self._sweep()
+                return fault
+        return None
+
+    def _sweep(self) -> None:
+        now = self._clock.now()
+        over = [id for id, fault in self._set.items() if fault.is_over(now)]
+        for id in over:
+            del self._set[id]
+        if over:
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener([*self._set.values()])

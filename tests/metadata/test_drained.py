@@ -1,0 +1,51 @@
+"""Our own extension: the instances of an event tell each other that they are ready."""
+
+import json
+
+from fairwarning.core.commands import Schedule
+from fairwarning.core.model import EventType, InstanceName
+from tests.metadata.rig import Response, Rig
+
+PATH = "/metadata/fairwarning/drained"
+
+
+async def shared(rig: Rig) -> str:
+    """web-0 and web-2 are in one update domain."""
+    await rig.ask()
+    targets = (InstanceName("web-0"), InstanceName("web-2"))
+    id = rig.engine.new_id()
+    await rig.submit(rig.web, Schedule(event_id=id, type=EventType.REBOOT, targets=targets))
+    return id
+
+
+async def report(rig: Rig, id: str, source: str) -> Response:
+    body = json.dumps({"EventId": id.lower()}).encode()
+    return await rig.ask(PATH, method="POST", body=body, source=source)
+
+
+async def test_each_hears_who_is_ready_and_nothing_starts_by_it(rig: Rig) -> None:
+    id = await shared(rig)
+    incarnation = (await rig.ask()).incarnation
+    first = await report(rig, id, "127.0.1.10")
+    assert first.json() == {"EventId": id, "Drained": ["web-0"], "Waiting": ["web-2"]}
+    await report(rig, id, "127.0.1.10")
+    await report(rig, id, "127.0.1.12")
+    found = await rig.ask(f"{PATH}?EventId={id}")
+    assert found.json() == {"EventId": id, "Drained": ["web-0", "web-2"], "Waiting": []}
+    document = await rig.ask()
+    assert document.events[0]["EventStatus"] == "Scheduled"
+    assert document.incarnation == incarnation
+
+
+async def test_who_is_not_affected_cannot_be_waited_for(rig: Rig) -> None:
+    id = await shared(rig)
+    assert (await report(rig, id, "127.0.1.11")).status == 400
+    assert (await report(rig, id, "127.0.2.10")).status == 404
+
+
+async def test_bad_questions(rig: Rig) -> None:
+    assert (await rig.ask(PATH)).status == 400
+    assert (await rig.ask(f"{PATH}?EventId=x")).status == 404
+    assert (await rig.ask(PATH, method="POST", body=b"{}")).status == 400
+    assert (await rig.ask(PATH, method="PUT")).status == 405
+    assert (await rig.ask(PATH, method="POST", body=b'{"EventId":5}', headers={})).status == 400
