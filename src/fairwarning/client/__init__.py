@@ -1,0 +1,33 @@
+"""The client of scheduled events, for Azure and for Fairwarning alike.
+
+    from fairwarning.client import ScheduledEvents
+
+It needs nothing of the server, and only h11 besides Python.
+"""
+
+from fairwarning.client.changes import Seen
+from fairwarning.client.client import AsyncScheduledEvents, ScheduledEvents
+from fairwarning.client.model import (
+    Change,
+    ChangeKind,
+    Document,
+    Event,
+    EventsUnavailable,
+    Instance,
+    NotApproved,
+    Status,
+)
+
+__all__ = [
+    "AsyncScheduledEvents",
+    "Change",
+    "ChangeKind",
+    "Document",
+    "Event",
+    "EventsUnavailable",
+    "Instance",
+    "NotApproved",
+    "ScheduledEvents",
+    "Seen",
+    "Status",
+]

@@ -1,0 +1,157 @@
+"""What to ask next, and what an answer means. Pure: sockets, time and chance are elsewhere."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from fairwarning.client.model import Document
+from fairwarning.client.reading import BadDocument, read_date, read_document
+
+VERSIONS = (
+    "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01",
+    "2017-03-01",
+)  # fmt: skip
+"""Newest first: the first that the service knows is used."""
+INSTANCE_VERSION = "2021-02-01"
+WAIT_S = 50
+"""How long a service that can hold an answer is asked to. Less than what proxies cut off."""
+FIRST_TIMEOUT_S = 150.0
+"""The first call of a scope switches its events on, which may take two minutes."""
+TIMEOUT_S = 10.0
+POLL_S = 1.0
+BACKOFF_S_MAX = 5.0
+"""An eviction gives 30 seconds of notice, so nobody may look away for longer than this."""
+RETRY_AFTER_S_MAX = 10.0
+_EVENTS = "/metadata/scheduledevents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    timeout_s: float = TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names in lower case."""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a poll."""
+
+    document: Document | None = None
+    is_unchanged: bool = False
+    asks_again: bool = False
+    """Nothing is wrong, but the question must be put differently, at once."""
+    date: datetime | None = None
+    """The service's own time, if it said so."""
+    trouble: str = ""
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Where a client stands with its service."""
+
+    version: int = 0
+    """Which of VERSIONS is in use."""
+    tag: str = ""
+    can_wait: bool = True
+    """Until shown otherwise, a service that gives tags is taken to hold answers too."""
+    has_answered: bool = False
+    failures: int = 0
+
+    @property
+    def api_version(self) -> str:
+        return VERSIONS[self.version]
+
+    def poll(self, *, waits: bool) -> Request:
+        """`waits`: the service may hold its answer until something changes."""
+        headers = {"Metadata": "true"}
+        holds = waits and self.can_wait and bool(self.tag)
+        if self.tag and waits:
+            headers["If-None-Match"] = self.tag
+        query = f"?api-version={self.api_version}" + (f"&wait={WAIT_S}" if holds else "")
+        base_s = TIMEOUT_S if self.has_answered else FIRST_TIMEOUT_S
+        return Request(
+            method="GET",
+            target=_EVENTS + query,
+            headers=headers,
+            timeout_s=base_s + (WAIT_S if holds else 0),
+        )
+
+    def take(self, response: Response, *, held: bool, took_s: float) -> tuple["Flow", Outcome]:
+        """`held`: whether the request asked the service to hold its answer."""
+        flow, outcome = self._judge(response, held=held, took_s=took_s)
+        return flow, replace(outcome, date=read_date(response.headers.get("date")))
+
+    def _judge(self, response: Response, *, held: bool, took_s: float) -> tuple["Flow", Outcome]:
+        answered = replace(self, has_answered=True, failures=0)
+        if response.status == 304:
+            can_wait = self.can_wait and not (held and took_s < POLL_S)
+            return replace(answered, can_wait=can_wait), Outcome(is_unchanged=True)
+        if response.status == 200:
+            return answered._read(response)
+        if response.status in (400, 404) and self.version + 1 < len(VERSIONS):
+            if held:
+                # Perhaps it was the question to hold that was not understood.
+                return replace(answered, can_wait=False), Outcome(asks_again=True)
+            return replace(answered, version=self.version + 1, tag=""), Outcome(asks_again=True)
+        return self.failed(f"the service answered {response.status}", _retry_after(response))
+
+    def _read(self, response: Response) -> tuple["Flow", Outcome]:
+        try:
+            document = read_document(response.body, version=self.api_version)
+        except BadDocument as problem:
+            return self.failed(str(problem))
+        return replace(self, tag=response.headers.get("etag", "")), Outcome(document=document)
+
+    def failed(self, trouble: str, retry_after_s: float | None = None) -> tuple["Flow", Outcome]:
+        return (
+            replace(self, failures=self.failures + 1, tag=""),
+            Outcome(trouble=trouble, retry_after_s=retry_after_s),
+        )
+
+    def pause_s(self, outcome: Outcome, chance: float, *, held: bool) -> float:
+        """How long to wait before the next poll. `chance` is drawn evenly from 0 up to 1."""
+        if outcome.asks_again or (held and self.can_wait and not outcome.trouble):
+            return 0.0
+        if not outcome.trouble:
+            return POLL_S
+        if outcome.retry_after_s is not None:
+            return outcome.retry_after_s + chance * 0.5
+        longest = min(BACKOFF_S_MAX, 0.5 * (1 << min(self.failures, 10)))
+        return longest * (0.5 + chance / 2)
+
+
+def approval(ids: Sequence[str], version: str) -> Request:
+    body = {"StartRequests": [{"EventId": id} for id in ids]}
+    return Request(
+        method="POST",
+        target=f"{_EVENTS}?api-version={version}",
+        headers={"Metadata": "true", "Content-Type": "application/json"},
+        body=json.dumps(body, separators=(",", ":")).encode(),
+    )
+
+
+def who_am_i() -> Request:
+    return Request(
+        method="GET",
+        target=f"/metadata/instance?api-version={INSTANCE_VERSION}",
+        headers={"Metadata": "true"},
+    )
+
+
+def _retry_after(response: Response) -> float | None:
+    try:
+        return min(RETRY_AFTER_S_MAX, max(0.0, float(response.headers.get("retry-after", ""))))
+    except ValueError:
+        return None

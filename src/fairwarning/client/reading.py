@@ -1,0 +1,138 @@
+"""Documents as bytes to documents as values. Generous: whatever can be understood is.
+
+Theory of operation. Services of other years and other makers add fields, types and forms of
+dates. None of that may stop a handler from seeing an event that concerns it, so an event is
+dropped only if it has no id; all else has a sensible meaning when it is missing or odd.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from fairwarning.client.model import Document, Event, Instance, Status
+
+_SLASHED = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S")
+"""As .NET writes a date that nobody gave a form to."""
+
+
+class BadDocument(ValueError):
+    """The bytes are no document of scheduled events."""
+
+
+def read_document(body: bytes, *, version: str) -> Document:
+    found = _object(body)
+    events = found.get("Events")
+    if not isinstance(events, list):
+        raise BadDocument("the answer has no list of events")
+    has_prefix = version == "2017-03-01"
+    read = (_event(each, has_prefix=has_prefix) for each in events if isinstance(each, dict))
+    by_id: dict[str, Event] = {}
+    for event in read:
+        if event is not None:
+            by_id[event.id] = _later(by_id.get(event.id), event)
+    return Document(incarnation=_whole(found.get("DocumentIncarnation")) or 0,
+                    events=tuple(by_id.values()))  # fmt: skip
+
+
+def read_date(text: object) -> datetime | None:
+    """RFC 1123, ISO 8601 or .NET's own form; None if there is none, or none that we know."""
+    if not isinstance(text, str) or not text.strip():
+        return None
+    text = text.strip()
+    for read in (parsedate_to_datetime, datetime.fromisoformat, _slashed):
+        try:
+            found = read(text)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return None
+
+
+def read_instance(body: bytes) -> Instance:
+    found = _object(body)
+    compute = found.get("compute", found)
+    if not isinstance(compute, dict) or not isinstance(compute.get("name"), str):
+        raise BadDocument("the answer does not say what this VM is called")
+    return Instance(
+        name=compute["name"],
+        resource_group=_text(compute.get("resourceGroupName")),
+        subscription=_text(compute.get("subscriptionId")),
+        location=_text(compute.get("location")),
+        scale_set=_text(compute.get("vmScaleSetName")),
+        update_domain=_text(compute.get("platformUpdateDomain")),
+        fault_domain=_text(compute.get("platformFaultDomain")),
+        tags=_tags(compute),
+        raw=found,
+    )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as problem:
+        what = "empty" if not body.strip() else f"not JSON ({problem})"
+        raise BadDocument(f"the answer is {what}") from None
+    if not isinstance(found, dict):
+        raise BadDocument("the answer is no JSON object")
+    return found
+
+
+def _event(raw: Mapping[str, Any], *, has_prefix: bool) -> Event | None:
+    id = _text(raw.get("EventId")).upper()
+    if not id:
+        return None
+    resources = raw.get("Resources")
+    names = [each for each in resources if isinstance(each, str)] if isinstance(
+        resources, list) else []  # fmt: skip
+    started = _text(raw.get("EventStatus")).lower() == "started"
+    duration = _whole(raw.get("DurationInSeconds"))
+    return Event(
+        id=id,
+        type=_text(raw.get("EventType")),
+        status=Status.STARTED if started else Status.SCHEDULED,
+        resources=tuple(each.removeprefix("_") if has_prefix else each for each in names),
+        not_before=None if started else read_date(raw.get("NotBefore")),
+        description=_text(raw.get("Description")),
+        source=_text(raw.get("EventSource")),
+        duration_s=None if duration is None or duration < 0 else duration,
+    )
+
+
+def _later(one: Event | None, other: Event) -> Event:
+    """Of two that claim to be the same, the one that is further."""
+    return one if one is not None and one.status is Status.STARTED else other
+
+
+def _slashed(text: str) -> datetime:
+    for form in _SLASHED:
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
+def _tags(compute: Mapping[str, Any]) -> dict[str, str]:
+    listed = compute.get("tagsList")
+    if isinstance(listed, list):
+        pairs = [each for each in listed if isinstance(each, dict)]
+        return {_text(each.get("name")): _text(each.get("value")) for each in pairs}
+    parts = (each.partition(":") for each in _text(compute.get("tags")).split(";") if each)
+    return {name: value for name, _, value in parts}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    try:
+        return int(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

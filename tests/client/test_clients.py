@@ -1,0 +1,148 @@
+"""Both clients against a real server that misbehaves on request."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from fairwarning.client import (
+    AsyncScheduledEvents,
+    Change,
+    ChangeKind,
+    EventsUnavailable,
+    NotApproved,
+    ScheduledEvents,
+)
+from fairwarning.testing import Server
+
+
+@pytest.fixture
+def events(fairwarning: Server) -> Iterator[ScheduledEvents]:
+    with ScheduledEvents(fairwarning.vm("web-0").url) as client:
+        yield client
+
+
+def test_get_approve_and_who_am_i(fairwarning: Server, events: ScheduledEvents) -> None:
+    assert events.get().events == ()
+    assert events.instance().name == "web-0"
+    planned = fairwarning.schedule("Reboot", "web-0", description="New firmware.")
+    (event,) = events.get().events
+    assert (event.id, event.description, event.source) == (planned.id, "New firmware.", "Platform")
+    assert event.time_left_s(fairwarning.now) == 15 * 60
+    events.approve(event.id)
+    assert fairwarning.event(event.id).phase == "started"
+
+
+def test_an_approval_of_an_unknown_event_says_what_the_service_said(
+    fairwarning: Server, events: ScheduledEvents
+) -> None:
+    with pytest.raises(NotApproved, match="400"):
+        events.approve("E3E70682-C209-4CAC-A29F-6FBED82C07CD")
+
+
+def test_nobody_there(events: ScheduledEvents) -> None:
+    with (
+        ScheduledEvents("http://127.0.0.1:9") as nobody,
+        pytest.raises(EventsUnavailable, match="cannot be reached"),
+    ):
+        nobody.get()
+    with pytest.raises(ValueError, match="http://"):
+        ScheduledEvents("https://x")
+
+
+KINDS = [ChangeKind.SCHEDULED, ChangeKind.STARTED, ChangeKind.FINISHED]
+
+
+def go_on(fairwarning: Server, change: Change) -> None:
+    """What the world does once the watcher has heard of a change."""
+    if change.kind is ChangeKind.SCHEDULED:
+        fairwarning.approve(change.event.id)
+    elif change.kind is ChangeKind.STARTED:
+        fairwarning.advance(minutes=5)
+
+
+def test_watch_tells_each_change_once(fairwarning: Server, events: ScheduledEvents) -> None:
+    events.get()
+    fairwarning.schedule("Reboot", "web-0")
+    kinds = []
+    for change in islice(events.watch(), 3):
+        kinds.append(change.kind)
+        go_on(fairwarning, change)
+    assert kinds == KINDS
+
+
+async def test_watch_in_an_event_loop(fairwarning: Server) -> None:
+    async with AsyncScheduledEvents(fairwarning.vm("web-0").url) as events:
+        await events.get()
+        fairwarning.schedule("Reboot", "web-0")
+        kinds = []
+        async for change in events.watch():
+            kinds.append(change.kind)
+            go_on(fairwarning, change)
+            if len(kinds) == 3:
+                break
+        assert kinds == KINDS
+        assert (await events.instance()).name == "web-0"
+
+
+def test_time_is_the_services_own(fairwarning: Server, events: ScheduledEvents) -> None:
+    """A VM whose clock is wrong must not take an event for overdue."""
+    events.get()
+    fairwarning.schedule("Reboot", "web-0")
+    (event,) = events.get().events
+    assert 14 * 60 < event.time_left_s(events.now()) <= 15 * 60
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("status", {"status": 500}),
+        ("status", {"status": 503}),
+        ("status", {"status": 410}),
+        ("empty", {}),
+        ("reset", {}),
+        ("slow", {"delay": 0.3}),
+        ("slow-body", {"delay": 0.3}),
+        ("iso-dates", {}),
+        ("unknown-type", {}),
+        ("unknown-fields", {}),
+        ("incarnation-reset", {}),
+        ("duplicate", {}),
+    ],
+)
+def test_an_event_is_seen_once_through_every_fault(
+    fairwarning: Server, events: ScheduledEvents, kind: str, more: dict[str, float]
+) -> None:
+    events.get()
+    fairwarning.fault(kind, "web-0", count=2, **more)  # type: ignore[arg-type]
+    planned = fairwarning.schedule("Preempt", "web-0")
+    changes = events.watch()
+    found = next(each for each in changes if each.event.id == planned.id)
+    assert found.kind is ChangeKind.SCHEDULED
+    assert found.event.not_before is not None
+    fairwarning.advance(minutes=2)
+    ended = next(each for each in changes if each.event.id == planned.id)
+    assert ended.kind in (ChangeKind.FINISHED, ChangeKind.CANCELLED)
+
+
+def test_a_watcher_that_restarts_hears_nothing_twice(fairwarning: Server) -> None:
+    url = fairwarning.vm("web-0").url
+    with ScheduledEvents(url) as first:
+        first.get()
+        planned = fairwarning.schedule("Reboot", "web-0")
+        assert next(first.watch()).kind is ChangeKind.SCHEDULED
+        seen = first.seen
+    fairwarning.cancel(planned)
+    with ScheduledEvents(url, seen=seen) as second:
+        found = next(second.watch())
+    assert (found.kind, found.event.id) == (ChangeKind.CANCELLED, planned.id)
+
+
+@pytest.mark.fairwarning(fleet={"vm": [{"name": "old"}]})
+def test_proxies_in_the_environment_are_not_asked(
+    fairwarning: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with ScheduledEvents(fairwarning.vm("old").url) as events:
+        assert events.get().incarnation == 1

@@ -1,0 +1,101 @@
+"""What is asked next: versions, tags, holding, and patience."""
+
+from fairwarning.client.flow import (
+    BACKOFF_S_MAX,
+    FIRST_TIMEOUT_S,
+    POLL_S,
+    TIMEOUT_S,
+    VERSIONS,
+    Flow,
+    Response,
+    approval,
+)
+
+EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
+OK = Response(status=200, body=EMPTY)
+TAGGED = Response(status=200, body=EMPTY, headers={"etag": '"1-x"'})
+
+
+def test_the_first_call_may_take_minutes_and_the_next_may_not() -> None:
+    flow = Flow()
+    assert flow.poll(waits=True).timeout_s == FIRST_TIMEOUT_S
+    flow, outcome = flow.take(OK, held=False, took_s=1)
+    assert outcome.document is not None
+    assert flow.poll(waits=True).timeout_s == TIMEOUT_S
+
+
+def test_a_service_without_tags_is_polled_once_a_second() -> None:
+    flow, outcome = Flow().take(OK, held=False, took_s=0)
+    assert "wait=" not in flow.poll(waits=True).target
+    assert flow.pause_s(outcome, 0.5, held=False) == POLL_S
+
+
+def test_a_service_with_tags_is_asked_to_hold_and_asked_again_at_once() -> None:
+    flow, outcome = Flow().take(TAGGED, held=False, took_s=0)
+    request = flow.poll(waits=True)
+    assert request.headers["If-None-Match"] == '"1-x"'
+    assert "wait=" in request.target
+    assert request.timeout_s > TIMEOUT_S
+    flow, outcome = flow.take(Response(status=304), held=True, took_s=50)
+    assert outcome.is_unchanged
+    assert flow.pause_s(outcome, 0.5, held=True) == 0
+
+
+def test_a_service_that_does_not_hold_is_found_out_and_not_hammered() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    flow, outcome = flow.take(Response(status=304), held=True, took_s=0.01)
+    assert flow.pause_s(outcome, 0.5, held=True) == POLL_S
+    assert "wait=" not in flow.poll(waits=True).target
+
+
+def test_older_versions_are_tried_in_turn_and_the_last_refusal_is_trouble() -> None:
+    flow, tried = Flow(), []
+    while True:
+        tried.append(flow.api_version)
+        flow, outcome = flow.take(Response(status=400), held=False, took_s=0)
+        if outcome.trouble:
+            break
+        assert flow.pause_s(outcome, 0.5, held=False) == 0
+    assert tuple(tried) == VERSIONS
+
+
+def test_a_refusal_of_the_question_to_hold_costs_no_version() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    flow, outcome = flow.take(Response(status=400), held=True, took_s=0)
+    assert outcome.asks_again
+    assert flow.api_version == VERSIONS[0]
+    assert "wait=" not in flow.poll(waits=True).target
+
+
+def test_trouble_is_waited_out_longer_each_time_but_never_long() -> None:
+    flow, pauses = Flow(), []
+    for _ in range(8):
+        flow, outcome = flow.take(Response(status=500), held=False, took_s=0)
+        pauses.append(flow.pause_s(outcome, 1.0, held=False))
+    assert pauses == sorted(pauses)
+    assert max(pauses) <= BACKOFF_S_MAX
+    assert flow.take(OK, held=False, took_s=0)[0].failures == 0
+
+
+def test_retry_after_is_obeyed_within_reason() -> None:
+    flow, outcome = Flow().take(
+        Response(status=429, headers={"retry-after": "3"}), held=False, took_s=0
+    )
+    assert flow.pause_s(outcome, 0, held=False) == 3
+    flow, outcome = Flow().take(
+        Response(status=503, headers={"retry-after": "86400"}), held=False, took_s=0
+    )
+    assert flow.pause_s(outcome, 0, held=False) <= 10
+
+
+def test_an_empty_body_is_trouble_and_no_empty_document() -> None:
+    _, outcome = Flow().take(Response(status=200, body=b""), held=False, took_s=0)
+    assert outcome.document is None
+    assert "empty" in outcome.trouble
+
+
+def test_an_approval_is_what_azure_documents() -> None:
+    request = approval(["A", "B"], "2019-08-01")
+    assert request.body == b'{"StartRequests":[{"EventId":"A"},{"EventId":"B"}]}'
+    assert request.target == "/metadata/scheduledevents?api-version=2019-08-01"
+    assert request.headers["Metadata"] == "true"
