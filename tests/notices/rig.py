@@ -4,9 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from fairwarning.core.commands import Approve, Schedule
+from fairwarning.core.commands import Approve, Operate, Schedule
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import EventId, EventType, InstanceName, Scope, instance_actor
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    OperationKind,
+    Scope,
+    instance_actor,
+)
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Store
 from fairwarning.engine.service import Engine
@@ -83,6 +90,11 @@ class NoticeRig:
         command = Schedule(event_id=id, type=EventType.REBOOT, targets=targets)
         await self.engine.submit(self.scope.id, command, by=ME, why="patch day")
         return id
+
+    async def operate(self, kind: OperationKind, name: str) -> None:
+        id = self.engine.new_id()
+        command = Operate(event_id=id, kind=kind, instance=InstanceName(name))
+        await self.engine.submit(self.scope.id, command, by=ME)
 
     async def pass_time(self, by_ms: int) -> None:
         """With every retry on the way, each after the one before has its answer."""

@@ -3,13 +3,17 @@
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.model import (
     ENGINE,
+    Event,
+    EventType,
     Instance,
     InstanceName,
     Model,
     NodeId,
+    OperationKind,
     Policy,
     Power,
     StartCause,
@@ -45,8 +49,26 @@ from tests.core.builders import E1, E2, T0, names, web
 from tests.notices.entries import NINE_THIRTY, REBOOT, entry
 
 WEB0 = InstanceName("web-0")
+
+
+def operation(kind: OperationKind, type: EventType, *, announced: bool = True) -> Event:
+    return replace(REBOOT, type=type, operation=kind, announced=announced)
+
+
 SAID: list[tuple[Transition, str]] = [
     (Scheduled(event=REBOOT), "Reboot of web-0, web-1 announced for 2026-11-16 09:30:00 UTC"),
+    (
+        Scheduled(event=operation(OperationKind.REIMAGE, EventType.REBOOT)),
+        "Reimage of web-0, web-1 announced for 2026-11-16 09:30:00 UTC",
+    ),
+    (
+        Scheduled(event=operation(OperationKind.STOP, EventType.POWER, announced=False)),
+        "Stop of web-0, web-1 asked for, to run at once",
+    ),
+    (
+        Scheduled(event=operation(OperationKind.DELETE, EventType.TERMINATE)),
+        "Terminate of web-0, web-1 announced for 2026-11-16 09:30:00 UTC",
+    ),
     (Approved(event_id=E1, by=instance_actor(WEB0), at_ms=T0), "approved by instance web-0"),
     (Approved(event_id=E1, by=ENGINE, at_ms=T0), "approved by engine"),
     (Started(event_id=E1, cause=StartCause.APPROVED, at_ms=T0), "started (approved)"),

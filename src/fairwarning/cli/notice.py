@@ -35,6 +35,7 @@ def notice() -> None:
     epilog=f"""\b
 Examples:
   fairwarning notice add webhook --name ops --url-file hook-url
+  fairwarning notice add webhook --name azure-style --format eventgrid --url-file hook-url
   fairwarning notice add apprise --name chat --type reboot --scope web    asks for the URL
   pass show chat-url | fairwarning notice add apprise --name chat
   {_URL_VARIABLE}=https://ops.example/hook fairwarning notice add webhook --name ops
@@ -52,6 +53,11 @@ Examples:
     metavar="FILE",
     help=f"Holds a webhook's signing key. Else {_SECRET_VARIABLE}, or the server makes one.",
 )
+@click.option(
+    "--format",
+    type=click.Choice(["cloudevents", "eventgrid"]),
+    help="What a webhook gets: CloudEvents, or messages as Azure's Event Grid sends them.",
+)
 @click.option("--type", "types", type=EVENT_TYPE, multiple=True, help="Only events of this type.")
 @click.option(
     "--scope", "scopes", multiple=True, shell_complete=complete_scope, help="Only this scope."
@@ -68,12 +74,13 @@ def add(
     name: str,
     url_file: str | None,
     secret_file: str | None,
+    format: str | None,
     why: str | None,
     title: str | None,
     body: str | None,
     **filters: tuple[str, ...],
 ) -> None:
-    """Add a target: KIND is webhook (signed CloudEvents) or apprise (chat and mail).
+    """Add a target: KIND is webhook (signed messages) or apprise (chat and mail).
 
     Addresses hold secrets, so they are never given on the command line. --type, --scope,
     --source and --kind may be given several times.
@@ -86,6 +93,8 @@ def add(
         "filters": {key: list(values) for key, values in filters.items() if values},
         "template": {key: value for key, value in template.items() if value is not None},
     }
+    if format is not None:
+        target["format"] = format
     if secret_file is not None or os.environ.get(_SECRET_VARIABLE):
         target["secret"] = read_secret(
             "signing key", option="--secret-file", file=secret_file, variable=_SECRET_VARIABLE

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from fairwarning.control.shapes import In, Name, Out
 from fairwarning.core.model import EventType, Source
-from fairwarning.notices.model import TargetKind
+from fairwarning.notices.model import Format, TargetKind
 
 
 class FiltersBody(In):
@@ -26,6 +26,7 @@ class NoticeBody(In):
     kind: TargetKind
     url: Annotated[str, Meta(min_length=1, max_length=2_000)]
     secret: Annotated[str, Meta(max_length=500)] = ""
+    format: Format = Format.CLOUD_EVENTS
     filters: FiltersBody = field(default_factory=FiltersBody)
     template: TemplateBody = field(default_factory=TemplateBody)
 
@@ -48,6 +49,7 @@ class NoticeShown(Out):
     kind: TargetKind
     url: str
     """Without what could be a secret."""
+    format: Format
     filters: FiltersShown
     template: TemplateShown
     created: str

@@ -16,7 +16,7 @@ from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.signing import secret_of
 from fairwarning.engine.ports import Alarm, Clock, Signal, Store, StoreDown
-from fairwarning.notices.messages import trial_message
+from fairwarning.notices.formats import trial_to
 from fairwarning.notices.model import Delivery, Outcome, Target, TargetDraft
 from fairwarning.notices.sender import Sender
 from fairwarning.notices.shelf import TARGETS_MAX, Shelf
@@ -93,7 +93,7 @@ class Notices:
     async def test(self, id: str) -> Outcome:
         """One try, now, to find out whether it works. It is not repeated."""
         target = await self._find(id)
-        message = trial_message(f"test-{secrets.token_hex(8)}", target.name, self._clock.now())
+        message = trial_to(target, f"test-{secrets.token_hex(8)}", self._clock.now())
         return await self._sender.send(target, message)
 
     async def dead_letters(self, after: str = "", limit: int = 100) -> Sequence[Delivery]:

@@ -26,16 +26,21 @@ _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 def message_of(entry: Entry, event: Event | None, template: Template) -> Message:
     """`event` is the entry's event as the entry left it, None if it is about none."""
+    title, text = in_sentences(entry, event, template)
+    body = to_json(cloud_event(entry, event))
+    return Message(id=entry.position, title=title, text=text, body=body)
+
+
+def in_sentences(entry: Entry, event: Event | None, template: Template) -> tuple[str, str]:
+    """Title and text for people."""
     if event is None and template == Template():
         template = _WITHOUT_EVENT
-    title, text = fill(template, words_of(entry, event))
-    body = _to_json(cloud_event(entry, event))
-    return Message(id=entry.position, title=title, text=text, body=body)
+    return fill(template, words_of(entry, event))
 
 
 def trial_message(id: str, name: str, now: Instant) -> Message:
     """What a target gets when somebody tests it."""
-    text = f"This is a test of the notices to {name}. Nothing has happened."
+    text = trial_text(name)
     body: dict[str, object] = {
         "specversion": "1.0",
         "id": id,
@@ -45,7 +50,11 @@ def trial_message(id: str, name: str, now: Instant) -> Message:
         "datacontenttype": "application/json",
         "data": {"text": text},
     }
-    return Message(id=id, title="Fairwarning: a test", text=text, body=_to_json(body))
+    return Message(id=id, title="Fairwarning: a test", text=text, body=to_json(body))
+
+
+def trial_text(name: str) -> str:
+    return f"This is a test of the notices to {name}. Nothing has happened."
 
 
 def cloud_event(entry: Entry, event: Event | None) -> dict[str, object]:
@@ -147,5 +156,5 @@ def _instant(instant: Instant | None) -> str | None:
     return None if instant is None else format_rfc3339(instant)
 
 
-def _to_json(value: dict[str, object]) -> str:
+def to_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -19,7 +19,16 @@ class TargetKind(StrEnum):
     APPRISE = "apprise"
 
 
+class Format(StrEnum):
+    """What the messages to a webhook look like."""
+
+    CLOUD_EVENTS = "cloudevents"
+    EVENT_GRID = "eventgrid"
+
+
 DEFAULT_KINDS = ("Scheduled", "Approved", "Started", "Cancelled", "Completed", "Failed")
+EVENT_GRID_KINDS = ("Scheduled", "Started", "Cancelled", "Completed", "Failed")
+"""Azure's Event Grid has a status for each of these, and for nothing else."""
 ALL_KINDS = frozenset(each.__name__ for each in get_args(Transition) if each not in HOUSEKEEPING)
 """Every kind of line that the journal has."""
 
@@ -49,6 +58,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """Of an Apprise target it carries credentials, and of a webhook it may."""
     secret: str = ""
     """The signing key of a webhook."""
+    format: Format = Format.CLOUD_EVENTS
     filters: Filters = Filters()
     template: Template = Template()
     created_ms: Instant
@@ -70,7 +80,9 @@ class Message(Struct, frozen=True, kw_only=True):
     title: str
     text: str
     body: str
-    """The CloudEvent as JSON."""
+    """What a webhook gets, as JSON."""
+    headers: Mapping[str, str] = {}
+    """Of a webhook, beside the signature; empty: those of a CloudEvent."""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -107,11 +119,17 @@ class TargetDraft(Struct, frozen=True, kw_only=True):
     url: str
     secret: str = ""
     """Empty: a webhook gets a new one."""
+    format: Format = Format.CLOUD_EVENTS
     filters: Filters = Filters()
     template: Template = Template()
 
     def __repr__(self) -> str:
         return f"TargetDraft({self.name!r}, {redacted(self.url)})"
+
+
+def usual_kinds(format: Format) -> tuple[str, ...]:
+    """What a target hears of that does not say."""
+    return EVENT_GRID_KINDS if format is Format.EVENT_GRID else DEFAULT_KINDS
 
 
 Words = Mapping[str, str]

@@ -69,6 +69,7 @@ class NetworkSender:
         body = message.body.encode()
         headers = {
             "content-type": CONTENT_TYPE,
+            **message.headers,
             **signed_headers(target.secret, message.id, self._clock.now(), body),
         }
         try:

@@ -6,7 +6,7 @@ would say that the event is over. And the same line must give the same message a
 
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import Event, EventId, Roster, Scope, ScopeKind
-from fairwarning.core.transitions import EventTransition, Scheduled
+from fairwarning.core.transitions import EventTransition, Scheduled, Started
 from fairwarning.engine.ports import Entry, Position, Store
 
 PAGE_ENTRIES_MAX = 200
@@ -26,11 +26,25 @@ async def event_at(store: Store, entry: Entry) -> Event | None:
     return scope.events[transition.event_id]
 
 
+async def starts_at_once(store: Store, entry: Entry) -> bool:
+    """Whether this line schedules an event that the same commit starts: nobody sees it wait."""
+    if not isinstance(entry.transition, Scheduled):
+        return False
+    lines = await _lines(store, None, entry.transition.event_id)
+    return any(each.revision == entry.revision and isinstance(each.transition, Started)
+               for each in lines)  # fmt: skip
+
+
 async def _before(store: Store, position: Position, event_id: EventId) -> list[EventTransition]:
-    """The oldest first. All of them: an event's story is short, because its attempts are few."""
-    found: list[EventTransition] = []
-    before = position
+    """The oldest first."""
+    lines = await _lines(store, position, event_id)
+    return [e.transition for e in lines[::-1] if isinstance(e.transition, EventTransition)]
+
+
+async def _lines(store: Store, before: Position | None, event_id: EventId) -> list[Entry]:
+    """The newest first. All of them: an event's story is short, because its attempts are few."""
+    found: list[Entry] = []
     while page := await store.history(before=before, event_id=event_id, limit=PAGE_ENTRIES_MAX):
         before = page[-1].position
-        found += [e.transition for e in page if isinstance(e.transition, EventTransition)]
-    return found[::-1]
+        found += page
+    return found

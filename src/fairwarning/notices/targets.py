@@ -8,7 +8,15 @@ from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.signing import BadSecret, key_of
 from fairwarning.core.texts import refuse_text
-from fairwarning.notices.model import ALL_KINDS, Filters, Target, TargetDraft, TargetKind
+from fairwarning.notices.model import (
+    ALL_KINDS,
+    EVENT_GRID_KINDS,
+    Filters,
+    Format,
+    Target,
+    TargetDraft,
+    TargetKind,
+)
 from fairwarning.notices.templates import template_problem
 
 NAME_CHARS_MAX = 100
@@ -29,6 +37,7 @@ def made_target(draft: TargetDraft, *, id: str, new_secret: str, now: Instant, b
         kind=draft.kind,
         url=draft.url,
         secret=(draft.secret or new_secret) if is_webhook else "",
+        format=draft.format,
         filters=draft.filters,
         template=draft.template,
         created_ms=now,
@@ -47,6 +56,7 @@ def _problem(draft: TargetDraft) -> str | None:
     return (
         _address_problem(draft)
         or _filters_problem(draft.filters)
+        or _format_problem(draft)
         or template_problem(draft.template)
     )
 
@@ -78,4 +88,18 @@ def _filters_problem(filters: Filters) -> str | None:
         return f"the target names {len(filters.scopes)} scopes; use at most {FILTERED_MAX}"
     if not all(filters.scopes):
         return "a scope to filter by is empty; take it out"
+    return None
+
+
+def _format_problem(draft: TargetDraft) -> str | None:
+    if draft.format is not Format.EVENT_GRID:
+        return None
+    if draft.kind is not TargetKind.WEBHOOK:
+        return "Event Grid messages go to webhooks; leave the format out, or make it a webhook"
+    unknown = [each for each in draft.filters.kinds if each not in EVENT_GRID_KINDS]
+    if unknown:
+        return (
+            f"Event Grid has no message for {unknown[0]}; take it out of the kinds, or use "
+            f"{', '.join(EVENT_GRID_KINDS)}"
+        )
     return None

@@ -18,8 +18,8 @@ from fairwarning.core.model import Event
 from fairwarning.engine.ports import Clock, Entry, Position, RecordChanged, Store, StoreDown
 from fairwarning.notices.backoff import next_try_ms
 from fairwarning.notices.filters import may_want, wants
+from fairwarning.notices.formats import is_tellable, message_to
 from fairwarning.notices.leases import is_free_for, needs_renewal, released, taken_by
-from fairwarning.notices.messages import message_of
 from fairwarning.notices.model import Delivery, Message, Outcome, Target
 from fairwarning.notices.sender import Sender
 from fairwarning.notices.shelf import WAITING_MAX, Cursor, HeldCursor, Shelf, delivery_id
@@ -148,7 +148,9 @@ class Worker:
             for entry in page:
                 if may_want(filters, entry):
                     event = await event_at(self._store, entry)
-                    if wants(filters, event):
+                    if wants(filters, event) and await is_tellable(
+                        self._store, self._target, entry, event
+                    ):
                         return entry, event
                 self._read_to = entry.position
                 self._passed += 1
@@ -178,7 +180,7 @@ class Worker:
             id=delivery_id(entry, self._target.id),
             target_id=self._target.id,
             position=entry.position,
-            message=message_of(entry, event, self._target.template),
+            message=await message_to(self._store, self._target, entry, event),
             attempts=0,
             next_try_ms=self._clock.now(),
             last_error="",

@@ -7,12 +7,12 @@ from fairwarning.control.operation import Call, Operation
 from fairwarning.control.shapes import Done, NoQuery, PageQuery
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.notices.model import (
-    DEFAULT_KINDS,
     Delivery,
     Filters,
     Target,
     TargetDraft,
     Template,
+    usual_kinds,
 )
 
 
@@ -66,11 +66,12 @@ def _draft(body: shapes.NoticeBody) -> TargetDraft:
         kind=body.kind,
         url=body.url,
         secret=body.secret,
+        format=body.format,
         filters=Filters(
             types=tuple(filters.types),
             scopes=tuple(filters.scopes),
             sources=tuple(filters.sources),
-            kinds=DEFAULT_KINDS if filters.kinds is None else tuple(filters.kinds),
+            kinds=usual_kinds(body.format) if filters.kinds is None else tuple(filters.kinds),
         ),
         template=Template(
             title=usual.title if template.title is None else template.title,
@@ -86,6 +87,7 @@ def _shown(target: Target) -> shapes.NoticeShown:
         name=target.name,
         kind=target.kind,
         url=target.url,
+        format=target.format,
         filters=shapes.FiltersShown(
             types=list(filters.types),
             scopes=list(filters.scopes),
