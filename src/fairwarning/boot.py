@@ -9,7 +9,7 @@ from platformdirs import user_data_path
 
 from fairwarning.control.access import Role, Token
 from fairwarning.control.app import App
-from fairwarning.control.context import Control
+from fairwarning.control.context import AzureDoor, Control
 from fairwarning.control.tokens import Tokens
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
@@ -17,7 +17,8 @@ from fairwarning.drivers.command import CommandDriver
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.drivers.webhook import WebhookDriver
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Clock, Drivers, Store
+from fairwarning.engine.faults import Faults
+from fairwarning.engine.ports import Clock, Drivers, Ids, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.engine.views import Views
@@ -38,6 +39,10 @@ class BadStoreUrl(ValueError):
 
 def default_store_url() -> str:
     return f"sqlite:///{user_data_path('fairwarning') / 'fairwarning.db'}"
+
+
+def default_tls_folder() -> Path:
+    return user_data_path("fairwarning") / "tls"
 
 
 def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
@@ -70,13 +75,15 @@ def new_node_id() -> NodeId:
     return NodeId(f"node-{secrets.token_hex(4)}")
 
 
-def make_engine(store: Store, clock: Clock, *, rules: Rules | None = None) -> Engine:
+def make_engine(
+    store: Store, clock: Clock, *, rules: Rules | None = None, ids: Ids | None = None
+) -> Engine:
     return Engine(
         store=store,
         clock=clock,
         drivers=make_drivers(clock),
         node=new_node_id(),
-        ids=new_event_id,
+        ids=ids or new_event_id,
         rules=rules,
     )
 
@@ -87,14 +94,22 @@ async def make_metadata_server(
     clock: Clock,
     addresses: Sequence[tuple[str, int]],
     rules: EndpointRules,
+    faults: Faults | None = None,
 ) -> MetadataServer:
     """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
     views = await engine.show()
     endpoint = Endpoint(engine, views, store, clock, rules)
-    return MetadataServer(Service(views, endpoint, rules), addresses)
+    return MetadataServer(Service(views, endpoint, rules, faults or Faults(clock)), addresses)
 
 
-def make_control(engine: Engine, store: Store, views: Views, clock: Clock) -> Control:
+def make_control(
+    engine: Engine,
+    store: Store,
+    views: Views,
+    clock: Clock,
+    azure: AzureDoor,
+    faults: Faults | None = None,
+) -> Control:
     return Control(
         engine=engine,
         store=store,
@@ -103,6 +118,8 @@ def make_control(engine: Engine, store: Store, views: Views, clock: Clock) -> Co
         tokens=Tokens(store, clock),
         rollouts=Rollouts(engine, store, clock),
         notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
+        faults=faults or Faults(clock),
+        azure=azure,
     )
 
 

@@ -5,25 +5,33 @@ all addresses bound before the first request is taken. Stopping goes the other w
 """
 
 import contextlib
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from fairwarning.boot import (
+    default_tls_folder,
     make_control,
     make_control_app,
     make_engine,
     make_metadata_server,
     make_store,
 )
-from fairwarning.control.hands import resume
+from fairwarning.control.certificates import CannotCertify, OwnCertificate, own_certificate
+from fairwarning.control.context import AzureDoor
+from fairwarning.control.hands import keep, resume
 from fairwarning.control.housekeeping import Housekeeping
-from fairwarning.control.server import ControlServer, Tls
+from fairwarning.control.server import ControlServer, Tls, bound, url_of
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import operator_actor
+from fairwarning.core.model import ENGINE, operator_actor
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import Clock, Store
+from fairwarning.engine.faults import Faults
+from fairwarning.engine.pacing import Pacer
+from fairwarning.engine.ports import Clock, Ids, Store, StoreDown
 from fairwarning.engine.service import Engine
 from fairwarning.fleetfile.applying import apply, current_scopes
 from fairwarning.fleetfile.model import Fleet
@@ -32,6 +40,7 @@ from fairwarning.logs import log_commit
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
+from fairwarning.metadata.witness import Watcher
 from fairwarning.starter import STARTER_FLEET
 
 Address = tuple[str, int]
@@ -52,6 +61,22 @@ class TlsNeeded(Exception):
         )
 
 
+class NotOnThisMachine(Exception):
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"--azure is for programs on this machine, and {host} can be reached from elsewhere; "
+            "Azure's clients elsewhere use the control plane itself: give --control, "
+            "--tls-certificate and --tls-key"
+        )
+
+
+class _Extra(NamedTuple):
+    """The listener for Azure's clients beside a control plane that speaks no TLS."""
+
+    listener: socket.socket
+    own: OwnCertificate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     store_url: str
@@ -59,7 +84,19 @@ class NodeSettings:
     control: Address = ("127.0.0.1", 0)
     rules: EndpointRules = field(default_factory=EndpointRules)
     is_clock_virtual: bool = False
+    clock_start: Instant | None = None
+    """Where a virtual clock begins; None: now."""
+    clock_speed: float = 0
+    """So many times as fast as the real one a clock of our own runs; 0: by hand only."""
+    seed: int | None = None
+    """Of the chance in faults; None: another each time."""
     tls: Tls | None = None
+    azure: Address | None = None
+    """Where Azure's clients, which speak TLS only, are listened to with our own certificate."""
+    is_azure_optional: bool = False
+    """Go on without that listener if it cannot be had."""
+    azure_folder: Path | None = None
+    """Where our own authority is kept; None: in the user's data folder."""
     fleet: Fleet | None = None
     """What the fleet is to be at the start; None leaves it as it is."""
     makes_starter_fleet: bool = True
@@ -67,25 +104,32 @@ class NodeSettings:
 
 
 class Node:
-    def __init__(self, settings: NodeSettings) -> None:
+    def __init__(self, settings: NodeSettings, *, ids: Ids | None = None) -> None:
         host = settings.control[0]
         if not is_loopback(host) and settings.tls is None:
             raise TlsNeeded(host)
+        if settings.azure is not None and not is_loopback(settings.azure[0]):
+            raise NotOnThisMachine(settings.azure[0])
         self._settings = settings
         self._exits = contextlib.AsyncExitStack()
+        has_own_time = settings.is_clock_virtual or settings.clock_speed > 0
         self.clock: Clock = (
-            VirtualClock(_this_second()) if settings.is_clock_virtual else SystemClock()
+            VirtualClock(settings.clock_start or _this_second()) if has_own_time else SystemClock()
         )
-        self.store: Store = make_store(
-            settings.store_url, self.clock, has_own_time=settings.is_clock_virtual
-        )
-        self.engine: Engine = make_engine(self.store, self.clock)
+        self.store: Store = make_store(settings.store_url, self.clock, has_own_time=has_own_time)
+        self.engine: Engine = make_engine(self.store, self.clock, ids=ids)
+        self.faults = Faults(self.clock, settings.seed)
+        self._metadata: MetadataServer | None = None
         self.has_starter_fleet = False
         self.metadata_urls: list[str] = []
         self.control_url = ""
+        self.azure_url = ""
+        """Empty: Azure's clients cannot reach this node."""
+        self.azure_trouble = ""
+        """Why there is no listener for them, if there was to be one."""
 
     async def start(self) -> Self:
-        """Raises StoreDown, Refused or CannotListen, and then leaves nothing behind."""
+        """Raises what `serve` catches (StoreDown, Refused …), and then leaves nothing behind."""
         try:
             await self._start()
         except BaseException:
@@ -95,6 +139,11 @@ class Node:
 
     async def stop(self) -> None:
         await self._exits.aclose()
+
+    def watch(self, watcher: Watcher) -> None:
+        """Hears of every request of an instance from now on."""
+        assert self._metadata is not None, "the node has not started"
+        self._metadata.watch(watcher)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -111,16 +160,22 @@ class Node:
             await resume(self.clock, self.store)
         server = await self._bind_metadata()
         exits.push_async_callback(server.stop)
+        self._metadata = server
         self.metadata_urls = server.urls
-        control = make_control(self.engine, self.store, self.engine.views, self.clock)
+        listener = self._bind(settings.control, "--control")
+        self.control_url = url_of(listener, is_tls=settings.tls is not None)
+        extra = self._bind_azure()
+        door = self._door(extra)
+        control = make_control(
+            self.engine, self.store, self.engine.views, self.clock, door, self.faults
+        )
         needs_token = not is_loopback(settings.control[0])
         app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)
-        try:
-            control_server = ControlServer(app, *settings.control, settings.tls)
-        except OSError as problem:
-            raise CannotListen(problem, "--control") from problem
-        exits.push_async_callback(control_server.stop)
-        self.control_url = control_server.url
+        control_servers = [ControlServer(app, listener, settings.tls)]
+        if extra is not None:
+            control_servers.append(ControlServer(app, extra.listener, extra.own.tls))
+        for each in control_servers:
+            exits.push_async_callback(each.stop)
         self.engine.observe(log_commit)
         exits.push_async_callback(control.notices.stop)
         await control.notices.start()
@@ -133,12 +188,59 @@ class Node:
         housekeeping = Housekeeping(self.store, SystemClock())
         exits.push_async_callback(housekeeping.stop)
         housekeeping.start()
-        await control_server.start()
+        for each in control_servers:
+            await each.start()
+        if isinstance(self.clock, VirtualClock) and settings.clock_speed:
+            self._set_going(self.clock, settings.clock_speed)
+
+    def _set_going(self, clock: VirtualClock, speed: float) -> None:
+        pacer = Pacer(clock, speed)
+        self._exits.push_async_callback(self._keep_hands, clock)
+        self._exits.push_async_callback(pacer.stop)
+        pacer.start()
+
+    async def _keep_hands(self, clock: VirtualClock) -> None:
+        with contextlib.suppress(StoreDown):
+            await keep(clock, self.store, by=ENGINE)
+
+    def _bind(self, address: Address, option: str) -> socket.socket:
+        try:
+            listener = bound(*address)
+        except OSError as problem:
+            raise CannotListen(problem, option) from problem
+        self._exits.callback(listener.close)
+        return listener
+
+    def _bind_azure(self) -> _Extra | None:
+        settings = self._settings
+        if settings.azure is None:
+            return None
+        folder = settings.azure_folder or default_tls_folder()
+        try:
+            own = own_certificate(folder, settings.azure[0], datetime.now(UTC))
+            return _Extra(self._bind(settings.azure, "--azure"), own)
+        except (CannotListen, CannotCertify) as problem:
+            if not settings.is_azure_optional:
+                raise
+            self.azure_trouble = str(problem)
+            return None
+
+    def _door(self, extra: _Extra | None) -> AzureDoor:
+        if extra is not None:
+            self.azure_url = url_of(extra.listener, is_tls=True)
+            return AzureDoor(self.azure_url, extra.own.authority)
+        self.azure_url = self.control_url if self._settings.tls is not None else ""
+        return AzureDoor(self.azure_url)
 
     async def _bind_metadata(self) -> MetadataServer:
         try:
             return await make_metadata_server(
-                self.engine, self.store, self.clock, self._settings.metadata, self._settings.rules
+                self.engine,
+                self.store,
+                self.clock,
+                self._settings.metadata,
+                self._settings.rules,
+                self.faults,
             )
         except OSError as problem:
             raise CannotListen(problem, "--metadata") from problem

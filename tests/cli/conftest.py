@@ -13,6 +13,14 @@ from tests.cli.fake import Fake, fake_server
 VARIABLES = ("URL", "TOKEN", "CA_FILE", "NOTICE_URL", "NOTICE_SECRET")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test may touch what the developer's own server keeps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
 @pytest.fixture
 def fake() -> Iterator[Fake]:
     with fake_server() as found:

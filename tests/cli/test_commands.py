@@ -83,6 +83,11 @@ def test_an_update_domain_makes_the_target_a_scope(fake: Fake, run: Program) -> 
         ["rollout", "plan", "web", "--type", "terminate"],
         ["rollout", "plan", "web", "--type", "reboot", "--window", "noon"],
         ["rollout", "plan", "web", "--type", "reboot", "--blackout", "christmas"],
+        ["scale", "workers", "many"],
+        ["scale", "workers", "1001"],
+        ["model", "workers"],
+        ["model", "workers", "--terminate-notice", "soon"],
+        ["policy", "workers"],
         ["clock", "advance", "a while"],
         ["token", "create", "--role", "king"],
         ["notice", "dead-letters", "--retry", "1", "--discard", "2"],
@@ -97,7 +102,10 @@ def test_bad_usage_changes_nothing(arguments: list[str], fake: Fake, run: Progra
     assert all(asked.method == "GET" for asked in fake.asked)
 
 
-@pytest.mark.parametrize("verb", ["restart", "redeploy", "delete", "evict"])
+@pytest.mark.parametrize(
+    "verb",
+    ["restart", "redeploy", "reimage", "start", "stop", "deallocate", "delete", "evict"],
+)
 def test_operations(verb: str, fake: Fake, run: Program) -> None:
     fake.on(f"POST /instances/web-0/{verb}", Answer(202, an_event(source="User", operation=verb)))
     result = run(verb, "web-0", "--why", "hangs")

@@ -133,6 +133,30 @@ def test_the_fleet_shows_scopes_and_instances() -> None:
     assert "10.0.0.1" in text
 
 
+def test_the_fleet_shows_who_goes_and_what_the_model_says_where_there_is_one() -> None:
+    web = a_scope(WEB, an_instance("web-0"))
+    assert "MODEL" not in drawn(*fleet_page([web]))
+    workers = a_scope(
+        "sub/group/scale-set/workers/0",
+        an_instance("workers_0"),
+        an_instance("workers_1", latestModelApplied=False),
+        an_instance("workers_2", latestModelApplied=False),
+        capacity=2,
+        model={"generation": 2, "terminateNotice": "PT10M", "reimageNotice": "PT15M"},
+    )
+    text = drawn(*fleet_page([web, workers]))
+    assert "MODEL" in text
+    assert "3, 1 going" in text
+    assert "notice 10 min, reimage 15 min, 2 behind" in text
+
+
+def test_a_change_of_power_is_called_what_was_asked_for() -> None:
+    event = an_event(type="Power", operation="stop", announced=False)
+    assert "Stop of web-0" in drawn(*event_page(event, NOW))
+    assert "Stop" in drawn(events_table([event], NOW, empty=""))
+    assert progress({**event, "phase": "completed"}, NOW) == "Stop of web-0: completed"
+
+
 def test_scopes_of_one_name_keep_their_whole_ids() -> None:
     names = short_scopes([WEB, "sub/other/availability-set/web", "sub/group/scale-set/w/0"])
     assert names[WEB] == WEB

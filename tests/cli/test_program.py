@@ -137,6 +137,11 @@ def test_commands_and_names_are_completed(fake: Fake, monkeypatch: pytest.Monkey
     assert completions("restart", incomplete="w") == ["web-0"]
     assert completions("schedule", "reboot", incomplete="w") == ["web-0", "web"]
     assert completions("cancel") == [ID]
+    sets = [a_scope(f"s/g/scale-set/workers/{n}", kind="scale-set", name="workers") for n in "01"]
+    fake.on("GET /fleet", {"scopes": [scope, *sets], "next": None})
+    assert completions("scale") == completions("upgrade") == ["workers"]
+    assert completions("upgrade", "workers", incomplete="d") == ["db"]
+    assert completions("policy") == ["web", "workers"]
     assert "--notice" in completions("schedule", incomplete="--not")
 
 

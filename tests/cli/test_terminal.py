@@ -119,3 +119,34 @@ def test_no_color_is_respected(fake: Fake) -> None:
     with on_terminal("fleet", "apply", "/dev/null", "--url", fake.url, NO_COLOR="1") as terminal:
         terminal.read_until("Make 1 change?")
         assert "\x1b[32m" not in terminal.output
+
+
+@pytest.mark.parametrize(("keys", "is_asked"), [("y\n", True), ("n\n", False)])
+def test_shrinking_names_who_goes_and_asks(keys: str, is_asked: bool, fake: Fake) -> None:
+    plan = {"name": "workers", "members": 3, "capacity": 1, "adds": 0}
+    fake.on("POST /scopes/workers/scale/plan", {**plan, "removes": ["workers_1", "workers_2"]})
+    done = {"name": "workers", "capacity": 1, "added": [], "events": [an_event()]}
+    fake.on("POST /scopes/workers/scale", Answer(202, done))
+    with on_terminal("scale", "workers", "1", "--url", fake.url) as terminal:
+        terminal.read_until("Delete workers_1, workers_2 of workers?")
+        terminal.type(keys)
+        assert terminal.ended() == (0 if is_asked else 1)
+    assert bool(fake.of("POST /scopes/workers/scale")) == is_asked
+
+
+def test_growing_is_done_without_a_question(fake: Fake) -> None:
+    plan = {"name": "workers", "members": 3, "capacity": 4, "adds": 1, "removes": []}
+    fake.on("POST /scopes/workers/scale/plan", plan)
+    done = {"name": "workers", "capacity": 4, "added": ["workers_3"], "events": []}
+    fake.on("POST /scopes/workers/scale", Answer(202, done))
+    with on_terminal("scale", "workers", "4", "--url", fake.url) as terminal:
+        assert terminal.ended() == 0
+        assert "+ workers_3" in terminal.text
+
+
+def test_a_replacement_is_asked_for(fake: Fake) -> None:
+    with on_terminal("replace", "workers_1", "--url", fake.url) as terminal:
+        terminal.read_until("Delete workers_1 and put a new instance in its place?")
+        terminal.type("n\n")
+        assert terminal.ended() == 1
+    assert not fake.asked

@@ -45,4 +45,11 @@ def advance(session: Session, by: str, why: str | None) -> None:
 
 def _line(face: dict[str, Any]) -> Lines:
     now: datetime = from_wire(face["now"])
-    return line(f"{absolute(now)}, {'virtual' if face['virtual'] else 'real'}")
+    return line(f"{absolute(now)}, {_kind(face)}")
+
+
+def _kind(face: dict[str, Any]) -> str:
+    if not face["virtual"]:
+        return "real"
+    speed = face.get("speed", 0)
+    return f"virtual, {speed:g} times as fast as the real one" if speed else "virtual"

@@ -54,6 +54,12 @@ def _scopes(api: "Api") -> Iterable[tuple[str, str]]:
         yield scope["name"], scope["id"]
 
 
+def _scale_sets(api: "Api") -> Iterable[tuple[str, str]]:
+    for scope in api.get("fleet", limit=_PAGE)["scopes"]:
+        if scope["kind"] == "scale-set":
+            yield scope["name"], scope["id"].rpartition("/")[0]
+
+
 def _instances_and_scopes(api: "Api") -> Iterable[tuple[str, str]]:
     return [*_instances(api), *_scopes(api)]
 
@@ -70,6 +76,7 @@ def _rollouts(api: "Api") -> Iterable[tuple[str, str]]:
 
 complete_instance = _completer(_instances)
 complete_scope = _completer(_scopes)
+complete_scale_set = _completer(_scale_sets)
 complete_target = _completer(_instances_and_scopes)
 complete_event = _completer(_events)
 complete_rollout = _completer(_rollouts)

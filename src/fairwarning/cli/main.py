@@ -25,8 +25,38 @@ COMMANDS = {
     ),
     "restart": (f"{_HERE}.operations:restart", "Restart INSTANCE."),
     "redeploy": (f"{_HERE}.operations:redeploy", "Move INSTANCE to another host."),
+    "reimage": (
+        f"{_HERE}.operations:reimage",
+        "Give INSTANCE a new disk, and the latest model of its scale set.",
+    ),
+    "start": (f"{_HERE}.operations:start", "Start INSTANCE."),
+    "stop": (f"{_HERE}.operations:stop", "Stop INSTANCE; it keeps its host."),
+    "deallocate": (
+        f"{_HERE}.operations:deallocate",
+        "Stop INSTANCE and give its host back.",
+    ),
     "delete": (f"{_HERE}.operations:delete", "Delete INSTANCE."),
     "evict": (f"{_HERE}.operations:evict", "Evict INSTANCE, which must be a Spot one."),
+    "replace": (
+        f"{_HERE}.scale_sets:replace",
+        "Replace INSTANCE of a scale set by a new one.",
+    ),
+    "scale": (
+        f"{_HERE}.scale_sets:scale",
+        "Make SET, a scale set, have CAPACITY instances.",
+    ),
+    "model": (
+        f"{_HERE}.scale_sets:model",
+        "Change how long before a delete or a reimage the instances of SET are warned.",
+    ),
+    "upgrade": (
+        f"{_HERE}.scale_sets:upgrade",
+        "Bring each INSTANCE of SET, or all of them, to the latest model.",
+    ),
+    "policy": (
+        f"{_HERE}.scale_sets:policy",
+        "Change what the owner of SCOPE agrees to in advance.",
+    ),
     "events": (f"{_HERE}.events:events", "List the events that are not over, the newest first."),
     "event": (f"{_HERE}.events:event", "See one event."),
     "approve": (f"{_HERE}.events:approve", "Agree that the event ID starts now."),
@@ -39,6 +69,10 @@ COMMANDS = {
     "history": (f"{_HERE}.history:history", "List what happened, the newest first."),
     "clock": (f"{_HERE}.clock:clock", "See the server's clock, and move a virtual one."),
     "token": (f"{_HERE}.token:token", "Make, list and revoke tokens."),
+    "azure-setup": (
+        f"{_HERE}.azure_setup:azure_setup",
+        "Make az and the Azure SDKs use this server.",
+    ),
     "notice": (f"{_HERE}.notice:notice", "Tell people and programs what happens."),
     "story": (
         f"{_HERE}.story:story",

@@ -1,4 +1,4 @@
-"""`fairwarning restart`, `redeploy`, `delete` and `evict`: what an owner asks of an instance."""
+"""`fairwarning restart`, `stop`, `delete` and the others: what an owner asks of an instance."""
 
 import sys
 
@@ -33,8 +33,17 @@ _NOTICE = (
     "\n\nIf its scope is watched, this raises an event and happens after the notice or an "
     "approval; else at once."
 )
+_POWER = "\n\nIt happens at once: a change of power is not announced."
 restart = _operation("restart", f"Restart INSTANCE.{_NOTICE}")
 redeploy = _operation("redeploy", f"Move INSTANCE to another host.{_NOTICE}")
+reimage = _operation(
+    "reimage",
+    "Give INSTANCE a new disk, and the latest model of its scale set.\n\nIf its model has a "
+    "reimage notice, this raises an event first; else it happens at once.",
+)
+start = _operation("start", f"Start INSTANCE.{_POWER}")
+stop = _operation("stop", f"Stop INSTANCE; it keeps its host.{_POWER}")
+deallocate = _operation("deallocate", f"Stop INSTANCE and give its host back.{_POWER}")
 delete = _operation(
     "delete",
     "Delete INSTANCE.\n\nA scale set with terminate_notice warns it with an event first; "

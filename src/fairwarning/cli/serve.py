@@ -17,25 +17,32 @@ from fairwarning.boot import BadStoreUrl, default_store_url
 from fairwarning.cli.fleet_file import read_fleet
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.session import DEFAULT_URL
+from fairwarning.control.certificates import CannotCertify
 from fairwarning.control.server import BadCertificate, Tls
 from fairwarning.core.fleet import expand
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.pacing import SPEED_MAX
 from fairwarning.engine.ports import Store, StoreDown
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import ACTIVATION_DELAY_S_MAX, EndpointRules
-from fairwarning.node import CannotListen, Node, NodeSettings, TlsNeeded
+from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
 from fairwarning.starter import STARTER_FLEET
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
+_CANNOT_START = (
+    BadCertificate, BadStoreUrl, CannotCertify, CannotListen, NotOnThisMachine, Refused, StoreDown,
+    TlsNeeded,
+)  # fmt: skip
 _EXAMPLES = """\b
 Examples:
   fairwarning serve
   fairwarning serve --metadata 127.0.0.1:0 --control 127.0.0.1:0 --store memory: --json
   fairwarning serve --fleet fleet.toml --clock virtual
+  fairwarning serve --clock-speed 60
   fairwarning serve --metadata 169.254.169.254:80 --store postgresql://fw@db/fairwarning
 """
 
@@ -53,6 +60,12 @@ def _one_address(value: str) -> tuple[str, int]:
 
 def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple[str, int]:
     return _one_address(value)
+
+
+def _azure_address(
+    _: click.Context, __: click.Parameter, value: str | None
+) -> tuple[str, int] | None:
+    return None if value is None else _one_address(value)
 
 
 @click.command(epilog=_EXAMPLES)
@@ -84,6 +97,20 @@ def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple
 )
 @click.option("--tls-key", "key", type=_FILE, metavar="FILE", help="PEM, without a passphrase.")
 @click.option(
+    "--azure",
+    callback=_azure_address,
+    metavar="HOST:PORT",
+    help="Where Azure's own clients on this machine ask, over TLS with a certificate of our own. "
+    "Unless set: the port after that of --control, if it is free and --control speaks no TLS.",
+)
+@click.option("--no-azure", is_flag=True, help="Do not listen to Azure's clients.")
+@click.option(
+    "--azure-folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the authority of that certificate is kept; default in your data folder.",
+)
+@click.option(
     "--fleet", "fleet_file", type=_FILE, metavar="FILE", help="Make the fleet what this file says."
 )
 @click.option(
@@ -93,6 +120,14 @@ def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple
     default="system",
     show_default=True,
     help="A virtual clock stands still until `fairwarning clock advance` moves it.",
+)
+@click.option(
+    "--clock-speed",
+    "clock_speed",
+    type=click.FloatRange(0, SPEED_MAX, min_open=True),
+    default=None,
+    metavar="N",
+    help="A virtual clock that runs by itself, N times as fast as the real one.",
 )
 @click.option("--empty", is_flag=True, help="Do not make a starter fleet in an empty store.")
 @click.option(
@@ -160,8 +195,12 @@ def serve(
     control: tuple[str, int],
     certificate: Path | None,
     key: Path | None,
+    azure: tuple[str, int] | None,
+    no_azure: bool,
+    azure_folder: Path | None,
     fleet_file: Path | None,
     clock: str,
+    clock_speed: float | None,
     store_url: str | None,
     empty: bool,
     delay_s: int,
@@ -188,6 +227,8 @@ def serve(
     )
     if (certificate is None) != (key is None):
         raise click.UsageError("--tls-certificate and --tls-key belong together; give both")
+    if azure is not None and no_azure:
+        raise click.UsageError("--azure and --no-azure exclude each other; give one")
     logs.set_up(log_format, log_level)
     try:
         settings = NodeSettings(
@@ -196,13 +237,25 @@ def serve(
             control=control,
             rules=rules,
             is_clock_virtual=clock == "virtual",
+            clock_speed=clock_speed or 0,
             tls=None if certificate is None or key is None else Tls(certificate, key),
+            azure=azure or (None if no_azure or certificate else _next_to(control)),
+            is_azure_optional=azure is None,
+            azure_folder=azure_folder,
             fleet=None if fleet_file is None else read_fleet(fleet_file),
             makes_starter_fleet=not empty,
         )
         uvloop.run(_serve(settings, as_json=as_json))
-    except (BadStoreUrl, StoreDown, Refused, CannotListen, TlsNeeded, BadCertificate) as problem:
+    except _CANNOT_START as problem:
         sys.exit(f"fairwarning: {problem}")
+
+
+def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
+    """Where Azure's clients are listened to unless somebody says where."""
+    host, port = control
+    if not is_loopback(host):
+        return None
+    return host, port + 1 if 0 < port < 65_535 else 0
 
 
 def _proxy_secret(proxies: tuple[str, ...]) -> str:
@@ -252,8 +305,11 @@ def _program(control_url: str) -> str:
 
 def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) -> None:
     urls, program = node.metadata_urls, _program(node.control_url)
+    if node.azure_trouble:
+        click.echo(f"Azure's clients are not listened to: {node.azure_trouble}", err=True)
     if as_json:
-        ready = {"ready": True, "metadata": urls, "control": node.control_url}
+        azure = node.azure_url or None
+        ready = {"ready": True, "metadata": urls, "control": node.control_url, "azure": azure}
         click.echo(json.dumps(ready))
         return
     click.echo(f"Fairwarning {__version__}, store {_shown(store_url)}")
@@ -274,8 +330,12 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
     elif node.has_starter_fleet:
         click.echo("None of its machines has an address, so nobody is known on this listener; it")
         click.echo("can be asked on a loopback address.")
+    if is_loopback(urlsplit(node.azure_url).hostname or ""):
+        click.echo(f"Set up Azure's own az for {node.azure_url}: {program} azure-setup")
     if isinstance(node.clock, VirtualClock):
-        click.echo("The clock is virtual and stands still; move it:")
+        speed = node.clock.speed
+        does = f"runs {speed:g} times as fast as the real one" if speed else "stands still"
+        click.echo(f"The clock is virtual and {does}; move it:")
         click.echo(f"  {program} clock advance 15m")
     if node.control_url.startswith("https:"):
         click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")

@@ -13,16 +13,16 @@ class ServerClock:
         self, face: dict[str, Any], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.is_virtual = bool(face["virtual"])
+        self.speed = float(face.get("speed", 0 if self.is_virtual else 1))
+        """How fast it runs by itself."""
         self._monotonic = monotonic
         self._now = from_wire(face["now"])
         self._read_s = monotonic()
 
     def now(self) -> datetime:
-        if self.is_virtual:
-            return self._now
-        return self._now + timedelta(seconds=self._monotonic() - self._read_s)
+        return self._now + timedelta(seconds=(self._monotonic() - self._read_s) * self.speed)
 
     def saw(self, at: datetime) -> None:
         """Something happened at `at`: a virtual clock has come at least that far."""
-        if self.is_virtual:
-            self._now = max(self._now, at)
+        if self.is_virtual and at > self.now():
+            self._now, self._read_s = at, self._monotonic()

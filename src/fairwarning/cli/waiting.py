@@ -1,6 +1,7 @@
 """`--wait`: follow one event until it has ended, with its progress on standard error."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from fairwarning.cli.listing import Cell, Lines
 from fairwarning.cli.output import draw, make_console, text_of
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.session import Session
-from fairwarning.cli.tables.events import event_card
+from fairwarning.cli.tables.events import event_card, kind_of
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.text import several
 from fairwarning.cli.times import countdown, from_wire, human_duration
@@ -33,8 +34,15 @@ def conclude(session: Session, event: Json, *, wait: bool) -> None:
     if wait:
         event = wait_for(session, event)
     session.answer(event, lambda now: [event_card(event, now)])
-    if wait and event["phase"] != "completed":
-        raise Problem(ending(event))
+    if wait:
+        refuse_unfinished([event])
+
+
+def refuse_unfinished(events: Sequence[Json]) -> None:
+    """The end of a wait: a failure if one of them did not complete."""
+    for event in events:
+        if event["phase"] != "completed":
+            raise Problem(ending(event))
 
 
 def ending(event: Json) -> str:
@@ -61,7 +69,7 @@ def wait_for(session: Session, event: Json) -> Json:
 
 def progress(event: Json, now: datetime) -> str:
     """`Reboot of web-0: scheduled, starts in 14:05 unless approved sooner`."""
-    what = f"{event['type']} of {several(event['resources'])}"
+    what = f"{kind_of(event)} of {several(event['resources'])}"
     if event["phase"] == "scheduled":
         left = countdown(from_wire(event["notBefore"]), now)
         when = "is due, and waits for its turn" if left == "due" else f"starts in {left} at latest"

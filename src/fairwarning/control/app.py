@@ -1,5 +1,6 @@
 """The control plane as one ASGI application."""
 
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -12,30 +13,44 @@ from starlette.routing import Route
 
 from fairwarning.control import health
 from fairwarning.control.arm.app import ArmApp
+from fairwarning.control.arm.login import Login
 from fairwarning.control.arm.tables import TABLES
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
+from fairwarning.control.fault_figures import FaultFigures
 from fairwarning.control.metrics import Metrics
 from fairwarning.control.openapi import PREFIX, document
 from fairwarning.control.operation import Operation
-from fairwarning.control.operator import events, fleet, history, notices, rollouts, tokens
+from fairwarning.control.operator import (
+    azure,
+    events,
+    faults,
+    fleet,
+    history,
+    notices,
+    rollouts,
+    scale_sets,
+    tokens,
+)
 from fairwarning.control.problems import Problem
 from fairwarning.control.stream import Streams
+from fairwarning.core.model import OperationKind
 
 OPERATIONS: tuple[Operation, ...] = (
     *fleet.OPERATIONS,
+    *scale_sets.OPERATIONS,
     *events.OPERATIONS,
     *rollouts.OPERATIONS,
     *history.OPERATIONS,
+    *faults.OPERATIONS,
     *tokens.OPERATIONS,
     *notices.OPERATIONS,
+    *azure.OPERATIONS,
 )
 
 
 class _NameConvertor(Convertor[str]):
-    """A name that may hold slashes, but not one of the verbs that may follow it."""
-
-    regex = r"(?:(?!/(?:restart|redeploy|delete|evict)$).)+"
+    """A name that may hold slashes, but does not end in one of the verbs that may follow it."""
 
     def convert(self, value: str) -> str:
         return value
@@ -44,7 +59,16 @@ class _NameConvertor(Convertor[str]):
         return value
 
 
-register_url_convertor("name", _NameConvertor())
+class _InstanceConvertor(_NameConvertor):
+    regex = f"(?:(?!/(?:replace|{'|'.join(OperationKind)})$).)+"
+
+
+class _ScopeConvertor(_NameConvertor):
+    regex = r"(?:(?!/(?:scale/plan|scale|model|upgrade|policy)$).)+"
+
+
+register_url_convertor("instance", _InstanceConvertor())
+register_url_convertor("scope", _ScopeConvertor())
 
 
 class App:
@@ -59,6 +83,7 @@ class App:
         routes: Sequence[Route] = (),
     ) -> None:
         self.metrics = Metrics(count_polls)
+        self.metrics.registry.register(FaultFigures(control.faults))
         dispatch = self._dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
         self._streams = Streams(control, dispatch)
         self._description = msgspec.json.encode(document(OPERATIONS))
@@ -69,6 +94,7 @@ class App:
                 self._streams.route(PREFIX),
                 *_routes(dispatch),
                 *ArmApp(control, dispatch, TABLES).routes(),
+                *Login(control, dispatch, needs_token=needs_token).routes(),
                 *routes,
             ],
             exception_handlers={HTTPException: _not_routed, Exception: _broken},
@@ -96,7 +122,8 @@ def _route(dispatch: Dispatch, path: str, operations: dict[str, Operation]) -> R
         method = "GET" if request.method == "HEAD" else request.method
         return await dispatch.run(operations[method], request)
 
-    return Route(PREFIX + path.replace(":path}", ":name}"), answer, methods=[*operations])
+    named = re.sub(r"\{(\w+):path\}", r"{\1:\1}", path)
+    return Route(PREFIX + named, answer, methods=[*operations])
 
 
 async def _not_routed(_: Request, error: Exception) -> Response:

@@ -2,13 +2,24 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fairwarning.control.tokens import Tokens
+from fairwarning.engine.faults import Faults
 from fairwarning.engine.ports import Clock, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
 from fairwarning.engine.views import Views
 from fairwarning.notices.dispatcher import Notices
+
+
+class AzureDoor(NamedTuple):
+    """Where Azure's clients, which speak TLS only, reach this server."""
+
+    url: str = ""
+    """Empty: nowhere."""
+    authority: str | None = None
+    """What they must trust, as PEM; None: an authority that is not ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,5 +31,7 @@ class Control:
     tokens: Tokens
     rollouts: Rollouts
     notices: Notices
+    faults: Faults
+    azure: AzureDoor
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two who move a virtual clock at once would both count from the same instant."""

@@ -5,8 +5,10 @@ import logging
 
 import msgspec
 
+from fairwarning.control.arm.operations import KEPT_MS as OPERATIONS_KEPT_MS
+from fairwarning.control.arm.operations import Operations, first_id_at
 from fairwarning.control.idempotency import KEPT_MS, KIND, Kept
-from fairwarning.core.instants import Instant
+from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.ports import Clock, RecordChanged, Store, StoreDown
 
@@ -35,6 +37,7 @@ class Housekeeping:
         while True:
             try:
                 await forget_old_keys(self._store, self._wall.now())
+                await forget_old_operations(self._store, self._wall)
             except StoreDown as outage:
                 _log.info("housekeeping waits for the store: %s", outage)
             await asyncio.sleep(PAUSE_S)
@@ -52,3 +55,15 @@ async def forget_old_keys(store: Store, now: Instant) -> None:
                     await store.drop(KIND, record.key, expected=record.revision, by=ENGINE)
                 except RecordChanged:
                     continue  # Taken anew this instant.
+
+
+async def forget_old_operations(store: Store, wall: Clock) -> None:
+    """Long-running operations of ARM that began a day ago, unless they still run."""
+    operations = Operations(store, wall)
+    until = first_id_at(later(wall.now(), -OPERATIONS_KEPT_MS))
+    after = ""
+    while page := await operations.page(after=after, until=until, limit=PAGE_RECORDS_MAX):
+        after = page[-1].id
+        for operation in page:
+            if (await operations.state(operation)).is_over:
+                await operations.forget(operation)

@@ -1,14 +1,16 @@
-"""From the names that people use to the one scope or instance that they mean."""
+"""From the names that people use to the one scope, resource or instance that they mean."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 from fairwarning.control.context import Control
 from fairwarning.control.problems import Problem
-from fairwarning.core.model import InstanceName, ScopeId
+from fairwarning.control.scale_sets import groups_of
+from fairwarning.core.model import InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.views import Views
 
 CANDIDATES_MAX = 10
+PAGE_IDS_MAX = 1_000
 
 
 def find_scope(views: Views, name: str) -> ScopeId:
@@ -17,11 +19,7 @@ def find_scope(views: Views, name: str) -> ScopeId:
         return ScopeId(name)
     found = sorted(id for id in views.scopes_called(_last(name)) if _is_meant(id, name))
     if not found:
-        raise Problem(
-            404,
-            "unknown-scope",
-            f"there is no scope {name[:100]!r}; `fairwarning fleet show` lists them",
-        )
+        raise _no_scope(name)
     return _only(name, found)
 
 
@@ -42,6 +40,31 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
     found = sorted(f"{each.view.scope_id}/{each.name}" for each in members)
     scope_id, _, instance = _only(name, found).rpartition("/")
     return ScopeId(scope_id), InstanceName(instance)
+
+
+async def find_resource(control: Control, name: str) -> list[Scope]:
+    """All scopes of it: every placement group, whichever of a scale set's names is used.
+
+    A scale set that has lost its instances is found too, so that it can grow again from none.
+    Raises Problem.
+    """
+    found = [id for id in control.views.scopes_called(_last(name)) if _is_meant(id, name)]
+    if not found:
+        empty = [id async for id in _all_ids(control) if _resource_of(id) != id]
+        found = [id for id in empty if _is_meant(id, name)]
+    first = {_resource_of(id): id for id in sorted(found, reverse=True)}
+    if not first:
+        raise _no_scope(name)
+    meant = _only(name, sorted(first))
+    return await groups_of(control, await control.store.read(first[meant]))
+
+
+async def _all_ids(control: Control) -> AsyncIterator[ScopeId]:
+    after: ScopeId | None = None
+    while page := await control.store.scope_ids(after=after, limit=PAGE_IDS_MAX):
+        for id in page:
+            yield id
+        after = page[-1]
 
 
 async def find_past_scope(control: Control, name: str) -> ScopeId:
@@ -76,8 +99,23 @@ def _is_meant(id: str, name: str) -> bool:
     """`SUB/GROUP/kind/resource` or, in a scale set, `…/resource/0`."""
     if id == name or id.endswith(f"/{name}"):
         return True
+    whole = _resource_of(ScopeId(id))
+    return whole != id and (whole == name or whole.endswith(f"/{name}"))
+
+
+def _resource_of(id: ScopeId) -> ScopeId:
+    """The id without the placement group, if it has one."""
     whole, _, group = id.rpartition("/")
-    return group.isdigit() and "/scale-set/" in id and whole.endswith(f"/{name}")
+    is_group = group.isdigit() and id.split("/")[2:3] == ["scale-set"]
+    return ScopeId(whole) if is_group else id
+
+
+def _no_scope(name: str) -> Problem:
+    return Problem(
+        404,
+        "unknown-scope",
+        f"there is no scope {name[:100]!r}; `fairwarning fleet show` lists them",
+    )
 
 
 def _only(name: str, found: Iterable[str]) -> ScopeId:

@@ -5,9 +5,20 @@ from collections.abc import Iterable
 import msgspec
 
 from fairwarning.control import shapes
+from fairwarning.control.sizing import members
 from fairwarning.core.discretion import without_secrets
+from fairwarning.core.fleet import Orchestration
 from fairwarning.core.instants import Instant, format_iso_duration, format_rfc3339
-from fairwarning.core.model import Event, Instance, Scope, ScopeId
+from fairwarning.core.model import (
+    Event,
+    Instance,
+    Model,
+    Policy,
+    Roster,
+    Scope,
+    ScopeId,
+    ScopeKind,
+)
 from fairwarning.core.sentences import sentence
 from fairwarning.engine.ports import Entry
 
@@ -57,7 +68,6 @@ def entry_of(entry: Entry) -> shapes.Entry:
 
 def scope_of(scope: Scope) -> shapes.Scope:
     roster = scope.roster
-    notice_ms = roster.model.terminate_notice_ms
     return shapes.Scope(
         id=scope.id,
         kind=roster.kind,
@@ -73,9 +83,36 @@ def scope_of(scope: Scope) -> shapes.Scope:
         activated=scope.is_activated,
         incarnation=scope.incarnation,
         last_seen=instant_of(scope.last_seen_ms),
-        terminate_notice=None if notice_ms is None else format_iso_duration(notice_ms),
+        terminate_notice=_duration(roster.model.terminate_notice_ms),
+        orchestration=_orchestration(roster),
+        capacity=len(members([scope])),
+        model=_model(roster.model),
+        policy=_policy(roster.policy),
         pending_events=len(scope.unfinished),
         instances=[instance_of(scope, each) for each in roster.live],
+    )
+
+
+def _orchestration(roster: Roster) -> Orchestration | None:
+    if roster.kind is not ScopeKind.SCALE_SET:
+        return None
+    return Orchestration.UNIFORM if roster.is_numbered else Orchestration.FLEXIBLE
+
+
+def _model(model: Model) -> shapes.Model:
+    return shapes.Model(
+        generation=model.generation,
+        terminate_notice=_duration(model.terminate_notice_ms),
+        reimage_notice=_duration(model.reimage_notice_ms),
+    )
+
+
+def _policy(policy: Policy) -> shapes.Policy:
+    return shapes.Policy(
+        approve_user_reboot=policy.approve_user_reboot,
+        approve_user_redeploy=policy.approve_user_redeploy,
+        approve_all_instances_down=policy.approve_all_instances_down,
+        notice={str(type): format_iso_duration(ms) for type, ms in policy.notice_ms.items()},
     )
 
 
@@ -87,7 +124,10 @@ def instance_of(scope: Scope, instance: Instance) -> shapes.Instance:
         addresses=list(instance.addresses),
         tags=dict(instance.tags),
         priority=instance.priority,
+        eviction=instance.eviction,
         power=instance.power,
+        terminate_notice=_duration(instance.model.terminate_notice_ms),
+        reimage_notice=_duration(instance.model.reimage_notice_ms),
         latest_model_applied=scope.roster.latest_model_applied(instance),
     )
 
@@ -99,6 +139,10 @@ def detail_of(scope: Scope, instance: Instance) -> shapes.InstanceDetail:
         scope=scope.id,
         events=[event_of(scope.id, each) for each in events],
     )
+
+
+def _duration(duration_ms: int | None) -> str | None:
+    return None if duration_ms is None else format_iso_duration(duration_ms)
 
 
 def instant_of(instant: Instant | None) -> str | None:

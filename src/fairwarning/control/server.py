@@ -43,11 +43,10 @@ class _Server(uvicorn.Server):
 
 
 class ControlServer:
-    def __init__(self, app: App, host: str, port: int, tls: Tls | None = None) -> None:
-        """Bound, but not yet accepting. Raises OSError if the address cannot be had."""
+    def __init__(self, app: App, listener: socket.socket, tls: Tls | None = None) -> None:
+        """Not yet accepting. The listener is closed when this stops. Raises BadCertificate."""
         self._app = app
-        self._socket = _bound(host, port)
-        self._scheme = "http" if tls is None else "https"
+        self._socket = listener
         config = uvicorn.Config(
             app.asgi,
             http=LimitedHttp,
@@ -64,18 +63,12 @@ class ControlServer:
         try:
             config.load()
         except (ssl.SSLError, OSError) as problem:
-            self._socket.close()
             raise BadCertificate(
                 f"the certificate and its key cannot be used ({problem}); "
                 "give a PEM certificate and its PEM key without a passphrase"
             ) from problem
         self._server = _Server(config)
         self._running: asyncio.Task[None] | None = None
-
-    @property
-    def url(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     async def start(self) -> None:
         self._running = asyncio.create_task(self._server.serve([self._socket]))
@@ -91,14 +84,21 @@ class ControlServer:
         self._socket.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def url_of(listener: socket.socket, *, is_tls: bool) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http{'s' * is_tls}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Bound, but not yet listening. Raises OSError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
+    # asyncio sends small answers at once only on sockets that say that they are TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError as problem:
-        bound.close()
+        listener.close()
         raise OSError(problem.errno, f"{host}:{port}: {problem.strerror}") from problem
-    bound.setblocking(False)
-    return bound
+    listener.setblocking(False)
+    return listener

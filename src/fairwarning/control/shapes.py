@@ -1,11 +1,13 @@
 """What the API takes and gives, as types: the JSON, its checks and its description in one."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from fairwarning.core.fleet import Orchestration
 from fairwarning.core.model import (
     EventType,
+    EvictionPolicy,
     OperationKind,
     Phase,
     Priority,
@@ -97,13 +99,29 @@ class Instance(Out):
     addresses: list[str]
     tags: dict[str, str]
     priority: Priority
+    eviction: EvictionPolicy
     power: str
+    terminate_notice: str | None
+    reimage_notice: str | None
     latest_model_applied: bool
 
 
 class InstanceDetail(Instance):
     scope: str
     events: list[Event]
+
+
+class Model(Out):
+    generation: int
+    terminate_notice: str | None
+    reimage_notice: str | None
+
+
+class Policy(Out):
+    approve_user_reboot: bool
+    approve_user_redeploy: bool
+    approve_all_instances_down: bool
+    notice: dict[str, str]
 
 
 class Scope(Out):
@@ -122,6 +140,10 @@ class Scope(Out):
     incarnation: int
     last_seen: str | None
     terminate_notice: str | None
+    orchestration: Orchestration | None
+    capacity: int
+    model: Model
+    policy: Policy
     pending_events: int
     instances: list[Instance]
 
@@ -139,6 +161,8 @@ class Me(Out):
 class ClockFace(Out):
     now: str
     virtual: bool
+    speed: float
+    """1 for the real clock, 0 for one that stands still until it is moved."""
 
 
 class Advance(In):
@@ -146,13 +170,14 @@ class Advance(In):
 
 
 class ScheduleBody(In):
-    type: EventType
+    type: Literal["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]
     targets: Annotated[list[Name], Meta(max_length=100)] = []
     scope: Name | None = None
     update_domain: Annotated[int, Meta(ge=0, le=19)] | None = None
     notice: DurationText | None = None
     not_before: InstantText | None = None
     duration: DurationText | None = None
+    lasts: DurationText | None = None
     description: str | None = None
     id: Annotated[str, Meta(max_length=64)] | None = None
     already_happened: bool = False
@@ -235,6 +260,13 @@ class TokenMade(TokenShown):
 class Tokens(Out):
     tokens: list[TokenShown]
     next: str | None
+
+
+class AzureShown(Out):
+    url: str | None
+    ca: str | None
+    tenant: str
+    subscription: str
 
 
 class Done(Out):

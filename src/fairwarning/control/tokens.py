@@ -67,6 +67,11 @@ class Tokens:
 
     async def caller(self, text: str) -> Caller | None:
         """Who has this token; None if it is none, or is over."""
+        token = await self.valid(text)
+        return None if token is None else Caller(token.name, ROLES[token.role])
+
+    async def valid(self, text: str) -> Token | None:
+        """The token of this text; None if it is none, or is over. Notes that it was used."""
         parts = split(text)
         if parts is None:
             return None
@@ -79,7 +84,7 @@ class Tokens:
             return None
         if token.last_used_ms is None or now - token.last_used_ms >= USE_NOTED_MS:
             await self._note_use(msgspec.structs.replace(token, last_used_ms=now), record.revision)
-        return Caller(token.name, ROLES[token.role])
+        return token
 
     async def _note_use(self, token: Token, revision: int) -> None:
         body = msgspec.json.encode(token).decode()

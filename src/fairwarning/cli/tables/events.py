@@ -27,7 +27,7 @@ def events_table(events: Sequence[Json], now: datetime, *, empty: str) -> Listin
     rows = tuple(
         (
             Cell(event["id"], "bold"),
-            Cell(event["type"]),
+            Cell(kind_of(event)),
             Cell(several(event["resources"])),
             phase(event["phase"]),
             when(event["notBefore"], now),
@@ -41,7 +41,7 @@ def events_table(events: Sequence[Json], now: datetime, *, empty: str) -> Listin
 def event_card(event: Json, now: datetime) -> Card:
     approvals = ", ".join(each["by"] for each in event.get("approvals") or ())
     return Card(
-        title=Cell(f"{event['type']} of {several(event['resources'], 20)}", "bold"),
+        title=Cell(f"{kind_of(event)} of {several(event['resources'], 20)}", "bold"),
         facts=(
             ("id", Cell(event["id"], "bold")),
             ("phase", phase(event["phase"])),
@@ -64,6 +64,12 @@ def event_card(event: Json, now: datetime) -> Card:
 def event_page(event: Json, now: datetime) -> list[Shown]:
     timeline = Lines(lines=tuple(entry_line(each) for each in event.get("timeline") or ()))
     return [event_card(event, now), timeline]
+
+
+def kind_of(event: Json) -> str:
+    """Its type; a change of power is called what its owner asked for."""
+    is_power = event["type"] == "Power" and event.get("operation")
+    return str(event["operation"]).capitalize() if is_power else str(event["type"])
 
 
 def _number(value: int | None) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from fairwarning.cli.listing import Cell, Column, Lines, Listing, Shown
 from fairwarning.cli.tables.cells import short_scope, short_scopes
+from fairwarning.cli.tables.scale_sets import model_text
 from fairwarning.cli.text import counted
 
 Json = dict[str, Any]
@@ -17,6 +18,7 @@ _SCOPES = (
     Column("EVENTS"),
     Column("LOCATION"),
     Column("DRIVER"),
+    Column("MODEL"),
 )
 _INSTANCES = (
     Column("INSTANCE"),
@@ -33,9 +35,11 @@ _ACTIONS = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-", "r
 
 def fleet_page(scopes: Sequence[Json]) -> list[Shown]:
     names = short_scopes(scope["id"] for scope in scopes)
+    # Most fleets have no models that say anything, and terminals are narrow.
+    width = len(_SCOPES) - (not any(map(model_text, scopes)))
     summary = Listing(
-        columns=_SCOPES,
-        rows=tuple(_scope_row(scope, names) for scope in scopes),
+        columns=_SCOPES[:width],
+        rows=tuple(_scope_row(scope, names)[:width] for scope in scopes),
         empty="No scope fits. Declare a fleet with `fairwarning fleet apply FILE`.",
     )
     if not scopes:
@@ -52,13 +56,21 @@ def _scope_row(scope: Json, names: dict[str, str]) -> tuple[Cell, ...]:
     test = ", test" if scope.get("test") else ""
     return (
         Cell(names[scope["id"]], "bold"),
-        Cell(str(len(scope["instances"]))),
+        Cell(_count(scope)),
         Cell(str(scope["updateDomains"])),
         Cell("yes", "green") if scope["activated"] else Cell("no", "dim"),
         Cell(str(scope["pendingEvents"]), "yellow" if scope["pendingEvents"] else "dim"),
         Cell(scope["location"]),
         Cell(f"{scope['driver']}{test}"),
+        Cell(model_text(scope)),
     )
+
+
+def _count(scope: Json) -> str:
+    """`5`, or `5, 2 going` while some of them wait for their end."""
+    instances = len(scope["instances"])
+    going = instances - scope.get("capacity", instances)
+    return f"{instances}, {going} going" if going else str(instances)
 
 
 def _instance_row(instance: Json, scope: str) -> tuple[Cell, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairwarning.cli.listing import Cell
 from fairwarning.cli.tables.cells import PHASE_STYLES, short_scopes
+from fairwarning.cli.tables.events import kind_of
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.text import several
 from fairwarning.cli.times import absolute, countdown, from_wire
@@ -157,7 +158,7 @@ def _event_lines(events: Sequence[Json], now: datetime, width: int) -> list[Line
             Cell(f"  {shown[event['id']]}  ", "bold"),
             Cell(f"{event['phase']:<9}  ", PHASE_STYLES.get(event["phase"], "")),
             Cell(f"{_left(event, now):>9}  "),
-            Cell(f"{event['type']:<9}  {several(event['resources'])}"),
+            Cell(f"{kind_of(event):<9}  {several(event['resources'])}"),
         )
         for event in ordered
     ]

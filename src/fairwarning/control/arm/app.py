@@ -13,6 +13,7 @@ from starlette.routing import Route
 from fairwarning.control.access import Role
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, as_arm_error
+from fairwarning.control.arm.loose_json import strict_json
 from fairwarning.control.arm.operations import Operations, new_operation_id
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.arm.router import Router
@@ -123,7 +124,7 @@ def read_json(raw: bytes) -> Json | None:
     if not raw.strip():
         return None
     try:
-        body = msgspec.json.decode(raw)
+        body = _decoded(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
         raise _not_understood(str(problem)) from None
     if not isinstance(body, dict):
@@ -131,6 +132,13 @@ def read_json(raw: bytes) -> Json | None:
     if _depth(body) > DEPTH_MAX:
         raise _not_understood(f"it is nested more than {DEPTH_MAX} levels deep")
     return body
+
+
+def _decoded(raw: bytes) -> object:
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(strict_json(raw.decode()))
 
 
 def _not_understood(why: str) -> ArmError:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from fairwarning.control.problems import Problem, of_bug, of_outage
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.ports import RecordChanged, StoreDown
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -80,6 +80,12 @@ def as_arm_error(error: Exception) -> ArmError:
             return of_refusal(error)
         case Problem():
             return of_problem(error)
+        case RecordChanged():
+            return ArmError(
+                409,
+                "AnotherOperationInProgress",
+                "Another operation on this or a dependent resource is in progress; try again.",
+            )
         case StoreDown():
             return of_problem(of_outage())
         case _:

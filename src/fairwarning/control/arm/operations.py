@@ -13,12 +13,14 @@ from msgspec import Struct
 from fairwarning.control.arm.call import ArmCall, Json, Reply
 from fairwarning.control.arm.errors import ArmError, Failure
 from fairwarning.control.arm.paths import ResourcePath
-from fairwarning.core.instants import Instant, format_rfc3339
-from fairwarning.core.model import Event, EventId, Phase
+from fairwarning.core.instants import DAY_MS, Instant, format_rfc3339
+from fairwarning.core.model import ENGINE, Event, EventId, Phase
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Clock, Store
 
 KIND = "arm-operation"
+KEPT_MS = DAY_MS
+"""So long after its beginning, on the wall clock, somebody may still ask after one."""
 RETRY_AFTER_S = 1
 """Without it every client sleeps 30 seconds between two looks."""
 
@@ -77,6 +79,14 @@ class Operations:
         record = await self._store.record(KIND, id.lower())
         return None if record is None else msgspec.json.decode(record.body, type=Operation)
 
+    async def page(self, *, after: str, until: str, limit: int) -> list[Operation]:
+        """In the order in which they began."""
+        found = await self._store.records(KIND, after=after, until=until, limit=limit)
+        return [msgspec.json.decode(each.body, type=Operation) for each in found]
+
+    async def forget(self, operation: Operation) -> None:
+        await self._store.drop(KIND, operation.id, by=ENGINE)
+
     async def state(self, operation: Operation) -> State:
         events = [(await self._store.find_event(id))[1] for id in operation.events]
         return state_of(operation, events)
@@ -120,8 +130,16 @@ def _is_gone(event: Event) -> bool:
 
 def new_operation_id() -> str:
     """A GUID that sorts by time, so that old ones can be dropped in one sweep."""
-    milliseconds = SystemClock().now()
-    text = f"{milliseconds:012x}7{os.urandom(10).hex()[:19]}"
+    return _as_guid(SystemClock().now(), os.urandom(10).hex()[:19])
+
+
+def first_id_at(instant: Instant) -> str:
+    """No operation that began at this instant or later sorts before it."""
+    return _as_guid(instant, "0" * 19)
+
+
+def _as_guid(instant: Instant, rest: str) -> str:
+    text = f"{instant:012x}7{rest}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
@@ -144,11 +162,11 @@ def lro_headers(call: ArmCall, operation: Operation, location: str) -> dict[str,
         f"{call.base_url}/subscriptions/{call.path.subscription}/providers/Microsoft.Compute"
         f"/locations/{location}/operations/{operation.id}?api-version={call.api_version}"
     )
-    return {
-        "Azure-AsyncOperation": url,
-        "Location": f"{url}&monitor=true",
-        "Retry-After": str(RETRY_AFTER_S),
-    }
+    headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
+    if call.method in ("PUT", "PATCH"):
+        # az takes what Location gives for the resource, if there is one; it is to ask for that.
+        return headers
+    return {**headers, "Location": f"{url}&monitor=true"}
 
 
 def accepted(call: ArmCall, operation: Operation, location: str) -> Reply:

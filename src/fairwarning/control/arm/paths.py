@@ -62,6 +62,8 @@ class ResourcePath:
     @property
     def place(self) -> str:
         """The id of the resource group, or of the subscription if it is in none."""
+        if not self.subscription:
+            return ""
         group = f"/resourceGroups/{self.group}" if self.group else ""
         return f"/subscriptions/{self.subscription}{group}"
 
@@ -81,13 +83,9 @@ class BadPath(ValueError):
 def resource_path(text: str) -> ResourcePath:
     """From the path of a request, or an id in a body. Raises BadPath."""
     parts = [each for each in text.split("/") if each]
-    splits = [at for at, part in enumerate(parts) if part.lower() == "providers"]
-    if not splits or splits[0] % 2:
-        return _rooted(parts)
-    root = _rooted(parts[: splits[0]])
-    if root.tail or len(parts) == splits[0] + 1:
-        return _rooted(parts)
-    found = root
+    # Types and names take turns, also behind a namespace, so a name may be `providers` too.
+    splits = [at for at in range(0, len(parts) - 1, 2) if parts[at].lower() == "providers"]
+    found = root = _rooted(parts[: splits[0]] if splits else parts)
     for number, at in enumerate(splits):
         until = splits[number + 1] if number + 1 < len(splits) else len(parts)
         found = _provided(root, parts[at + 1 : until], found if number else None)
@@ -122,8 +120,6 @@ def _rooted(parts: list[str]) -> ResourcePath:
 
 
 def _provided(root: ResourcePath, parts: list[str], parent: ResourcePath | None) -> ResourcePath:
-    if not parts:
-        raise BadPath("there is no provider after /providers")
     namespace, rest = parts[0], parts[1:]
     return ResourcePath(
         subscription=root.subscription,

@@ -33,16 +33,3 @@ def fleet_groups(arm: Arm, subscription: str) -> Iterator[str]:
         if owner == subscription and group not in seen:
             seen.add(group)
             yield group
-
-
-async def group_spelled(arm: Arm, subscription: str, group: str) -> str | None:
-    """As the group itself is spelled; None if there is none."""
-    kept = await arm.shelf.find(f"/subscriptions/{subscription}/resourceGroups/{group}")
-    if kept is not None:
-        return kept.name
-    wanted = group.lower()
-    return next((g for g in fleet_groups(arm, subscription) if g.lower() == wanted), None)
-
-
-def group_not_found(group: str) -> ArmError:
-    return ArmError(404, "ResourceGroupNotFound", f"Resource group '{group}' could not be found.")

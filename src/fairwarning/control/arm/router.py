@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from fairwarning.control.arm.call import Arm, ArmCall, Handler, Reply, Routes
 from fairwarning.control.arm.errors import ArmError
-from fairwarning.control.arm.places import group_not_found, group_spelled, subscription_spelled
+from fairwarning.control.arm.kept_groups import needed, refuse_going
+from fairwarning.control.arm.places import subscription_spelled
 
 _GROUP = "microsoft.resources/subscriptions/resourcegroups"
 
@@ -40,11 +41,17 @@ class Router:
                 f"The method {call.method} is not supported here; use {', '.join(sorted(others))}.",
                 headers={"Allow": ", ".join(sorted(others))},
             )
-        if path.key in self._types and path.tail:
+        if path.types and path.tail and path.key in self._types:
             raise ArmError(
                 404,
                 "InvalidAction",
                 f"The action '{path.tail}' is not supported on resource type '{path.type}'.",
+            )
+        if not any(key.split("/")[0] == path.namespace.lower() for key in self._types):
+            raise ArmError(
+                404,
+                "InvalidResourceNamespace",
+                f"The resource namespace '{path.namespace}' is invalid.",
             )
         raise ArmError(
             404,
@@ -62,10 +69,10 @@ async def _spelled(arm: Arm, call: ArmCall) -> ArmCall:
     subscription = subscription_spelled(arm, path.subscription)
     path = replace(path, subscription=subscription)
     if path.group and path.key != _GROUP:
-        group = await group_spelled(arm, subscription, path.group)
-        if group is None:
-            raise group_not_found(path.group)
-        path = replace(path, group=group)
+        group = await needed(arm, subscription, path.group)
+        if call.method in ("PUT", "PATCH"):
+            refuse_going(group)
+        path = replace(path, group=group.name)
     if path.parent is not None:
         parent = replace(path.parent, subscription=subscription, group=path.group)
         path = replace(path, parent=parent)

@@ -51,8 +51,9 @@ class Shelf:
         record = await self._store.keep(KIND, _key(kept.id), body, expected=kept.revision, by=by)
         return msgspec.structs.replace(kept, revision=record.revision)
 
-    async def drop(self, id: str, *, by: Actor) -> bool:
-        return await self._store.drop(KIND, _key(id), by=by)
+    async def drop(self, id: str, *, by: Actor, expected: int | None = None) -> bool:
+        """Raises RecordChanged if `expected` is no longer its revision."""
+        return await self._store.drop(KIND, _key(id), expected=expected, by=by)
 
     async def below(self, id: str) -> AsyncIterator[Kept]:
         """All whose id goes on from this one, in order of id."""

@@ -9,6 +9,7 @@ from fairwarning.control.arm import (
     maintenance,
     networks,
     progress,
+    providers,
     scale_set_instances,
     scale_sets,
     subscriptions,
@@ -17,6 +18,7 @@ from fairwarning.control.arm.call import Routes
 
 TABLES: tuple[Routes, ...] = (
     subscriptions.ROUTES,
+    providers.ROUTES,
     groups.ROUTES,
     networks.ROUTES,
     images.ROUTES,

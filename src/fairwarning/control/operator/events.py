@@ -18,7 +18,7 @@ from fairwarning.control.reading import read_duration_ms, read_instant
 from fairwarning.control.rendering import event_of
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Schedule
 from fairwarning.core.instants import Instant, later
-from fairwarning.core.model import EventId, InstanceName, OperationKind, ScopeId
+from fairwarning.core.model import EventId, EventType, InstanceName, OperationKind, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.ports import Choice, Mark
 
@@ -43,15 +43,17 @@ async def schedule(
             pointer="/alreadyHappened",
         )
     duration_ms = None if body.duration is None else read_duration_ms("duration", body.duration)
+    lasts_ms = None if body.lasts is None else read_duration_ms("lasts", body.lasts)
     command = Schedule(
         event_id=EventId(body.id.upper()) if body.id else _new_id(control, call),
-        type=body.type,
+        type=EventType(body.type),
         targets=targets,
         notice_ms=None if body.notice is None else read_duration_ms("notice", body.notice),
         not_before_ms=None
         if body.not_before is None
         else read_instant("notBefore", body.not_before),
         duration_s=None if duration_ms is None else duration_ms // 1000,
+        lasts_s=None if lasts_ms is None else lasts_ms // 1000,
         description=body.description,
         already_happened=body.already_happened,
     )

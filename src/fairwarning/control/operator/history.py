@@ -62,9 +62,11 @@ async def me(_: Control, call: Call[shapes.NoQuery, None]) -> shapes.Me:
 
 
 def _face(control: Control) -> shapes.ClockFace:
-    now = control.clock.now()
+    clock = control.clock
     return shapes.ClockFace(
-        now=format_rfc3339(now), virtual=isinstance(control.clock, VirtualClock)
+        now=format_rfc3339(clock.now()),
+        virtual=isinstance(clock, VirtualClock),
+        speed=clock.speed if isinstance(clock, VirtualClock) else 1.0,
     )
 
 

@@ -1,0 +1,255 @@
+"""`fairwarning azure-setup`: make Azure's own clients use this server, and stop using it."""
+
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from platformdirs import user_data_path
+
+from fairwarning.cli.azure_cli import Az, find_az, is_registered
+from fairwarning.cli.azure_lines import Access, az_lines, environment, exports, sdk_environment
+from fairwarning.cli.listing import line
+from fairwarning.cli.output import echo_json
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.token import default_name
+from fairwarning.cli.types import duration
+
+_ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
+_CLOUD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_NAME_MAX = 64
+_SUFFIX_BYTES = 3
+_OURS_NOT = "belongs to Azure itself; choose another name, such as Fairwarning"
+
+
+def _cloud(_: click.Context, __: click.Parameter, value: str) -> str:
+    if not _CLOUD.fullmatch(value):
+        raise click.BadParameter("a cloud's name has 1 to 40 letters, digits, '.', '_' and '-'")
+    if re.fullmatch(r"azure\w*(cloud|government)", value, re.IGNORECASE):
+        raise click.BadParameter(f"{value} {_OURS_NOT}")
+    return value
+
+
+@click.command(
+    "azure-setup",
+    epilog="""\b
+Examples:
+  fairwarning azure-setup                  the lines to paste into a shell
+  eval "$(fairwarning azure-setup --run)"  the same, done
+  fairwarning azure-setup --sdk            the environment of the SDKs
+  fairwarning azure-setup --role viewer --expires 8h
+  fairwarning azure-setup --undo
+""",
+)
+@click.option(
+    "--name", "cloud", default="Fairwarning", show_default=True, callback=_cloud, metavar="N",
+    help="What az calls this server's cloud.",
+)  # fmt: skip
+@click.option(
+    "--role", type=_ROLES, default="operator", show_default=True, help="What az may do here."
+)
+@click.option("--expires", type=duration, metavar="D", help="How long; default for ever.")
+@click.option(
+    "--ca-out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write the authority that az is to trust; default in your data folder.",
+)
+@click.option("--sdk", is_flag=True, help="Print what the SDKs read, and not what az needs.")
+@click.option("--run", is_flag=True, help="Run the commands of az instead of printing them.")
+@click.option("--undo", is_flag=True, help="Put az back and revoke the tokens made here.")
+@why_option
+@connected
+def azure_setup(
+    session: Session,
+    cloud: str,
+    role: str,
+    expires: str | None,
+    ca_out: Path | None,
+    sdk: bool,
+    run: bool,
+    undo: bool,
+    why: str | None,
+) -> None:
+    """Make az and the Azure SDKs use this server.
+
+    It makes a token, which is the client secret of a service principal, and prints what to
+    paste into a shell. The secret is shown now and never again.
+    """
+    if undo:
+        if run or sdk:
+            raise click.UsageError("--undo stands alone; leave out --run and --sdk")
+        _undo(session, cloud, why)
+        return
+    program = _needed_az() if run else None
+    found = session.api.get("azure")
+    url, ca_file = _place(session, found, cloud, ca_out)
+    made = _make_token(session, cloud, role, expires, why)
+    access = Access(
+        cloud=cloud,
+        url=url,
+        tenant=found["tenant"],
+        subscription=found["subscription"],
+        client_id=made["name"],
+        secret=made["secret"],
+        ca_file=ca_file,
+    )
+    around = environment(access, os.environ)
+    if program is not None:
+        try:
+            Az(program, around).set_up(access)
+        except Problem:
+            session.api.delete("tokens", made["id"], why="az could not be set up")
+            raise
+    _tell(session, access, made, around, with_sdk=sdk, has_run=run)
+
+
+def _needed_az() -> str:
+    program = find_az()
+    if program is None:
+        raise Problem(
+            "there is no az on PATH; install Azure's command line, or leave out --run and paste "
+            "the lines where it is"
+        )
+    return program
+
+
+def _place(
+    session: Session, found: dict[str, Any], cloud: str, ca_out: Path | None
+) -> tuple[str, str | None]:
+    """Where clients reach the server, and the file with the authority that they must trust."""
+    if session.api.url.startswith("https://"):
+        # We got through to it with TLS, so others get through in the same way.
+        given = click.get_current_context().params.get("ca_file")
+        if ca_out is not None:
+            raise click.UsageError("this server's authority is not ours to write; see --ca-file")
+        return session.api.url, None if given is None else str(Path(given).resolve())
+    if found["url"] is None or found["ca"] is None:
+        raise Problem(
+            "this server does not listen to Azure's clients; start it without --no-azure, or "
+            "with --azure HOST:PORT"
+        )
+    path = (ca_out or _default_ca_file(cloud)).resolve()
+    _write(path, found["ca"])
+    return str(found["url"]), str(path)
+
+
+def _default_ca_file(cloud: str) -> Path:
+    return user_data_path("fairwarning") / "azure" / f"{cloud}.pem"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}-", delete=False
+        ) as file:
+            file.write(text)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    except OSError as problem:
+        raise Problem(
+            f"{path} cannot be written ({problem.strerror}); name another with --ca-out"
+        ) from None
+
+
+def _token_prefix(cloud: str) -> str:
+    room = _NAME_MAX - 1 - 2 * _SUFFIX_BYTES
+    return f"azure-{cloud}-{default_name()}"[:room] + "-"
+
+
+def _make_token(
+    session: Session, cloud: str, role: str, expires: str | None, why: str | None
+) -> dict[str, Any]:
+    """Each under a name of its own: az would reuse what it got under an old one."""
+    name = _token_prefix(cloud) + secrets.token_hex(_SUFFIX_BYTES)
+    body = {"name": name, "role": role}
+    if expires:
+        body["expires"] = expires
+    # No idempotency key: the server would have to keep the secret to give it again.
+    return session.api.post("tokens", body=body, repeatable=False, why=why)
+
+
+def _tell(
+    session: Session,
+    access: Access,
+    made: dict[str, Any],
+    around: dict[str, str],
+    *,
+    with_sdk: bool,
+    has_run: bool,
+) -> None:
+    shows_secret = with_sdk or not has_run
+    variables = {**around, **(sdk_environment(access) if with_sdk else {})}
+    lines = exports(variables)
+    if not with_sdk and not has_run:
+        lines += az_lines(access, is_known=is_registered(access.cloud))
+    if session.as_json:
+        told = access._asdict()
+        del told["secret"]
+        echo_json(
+            {
+                **{_camel(name): value for name, value in told.items()},
+                **({"secret": access.secret} if shows_secret else {}),
+                "token": made["id"],
+                "expires": made["expires"],
+                "environment": variables,
+                "lines": lines,
+                "ran": has_run,
+            }
+        )
+        return
+    if has_run:
+        session.note(f"az uses {access.url} now, as {access.client_id}. Every shell needs:")
+    else:
+        session.note("Paste these lines. The secret in them is shown now and never again:")
+    for each in lines:
+        click.echo(each)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _undo(session: Session, cloud: str, why: str | None) -> None:
+    """az first: that needs no server, or only the one that may be gone."""
+    ca_file = _default_ca_file(cloud)
+    program = find_az()
+    notes: Sequence[str] = ["there is no az on PATH, so nothing was changed there"]
+    if program is not None:
+        trusted = _trusted(ca_file)
+        notes = Az(program, trusted).undo(cloud)
+    for each in notes:
+        session.note(each)
+    revoked = _revoke(session, cloud, why)
+    ca_file.unlink(missing_ok=True)
+    body = {"cloud": cloud, "revoked": revoked, "notes": list(notes)}
+    names = ", ".join(each["name"] for each in revoked) or "none"
+    session.answer(body, lambda _: [line(f"Tokens revoked: {names}. Undone.")])
+    if os.environ.get("REQUESTS_CA_BUNDLE") == str(ca_file) and not session.as_json:
+        session.note("In this shell also run: unset REQUESTS_CA_BUNDLE")
+
+
+def _trusted(ca_file: Path) -> dict[str, str]:
+    """Ours, or the one that this command was told of; else what the environment says."""
+    given = click.get_current_context().params.get("ca_file")
+    path = ca_file if ca_file.exists() else given
+    return {} if path is None else {"REQUESTS_CA_BUNDLE": str(Path(path).resolve())}
+
+
+def _revoke(session: Session, cloud: str, why: str | None) -> list[dict[str, str]]:
+    pattern = re.escape(_token_prefix(cloud)) + rf"[0-9a-f]{{{2 * _SUFFIX_BYTES}}}"
+    ours = [
+        each
+        for each in session.api.pages("tokens", key="tokens")["tokens"]
+        if re.fullmatch(pattern, each["name"])
+    ]
+    for each in ours:
+        session.api.delete("tokens", each["id"], why=why)
+    return [{"id": each["id"], "name": each["name"]} for each in ours]

@@ -1,0 +1,186 @@
+"""`fairwarning scale`, `replace`, `model`, `upgrade` and `policy`: a scale set as a whole."""
+
+import sys
+from typing import Any
+
+import click
+
+from fairwarning.cli.completing import complete_instance, complete_scale_set, complete_scope
+from fairwarning.cli.session import Session, confirm, connected, why_option, yes_option
+from fairwarning.cli.tables.scale_sets import (
+    model_page,
+    policy_page,
+    resized_page,
+    upgraded_page,
+)
+from fairwarning.cli.text import several
+from fairwarning.cli.types import duration
+from fairwarning.cli.waiting import refuse_unfinished, wait_for, wait_option
+
+Json = dict[str, Any]
+_NONE = "none"
+
+_set_argument = click.argument("set", shell_complete=complete_scale_set)
+
+
+def _notice(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    return text if text in (None, _NONE) else duration(text)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairwarning scale workers 5
+  fairwarning scale workers 4 --address 10.0.1.13 --why "the queue is long"
+  fairwarning scale workers 2 --yes --wait
+"""
+)
+@_set_argument
+@click.argument("capacity", type=click.IntRange(0, 1_000))
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    metavar="IP",
+    help="Of a new instance. May be given several times, one for each.",
+)
+@wait_option
+@yes_option
+@why_option
+@connected
+def scale(
+    session: Session,
+    set: str,
+    capacity: int,
+    addresses: tuple[str, ...],
+    wait: bool,
+    yes: bool,
+    why: str | None,
+) -> None:
+    """Make SET, a scale set, have CAPACITY instances.
+
+    It shrinks from the highest number, or the last name. A terminate notice warns those who
+    go with an event first; else they are gone at once. On a terminal it asks before it shrinks.
+    """
+    body = {"capacity": capacity, "addresses": list(addresses)}
+    if sys.stdin.isatty() and not yes:
+        plan = session.api.post("scopes", set, "scale", "plan", body=body, repeatable=False)
+        if plan["removes"]:
+            confirm(f"Delete {several(plan['removes'], 20)} of {plan['name']}?", yes=False)
+    _conclude(session, session.api.post("scopes", set, "scale", body=body, why=why), wait=wait)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairwarning replace workers_1
+  fairwarning replace workers_1 --address 10.0.1.14 --wait --why "its disk is broken"
+"""
+)
+@click.argument("instance", shell_complete=complete_instance)
+@click.option("--address", metavar="IP", help="Of the new instance.")
+@wait_option
+@why_option
+@connected
+def replace(
+    session: Session, instance: str, address: str | None, wait: bool, why: str | None
+) -> None:
+    """Replace INSTANCE of a scale set by a new one.
+
+    The new one comes at once, and the old one is deleted with the notice that its model says.
+    On a terminal it asks first.
+    """
+    if sys.stdin.isatty():
+        confirm(f"Delete {instance} and put a new instance in its place?", yes=False)
+    body = {"addresses": [] if address is None else [address]}
+    done = session.api.post("instances", instance, "replace", body=body, why=why)
+    _conclude(session, done, wait=wait)
+
+
+def _conclude(session: Session, resized: Json, *, wait: bool) -> None:
+    if wait:
+        resized["events"] = [wait_for(session, event) for event in resized["events"]]
+    session.answer(resized, lambda now: resized_page(resized, now))
+    if wait:
+        refuse_unfinished(resized["events"])
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairwarning model workers --terminate-notice 10m
+  fairwarning model workers --terminate-notice none --reimage-notice 15m
+"""
+)
+@_set_argument
+@click.option("--terminate-notice", callback=_notice, metavar="D", help="From 5m to 15m, or none.")
+@click.option("--reimage-notice", callback=_notice, metavar="D", help="15m, or none.")
+@why_option
+@connected
+def model(session: Session, set: str, why: str | None, **notices: str | None) -> None:
+    """Change how long before a delete or a reimage the instances of SET are warned.
+
+    New instances follow it at once; those that are there once they are upgraded.
+    """
+    names = {"terminate_notice": "terminateNotice", "reimage_notice": "reimageNotice"}
+    said = {names[name]: text for name, text in notices.items() if text is not None}
+    if not said:
+        raise click.UsageError("say what to change: --terminate-notice or --reimage-notice")
+    body = {name: None if text == _NONE else text for name, text in said.items()}
+    done = session.api.post("scopes", set, "model", body=body, why=why)
+    session.answer(done, lambda _: model_page(done["scopes"]))
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairwarning upgrade workers
+  fairwarning upgrade workers workers_0 workers_3
+"""
+)
+@_set_argument
+@click.argument("instances", nargs=-1, metavar="[INSTANCE]...", shell_complete=complete_instance)
+@why_option
+@connected
+def upgrade(session: Session, set: str, instances: tuple[str, ...], why: str | None) -> None:
+    """Bring each INSTANCE of SET, or all of them, to the latest model."""
+    body = {"instances": list(instances)} if instances else {}
+    done = session.api.post("scopes", set, "upgrade", body=body, why=why)
+    session.answer(done, lambda _: upgraded_page(done["upgraded"]))
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairwarning policy workers --approve-reboot --approve-redeploy
+  fairwarning policy availability-set/web --no-approve-reboot
+"""
+)
+@click.argument("scope", shell_complete=complete_scope)
+@click.option(
+    "--approve-reboot/--no-approve-reboot",
+    "approveUserReboot",
+    default=None,
+    help="Whether restarts by its owner start without being approved.",
+)
+@click.option(
+    "--approve-redeploy/--no-approve-redeploy",
+    "approveUserRedeploy",
+    default=None,
+    help="The same for redeploys.",
+)
+@click.option(
+    "--approve-all-down/--no-approve-all-down",
+    "approveAllInstancesDown",
+    default=None,
+    help="Whether events start at once while all instances are down.",
+)
+@why_option
+@connected
+def policy(session: Session, scope: str, why: str | None, **agreed: bool | None) -> None:
+    """Change what the owner of SCOPE agrees to in advance."""
+    body = {name: is_so for name, is_so in agreed.items() if is_so is not None}
+    if not body:
+        raise click.UsageError("say what to change, such as --approve-reboot")
+    done = session.api.post("scopes", scope, "policy", body=body, why=why)
+    session.answer(done, lambda _: policy_page(done["scopes"]))

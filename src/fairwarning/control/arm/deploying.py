@@ -1,0 +1,284 @@
+"""Carrying a template out: each resource is made by a request of its own, in order.
+
+Whatever is wrong with a template or a resource is kept as the deployment's failure, for its
+reader to find; the resources that were made before stay, as in Azure's incremental mode.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from fairwarning.control.arm.app import refuse_version
+from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply
+from fairwarning.control.arm.deployment_records import (
+    TYPE,
+    Deployment,
+    Step,
+    as_deployment_failure,
+    body_of,
+    deployment_in,
+)
+from fairwarning.control.arm.errors import ArmError, Failure, as_arm_error
+from fairwarning.control.arm.kept_groups import needed, refuse_going
+from fairwarning.control.arm.operations import Operation, new_operation_id
+from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
+from fairwarning.control.arm.shelf import Kept
+from fairwarning.control.arm.templates.expanding import Planned
+from fairwarning.control.arm.templates.faults import invalid, shown
+from fairwarning.control.arm.templates.limits import Budget
+from fairwarning.control.arm.templates.plan import Answer, Plan, Read
+from fairwarning.control.arm.templates.references import Wanted
+from fairwarning.control.arm.templates.surroundings import API_VERSIONS, Surroundings
+from fairwarning.control.problems import Problem
+from fairwarning.core.model import EventId
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.ports import RecordChanged
+
+LEVELS_MAX = 5
+"""Of deployments within deployments."""
+_VERSION = "2024-11-01"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What has been done so far."""
+
+    steps: list[Step] = field(default_factory=list)
+    events: list[EventId] = field(default_factory=list)
+    outputs: Json = field(default_factory=dict)
+    parameters: Json = field(default_factory=dict)
+    needs: dict[str, list[str]] = field(default_factory=dict)
+    failure: Failure | None = None
+
+
+async def deploy(
+    arm: Arm, call: ArmCall, body: Json, *, budget: Budget | None = None, level: int = 1
+) -> Kept:
+    """Keeps how it went. Raises ArmError if a deployment of this name is still running."""
+    before = await arm.shelf.find(call.path.id)
+    if before is not None:
+        await refuse_running(arm, before)
+    outcome = Outcome()
+    try:
+        plan = await planned(arm, call, body, budget or Budget(), level)
+        outcome.parameters, outcome.needs = plan.parameters, plan.needs
+        await _Maker(arm, call, plan, outcome, level).make_all()
+    except (ArmError, Refused, Problem) as error:
+        outcome.failure = as_deployment_failure(as_arm_error(error).failure)
+    return await _keep(arm, call, body, before, outcome)
+
+
+async def refuse_running(arm: Arm, kept: Kept) -> None:
+    if not (await arm.operations.state(deployment_in(kept).operation)).is_over:
+        raise _active(kept.name)
+
+
+def _active(name: str) -> ArmError:
+    return ArmError(
+        409,
+        "DeploymentActive",
+        f"Unable to edit or replace deployment '{name}': previous deployment is still active. "
+        "Wait until it is over, or choose another name.",
+    )
+
+
+async def planned(arm: Arm, call: ArmCall, body: Json, budget: Budget, level: int = 1) -> Plan:
+    """What the deployment would do. Raises ArmError."""
+    properties = body["properties"]
+    if level > LEVELS_MAX:
+        raise invalid(f"Deployments are nested more than {LEVELS_MAX} levels deep")
+    _refuse_mode(properties.get("mode"))
+    for link in ("templateLink", "parametersLink"):
+        if properties.get(link):
+            raise ArmError(
+                400,
+                "InvalidTemplate",
+                f"A {link} is not followed here; send the content itself.",
+            )
+    template = properties.get("template")
+    if not isinstance(template, dict):
+        raise invalid("The template must be an object")
+    place = await _surroundings(arm, call)
+    return Plan(template, properties.get("parameters"), place, budget)
+
+
+def _refuse_mode(mode: object) -> None:
+    if mode is None or (isinstance(mode, str) and mode.lower() == "incremental"):
+        return
+    raise ArmError(
+        400,
+        "InvalidDeploymentMode",
+        f"The deployment mode '{shown(str(mode))}' is not supported: nothing is ever deleted "
+        "because a template does not name it. Use the mode 'Incremental'.",
+    )
+
+
+async def _surroundings(arm: Arm, call: ArmCall) -> Surroundings:
+    path = call.path
+    return Surroundings(
+        subscription=await _read(arm, call, f"/subscriptions/{path.subscription}", _VERSION),
+        group=await _read(arm, call, path.place, _VERSION),
+        deployment={
+            "name": path.name,
+            "properties": {"mode": "Incremental", "provisioningState": "Accepted"},
+        },
+    )
+
+
+async def _read(arm: Arm, call: ArmCall, id: str, api_version: str) -> Json:
+    path = _path(id)
+    query = {"api-version": api_version}
+    reply = await arm.answer(replace(call, method="GET", path=path, query=query, body=None))
+    found = msgspec.to_builtins(reply.body)
+    return found if isinstance(found, dict) else {}
+
+
+def _path(id: str) -> ResourcePath:
+    try:
+        path = resource_path(id)
+    except BadPath as problem:
+        raise invalid(f"The id '{shown(id)}' is not valid: {problem}") from None
+    if path.tail:
+        raise invalid(f"The id '{shown(id)}' names no resource")
+    return path
+
+
+class _Maker:
+    def __init__(self, arm: Arm, call: ArmCall, plan: Plan, outcome: Outcome, level: int) -> None:
+        self._arm = arm
+        self._call = call
+        self._plan = plan
+        self._outcome = outcome
+        self._level = level
+
+    async def make_all(self) -> None:
+        """Up to the first that fails. Raises ArmError, Refused or Problem."""
+        for each in self._plan.resources:
+            await self._step(each)
+        self._outcome.outputs = await self._evaluated(self._plan.outputs)
+
+    async def _step(self, each: Planned) -> None:
+        began = self._arm.control.clock.now()
+        step = Step(id=each.id, type=each.type, name=each.name, at_ms=began, status=200)
+        try:
+            status, operation = await self._make(each)
+        except (ArmError, Refused, Problem) as error:
+            found = as_arm_error(error)
+            step = msgspec.structs.replace(step, status=found.status, failure=found.failure)
+            self._outcome.steps.append(step)
+            raise ArmError(
+                found.status, found.failure.code, found.failure.message,
+                details=found.failure.details, target=each.id,
+            ) from None  # fmt: skip
+        id = "" if operation is None else operation.id
+        self._outcome.steps.append(msgspec.structs.replace(step, status=status, operation=id))
+        self._outcome.events += () if operation is None else operation.events
+
+    async def _make(self, each: Planned) -> tuple[int, Operation | None]:
+        refuse_version(each.api_version)
+        body = await self._evaluated(lambda read: self._plan.body(each, read))
+        path = _path(each.id)
+        query = {"api-version": each.api_version}
+        call = replace(self._call, method="PUT", path=path, query=query, body=body)
+        if each.is_deployment:
+            return 201, await self._nested(call, body)
+        reply = await self._arm.answer(call)
+        operation = await self._operation(reply)
+        if operation is not None:
+            await self._refuse_failed(operation)
+        return reply.status, operation
+
+    async def _nested(self, call: ArmCall, body: Json) -> Operation:
+        path = call.path
+        group = await needed(self._arm, path.subscription, path.group)
+        refuse_going(group)
+        refuse_nothing(body)
+        call = replace(call, path=replace(path, group=group.name))
+        kept = await deploy(self._arm, call, body, budget=self._plan.budget, level=self._level + 1)
+        operation = deployment_in(kept).operation
+        await self._refuse_failed(operation)
+        return operation
+
+    async def _refuse_failed(self, operation: Operation) -> None:
+        failure = (await self._arm.operations.state(operation)).failure
+        if failure is not None:
+            raise ArmError(409, failure.code, failure.message, details=failure.details)
+
+    async def _operation(self, reply: Reply) -> Operation | None:
+        """The one that the reply tells its client to look at."""
+        url = reply.headers.get("Azure-AsyncOperation", "")
+        id = url.partition("?")[0].rpartition("/")[2]
+        return await self._arm.operations.find(id) if id else None
+
+    async def _evaluated(self, ask: Callable[[Read], Answer]) -> Json:
+        """Each round reads something new, so that it ends."""
+        read: dict[str, Json] = {}
+        while (answer := ask(read)).wanted:
+            for each in answer.wanted:
+                read[each.id.lower()] = await self._referred(each)
+        return answer.value
+
+    async def _referred(self, wanted: Wanted) -> Json:
+        version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
+        refuse_version(version)
+        return await _read(self._arm, self._call, wanted.id, version)
+
+
+def refuse_nothing(body: Json | None) -> Json:
+    """The body, if it can be a deployment at all. Raises ArmError."""
+    properties = body.get("properties") if body is not None else None
+    if body is None or not isinstance(properties, dict):
+        why = "a deployment has 'properties' with a 'template'"
+    elif not properties.get("template") and not properties.get("templateLink"):
+        why = "the 'properties' of a deployment have a 'template'"
+    else:
+        return body
+    raise ArmError(400, "InvalidRequestContent", f"The request content was invalid: {why}.")
+
+
+async def _keep(arm: Arm, call: ArmCall, body: Json, before: Kept | None, outcome: Outcome) -> Kept:
+    path = call.path
+    operation = await arm.operations.begin(
+        call, verb="deploy", target=path.id, events=outcome.events, failure=outcome.failure
+    )
+    tags = body.get("tags")
+    deployment = Deployment(
+        correlation_id=new_operation_id(),
+        template_hash=_hash(body["properties"].get("template")),
+        operation=operation,
+        tags=tags if isinstance(tags, dict) else {},
+        parameters=outcome.parameters,
+        outputs=outcome.outputs,
+        steps=tuple(outcome.steps),
+        needs=_made_needs(outcome),
+    )
+    kept = Kept(
+        id=path.id,
+        type=TYPE,
+        name=path.name,
+        body=body_of(deployment),
+        created_ms=operation.started_ms if before is None else before.created_ms,
+        unique_id=deployment.correlation_id,
+        operation=operation.id,
+        revision=0 if before is None else before.revision,
+    )
+    try:
+        return await arm.shelf.put(kept, by=call.by)
+    except RecordChanged:
+        raise _active(path.name) from None
+
+
+def _made_needs(outcome: Outcome) -> dict[str, list[str]]:
+    made = {each.id for each in outcome.steps}
+    return {
+        id: [other for other in others if other in made]
+        for id, others in outcome.needs.items()
+        if id in made and others
+    }
+
+
+def _hash(template: object) -> str:
+    text = msgspec.json.encode(template, order="sorted")
+    return str(int.from_bytes(hashlib.sha256(text).digest()[:8]))

@@ -1,0 +1,10 @@
+"""A list of resources as an answer: in order of id, a page at a time. Pure."""
+
+from collections.abc import Iterable
+
+from fairwarning.control.arm.call import ArmCall, Json, Reply
+from fairwarning.control.arm.paging import page
+
+
+def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
+    return Reply(200, page(call, sorted(resources, key=lambda each: str(each["id"]).lower())))

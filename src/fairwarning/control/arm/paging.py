@@ -1,0 +1,49 @@
+"""Lists, a page at a time: `value`, and `nextLink` as long as there is more. Pure."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, urlencode
+
+from fairwarning.control.arm.call import ArmCall, Json
+from fairwarning.control.arm.errors import ArmError
+
+PAGE_ITEMS_MAX = 500
+_AFTER = "$skiptoken"
+
+
+def page(call: ArmCall, items: Iterable[Json]) -> Json:
+    """A page goes on after the id that ended the one before, so that no change between the two
+    makes a reader miss what was there all the time. Raises ArmError."""
+    after = _order(call.query.get(_AFTER, ""))
+    ordered = sorted(items, key=lambda each: _order(each["id"]))
+    rest = [each for each in ordered if _order(each["id"]) > after]
+    top = _top(call)
+    found: Json = {"value": rest[:top]}
+    if len(rest) > top:
+        found["nextLink"] = _next_link(call, rest[top - 1]["id"])
+    return found
+
+
+def _order(id: str) -> list[str | int]:
+    """By name, and numbers by size: 2 comes before 10."""
+    return [int(part) if at % 2 else part for at, part in enumerate(_parts(id))]
+
+
+def _parts(id: str) -> list[str]:
+    return re.split(r"([0-9]+)", id.lower())
+
+
+def _top(call: ArmCall) -> int:
+    text = call.query.get("$top", str(PAGE_ITEMS_MAX))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise ArmError(
+            400,
+            "InvalidTopInQueryString",
+            f"Invalid $top '{text[:40]}' specified in the query string; write a number from 1 on.",
+        )
+    return min(int(text), PAGE_ITEMS_MAX)
+
+
+def _next_link(call: ArmCall, last: str) -> str:
+    path = quote(f"{call.path.id}/{call.path.tail}")
+    return f"{call.base_url}{path}?{urlencode({**call.query, _AFTER: last})}"

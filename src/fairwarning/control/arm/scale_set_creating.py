@@ -1,0 +1,120 @@
+"""A new scale set: its instances in the fleet first, then what its owner said of it."""
+
+import uuid
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from fairwarning.control.arm.addresses import allocate, release
+from fairwarning.control.arm.call import Arm, ArmCall, Json
+from fairwarning.control.arm.fleet import scopes_of
+from fairwarning.control.arm.kept_scale_sets import TYPE, Standing, needed
+from fairwarning.control.arm.merging import merged
+from fairwarning.control.arm.profiles import policy_of
+from fairwarning.control.arm.scale_set_reading import Wanted, refuse_name, wanted_of
+from fairwarning.control.arm.shelf import Kept
+from fairwarning.core.commands import Declare
+from fairwarning.core.fleet import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
+from fairwarning.core.lifecycle import number_of
+from fairwarning.core.model import Model, Policy, Roster, Scope, ScopeKind
+
+
+async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:
+    """Raises ArmError, Refused or Problem; then there is no such set."""
+    body = merged({}, said)
+    wanted = wanted_of(body)
+    refuse_name(call.path.name, wanted.orchestration)
+    policy = policy_of(body.get("properties", {}), Policy())
+    addresses = await addresses_for(arm, call, wanted, wanted.capacity)
+    try:
+        await _enter(arm, call, scopes_for(arm, call, wanted, policy, addresses))
+    finally:
+        await let_go(arm, call, addresses)
+    id = call.path.id
+    operation = await arm.operations.begin(call, verb="create", target=id)
+    before = await arm.shelf.find(id)
+    kept = Kept(
+        id=id,
+        type=TYPE,
+        name=call.path.name,
+        body=body,
+        created_ms=arm.control.clock.now(),
+        unique_id=str(uuid.uuid4()),
+        operation=operation.id,
+        revision=before.revision if before else 0,
+    )
+    await arm.shelf.put(kept, by=call.by)
+    return await needed(arm, call.path)
+
+
+async def addresses_for(arm: Arm, call: ArmCall, wanted: Wanted, count: int) -> list[str]:
+    """One for each new instance; claimed until `let_go`."""
+    if not wanted.subnet_id or count <= 0:
+        return []
+    return await allocate(arm, wanted.subnet_id, count, by=call.by)
+
+
+async def let_go(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
+    """From now on the fleet has them, or nobody."""
+    for address in addresses:
+        await release(arm, address, by=call.by)
+
+
+def scopes_for(
+    arm: Arm, call: ArmCall, wanted: Wanted, policy: Policy, addresses: Sequence[str]
+) -> list[Scope]:
+    is_flexible = wanted.orchestration is Orchestration.FLEXIBLE
+    ids = (arm.control.engine.new_id() for _ in range(wanted.capacity if is_flexible else 0))
+    resource = ScaleSet(
+        name=call.path.name,
+        capacity=wanted.capacity,
+        orchestration=wanted.orchestration,
+        addresses=tuple(addresses),
+        suffixes=tuple(each[-SUFFIX_CHARS:].lower() for each in ids),
+        tags=wanted.tags,
+        terminate_notice_ms=wanted.terms.terminate_notice_ms,
+        priority=wanted.priority,
+        eviction=wanted.eviction,
+        fault_domains=wanted.fault_domains,
+        policy=policy,
+        place=Place(
+            subscription=call.path.subscription,
+            resource_group=call.path.group,
+            location=wanted.location,
+            origin="arm",
+        ),
+    )
+    return [_of_model(scope, wanted) for scope in expand(resource)]
+
+
+def _of_model(scope: Scope, wanted: Wanted) -> Scope:
+    """With all that the model says."""
+    model = Model(
+        terminate_notice_ms=wanted.terms.terminate_notice_ms,
+        reimage_notice_ms=wanted.terms.reimage_notice_ms,
+        profile=wanted.fingerprint,
+    )
+    instances = {name: replace(each, model=model) for name, each in scope.roster.instances.items()}
+    return replace(scope, roster=replace(scope.roster, model=model, instances=instances))
+
+
+async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope]) -> None:
+    """Where a set of that name once was, its empty placement groups are used again."""
+    path, control = call.path, arm.control
+    kind = ScopeKind.SCALE_SET
+    empty = await scopes_of(arm, kind, path.subscription, path.group, path.name)
+    nobody = replace(scopes[0].roster, instances={}, next_number=0)
+    rosters: list[Roster] = [each.roster for each in scopes]
+    rosters += [nobody] * (len(empty) - len(scopes))
+    for scope, roster in zip(empty, rosters, strict=False):
+        command = Declare(roster=_beyond(scope.roster, roster))
+        await control.engine.submit(scope.id, command, by=call.by, why=call.why)
+    if scopes[len(empty) :]:
+        await control.engine.create(scopes[len(empty) :], by=call.by, why=call.why)
+
+
+def _beyond(before: Roster, roster: Roster) -> Roster:
+    """The core remembers deleted instances for a day, and adds none of the same name."""
+    numbers = (number_of(roster, name) for name in before.instances)
+    used = [number + 1 for number in numbers if number is not None]
+    return replace(roster, next_number=max(roster.next_number, *used, 0))

@@ -1,0 +1,62 @@
+"""Scale sets and policies as the API takes and gives them."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from fairwarning.control.shapes import DurationText, Event, In, Name, Out, Scope
+from fairwarning.core.fleet import CAPACITY_MAX
+
+Address = Annotated[str, Meta(max_length=64)]
+
+
+class ScaleBody(In):
+    capacity: Annotated[int, Meta(ge=0, le=CAPACITY_MAX)]
+    addresses: Annotated[list[Address], Meta(max_length=CAPACITY_MAX)] = []
+    """One for each newcomer, as far as there are any."""
+
+
+class ScalePlan(Out):
+    name: str
+    members: int
+    capacity: int
+    adds: int
+    removes: list[str]
+
+
+class ReplaceBody(In):
+    addresses: Annotated[list[Address], Meta(max_length=1)] = []
+
+
+class Resized(Out):
+    name: str
+    capacity: int
+    added: list[str]
+    events: list[Event]
+
+
+class ModelBody(In):
+    """What is left out stays; null switches it off."""
+
+    terminate_notice: DurationText | UnsetType | None = UNSET
+    reimage_notice: DurationText | UnsetType | None = UNSET
+
+
+class UpgradeBody(In):
+    instances: Annotated[list[Name], Meta(min_length=1, max_length=CAPACITY_MAX)] | None = None
+
+
+class Upgraded(Out):
+    upgraded: list[str]
+
+
+class PolicyBody(In):
+    """What is left out stays."""
+
+    approve_user_reboot: bool | UnsetType = UNSET
+    approve_user_redeploy: bool | UnsetType = UNSET
+    approve_all_instances_down: bool | UnsetType = UNSET
+
+
+class Scopes(Out):
+    scopes: list[Scope]

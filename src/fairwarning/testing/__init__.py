@@ -1,0 +1,15 @@
+"""Fairwarning inside a test: a whole server in the test's own process, on a clock of its own.
+
+With pytest there is nothing to import: the fixture `fairwarning` is a `Server`. Elsewhere:
+
+    from fairwarning.testing import server
+
+    with server() as fw:
+        fw.schedule("Reboot", "web-0")
+        fw.advance(minutes=15)
+"""
+
+from fairwarning.testing.server import Server, server
+from fairwarning.testing.virtual_machine import Vm
+
+__all__ = ["Server", "Vm", "server"]

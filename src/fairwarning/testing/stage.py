@@ -1,0 +1,176 @@
+"""What a test can do to the server, as coroutines in the server's own event loop."""
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fairwarning.control.names import find_instance
+from fairwarning.control.rendering import event_of
+from fairwarning.control.shapes import Event
+from fairwarning.core.commands import Approve, Cancel, Command, Operate, Schedule
+from fairwarning.core.faults import Fault
+from fairwarning.core.instants import Instant, format_rfc3339
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    OperationKind,
+    ScopeId,
+    operator_actor,
+)
+from fairwarning.core.sentences import sentence
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import Choice, Entry
+from fairwarning.fleetfile import Fleet, read_json, read_toml
+from fairwarning.metadata.witness import Asked
+from fairwarning.node import Node, NodeSettings
+
+START = Instant(1_767_225_600_000)
+"""2026-01-01T00:00:00Z: every test begins here unless it says otherwise."""
+EVENTS_MAX = 10_000
+_BY = operator_actor("test")
+
+
+def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
+    """A fleet file, its text, or the same as a mapping; None: the starter fleet."""
+    if fleet is None:
+        return None
+    if isinstance(fleet, dict):
+        return read_json({"test": True, **fleet})
+    is_file = isinstance(fleet, Path) or ("\n" not in fleet and fleet.endswith(".toml"))
+    return read_toml(Path(fleet).read_text() if is_file else str(fleet))
+
+
+def seeded_ids(seed: int) -> Callable[[], EventId]:
+    """The same ids for the same seed, so that a failure can be seen again."""
+    dice = random.Random(seed)  # noqa: S311  (they must repeat)
+    return lambda: EventId(str(uuid.UUID(int=dice.getrandbits(128), version=4)).upper())
+
+
+class Stage:
+    def __init__(
+        self,
+        *,
+        fleet: Fleet | None,
+        seed: int,
+        start: Instant,
+        metadata: tuple[str, int],
+        on_change: Callable[..., None],
+    ) -> None:
+        self.asked: list[Asked] = []
+        self._on_change = on_change
+        self.node = Node(
+            NodeSettings(
+                store_url="memory:",
+                metadata=[metadata],
+                is_clock_virtual=True,
+                clock_start=start,
+                seed=seed,
+                fleet=fleet,
+            ),
+            ids=seeded_ids(seed),
+        )
+
+    async def start(self) -> None:
+        await self.node.start()
+        self.node.engine.observe(self._on_change)
+        self.node.watch(self._note_asked)
+
+    async def stop(self) -> None:
+        await self.node.stop()
+
+    @property
+    def clock(self) -> VirtualClock:
+        assert isinstance(self.node.clock, VirtualClock)
+        return self.node.clock
+
+    async def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.now() / 1000, UTC)
+
+    async def advance(self, by_ms: int) -> None:
+        await self.clock.advance(by_ms)
+        await self.clock.settle()
+
+    async def schedule(self, type: EventType, targets: Sequence[str], **more: Any) -> Event:
+        found = [find_instance(self.node.engine.views, each) for each in targets]
+        id = self.node.engine.new_id()
+        command = Schedule(event_id=id, type=type, targets=tuple(name for _, name in found), **more)
+        scope_id = found[0][0] if found else ScopeId("")
+        return await self._submit(scope_id, id, command)
+
+    async def operate(self, kind: OperationKind, instance: str) -> Event:
+        scope_id, name = find_instance(self.node.engine.views, instance)
+        id = self.node.engine.new_id()
+        return await self._submit(scope_id, id, Operate(event_id=id, kind=kind, instance=name))
+
+    async def approve(self, event_id: str) -> Event:
+        id, scope_id = await self._find(event_id)
+        return await self._submit(scope_id, id, Approve(event_id=id, by=_BY))
+
+    async def cancel(self, event_id: str) -> Event:
+        id, scope_id = await self._find(event_id)
+        return await self._submit(scope_id, id, Cancel(event_id=id))
+
+    async def event(self, event_id: str) -> Event:
+        id, scope_id = await self._find(event_id)
+        _, event = await self.node.store.find_event(id)
+        story = await self.node.store.history(event_id=id, limit=EVENTS_MAX)
+        return event_of(scope_id, event, reversed(story))
+
+    async def events(self, *, all: bool) -> list[Event]:
+        """Oldest first; without `all`, only those that are not over."""
+        found = await self.node.store.events(Choice(), limit=EVENTS_MAX)
+        return [
+            event_of(scope_id, event)
+            for scope_id, event in reversed(found)
+            if all or not event.is_finished
+        ]
+
+    async def set_fault(self, fault: Fault, for_ms: int | None) -> Fault:
+        for name in fault.instances:
+            find_instance(self.node.engine.views, name)
+        until = None if for_ms is None else Instant(self.clock.now() + for_ms)
+        return self.node.faults.set(msgspec.structs.replace(fault, until_ms=until))
+
+    async def clear_faults(self, id: str | None = None) -> int:
+        return self.node.faults.clear(id)
+
+    async def story(self) -> list[str]:
+        """What has happened, for the message of a test that waited in vain."""
+        entries = await self.node.store.history(limit=20)
+        lines = [event_line(each) for each in reversed(entries)]
+        asked = [
+            f"{format_rfc3339(each.at_ms)} {each.instance} asked for {each.kind}"
+            for each in self.asked[-5:]
+        ]
+        return lines + asked
+
+    def _note_asked(self, asked: Asked) -> None:
+        self.asked.append(asked)
+        self._on_change()
+
+    async def _submit(self, scope_id: ScopeId, id: EventId, command: Command) -> Event:
+        await self.node.engine.submit(scope_id, command, by=_BY)
+        await self.clock.settle()
+        return await self.event(id)
+
+    async def _find(self, event_id: str) -> tuple[EventId, ScopeId]:
+        id = EventId(event_id.upper())
+        scope_id, _ = await self.node.store.find_event(id)
+        return id, scope_id
+
+
+def event_line(entry: Entry) -> str:
+    return f"{format_rfc3339(entry.at_ms)} {sentence(entry)}"
+
+
+def names(instances: str | Sequence[str] | None) -> tuple[InstanceName, ...]:
+    if instances is None:
+        return ()
+    given = (instances,) if isinstance(instances, str) else instances
+    return tuple(InstanceName(each) for each in given)

@@ -1,0 +1,68 @@
+"""Lists, a page at a time."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairwarning.control.access import LOCAL
+from fairwarning.control.arm.call import ArmCall
+from fairwarning.control.arm.errors import ArmError
+from fairwarning.control.arm.paging import PAGE_ITEMS_MAX, page
+from fairwarning.control.arm.paths import resource_path
+
+PATH = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines"
+
+
+def _call(**query: str) -> ArmCall:
+    named = {name if name == "api-version" else f"${name}": text for name, text in query.items()}
+    path = resource_path(PATH)
+    return ArmCall(method="GET", path=path, query=named, caller=LOCAL, base_url="http://x")
+
+
+def _follow(link: str) -> ArmCall:
+    parts = urlsplit(link)
+    path = resource_path(parts.path)
+    query = dict(parse_qsl(parts.query))
+    return ArmCall(method="GET", path=path, query=query, caller=LOCAL, base_url="http://x")
+
+
+def _items(count: int) -> list[dict[str, Any]]:
+    return [{"id": f"{PATH}/vm{number}"} for number in range(count)]
+
+
+@given(count=st.integers(0, 40), top=st.integers(1, 12))
+def test_pages_hold_everything_once_and_in_order(count: int, top: int) -> None:
+    items = _items(count)
+    call, seen = _call(top=str(top)), []
+    while True:
+        found = page(call, reversed(items))
+        seen += found["value"]
+        assert len(found["value"]) <= top
+        if "nextLink" not in found:
+            break
+        call = _follow(found["nextLink"])
+    assert seen == items
+
+
+def test_a_page_has_an_end_of_its_own() -> None:
+    found = page(_call(), _items(PAGE_ITEMS_MAX + 1))
+    assert len(found["value"]) == PAGE_ITEMS_MAX
+    assert "nextLink" in found
+    assert len(page(_call(top="9999"), _items(PAGE_ITEMS_MAX + 1))["value"]) == PAGE_ITEMS_MAX
+
+
+def test_what_goes_between_two_pages_hides_nothing() -> None:
+    items = _items(6)
+    first = page(_call(top="3"), items)
+    rest = page(_follow(first["nextLink"]), items[3:])
+    assert rest["value"] == items[3:]
+
+
+@pytest.mark.parametrize("top", ["0", "-1", "x", "²", "99999999999"])
+def test_a_top_that_is_no_number_is_refused(top: str) -> None:
+    with pytest.raises(ArmError) as refused:
+        page(_call(top=top), [])
+    assert refused.value.status == 400

@@ -1,0 +1,117 @@
+"""The commands about scale sets, against the real server with a virtual clock."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Program, said
+from tests.cli.fake import Answer, Fake
+from tests.cli.test_control import answer, beside, told, until_announced
+from tests.cli.test_serve import serving
+from tests.cli.values import ID, OTHER_ID, an_event
+
+FLEET = """\
+test = true
+
+[[scale_set]]
+name = "jobs"
+capacity = 3
+terminate_notice = "5m"
+
+[[vm]]
+name = "cache"
+"""
+
+
+@pytest.fixture
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    file = tmp_path_factory.mktemp("fleet") / "fleet.toml"
+    file.write_text(FLEET)
+    options = ("--control", "127.0.0.1:0", "--store", "memory:", "--clock", "virtual", "--json",
+               "--fleet", str(file), "--no-azure")  # fmt: skip
+    with serving(*options) as process:
+        assert process.stdout is not None
+        yield Program(json.loads(process.stdout.readline())["control"])
+
+
+def names(program: Program) -> list[str]:
+    scopes = answer(program, "fleet", "show", "--search", "jobs")["scopes"]
+    return [each["name"] for scope in scopes for each in scope["instances"]]
+
+
+def test_a_set_grows_and_shrinks(real: Program) -> None:
+    grown = told(real, "scale", "jobs", "5", "--address", "127.0.9.1", "--why", "long queue")
+    assert "has 5 instances" in grown
+    assert "+ jobs_3, jobs_4" in grown
+    assert "127.0.9.1" in told(real, "fleet", "show")
+    assert "long queue" in told(real, "history")
+    shrunk = answer(real, "scale", "jobs", "2")
+    assert [each["resources"] for each in shrunk["events"]] == [["jobs_2"], ["jobs_3"], ["jobs_4"]]
+    answer(real, "clock", "advance", "1m")
+    assert names(real) == ["jobs_0", "jobs_1"]
+
+
+def test_waiting_lasts_until_all_who_go_are_gone(real: Program) -> None:
+    with beside(real, "scale", "jobs", "1", "--wait", "--yes", "--json") as waiting:
+        until_announced(real)
+        answer(real, "clock", "advance", "1m")
+        out, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, err
+    assert [each["phase"] for each in json.loads(out)["events"]] == ["completed"] * 2
+
+
+def test_waiting_for_one_that_is_taken_back_is_a_failure(fake: Fake, run: Program) -> None:
+    events = [an_event(), an_event(id=OTHER_ID)]
+    done = {"name": "jobs", "capacity": 1, "added": [], "events": events}
+    fake.on("POST /scopes/jobs/scale", Answer(202, done))
+    fake.on(f"GET /events/{ID}", an_event(phase="completed"))
+    fake.on(f"GET /events/{OTHER_ID}", an_event(id=OTHER_ID, phase="cancelled", outcome="no"))
+    result = run("scale", "jobs", "1", "--wait")
+    assert result.exit_code == 1
+    assert f"fairwarning event show {OTHER_ID}" in result.stderr
+
+
+def test_an_instance_is_replaced(real: Program) -> None:
+    done = answer(real, "replace", "jobs_1", "--address", "127.0.9.2")
+    assert (done["added"], done["capacity"]) == (["jobs_3"], 3)
+    answer(real, "clock", "advance", "1m")
+    assert names(real) == ["jobs_0", "jobs_2", "jobs_3"]
+    assert "(not-a-scale-set)" in said(real("replace", "cache"))
+
+
+def test_a_model_is_changed_and_instances_follow(real: Program) -> None:
+    changed = told(real, "model", "jobs", "--terminate-notice", "10m", "--reimage-notice", "15m")
+    assert "10 min" in changed
+    assert "fairwarning upgrade jobs" in changed
+    assert "notice 10 min, reimage 15 min, 3 behind" in told(real, "fleet", "show")
+    assert "jobs_2: now of" in told(real, "upgrade", "jobs", "jobs_2")
+    assert answer(real, "upgrade", "jobs")["upgraded"] == ["jobs_0", "jobs_1"]
+    assert "Nothing to do" in told(real, "upgrade", "jobs")
+    (scope,) = answer(real, "model", "jobs", "--terminate-notice", "none")["scopes"]
+    assert scope["model"] == {
+        "generation": 3,
+        "terminateNotice": None,
+        "reimageNotice": "PT15M",
+    }
+    assert "(terminate-notice-invalid)" in said(real("model", "jobs", "--terminate-notice", "1m"))
+
+
+def test_a_policy_is_changed_for_any_scope(real: Program) -> None:
+    told(real, "policy", "jobs", "--approve-reboot", "--no-approve-all-down")
+    (scope,) = answer(real, "policy", "jobs", "--approve-redeploy", "--no-approve-reboot")["scopes"]
+    assert scope["policy"] == {
+        "approveUserReboot": False,
+        "approveUserRedeploy": True,
+        "approveAllInstancesDown": False,
+        "notice": {},
+    }
+    assert "vm/cache" in told(real, "policy", "cache", "--approve-reboot")
+
+
+def test_power_reaches_the_instance(real: Program) -> None:
+    for verb, power in (("stop", "stopped"), ("start", "running"), ("deallocate", "deallocated")):
+        assert answer(real, verb, "cache")["operation"] == verb
+        answer(real, "clock", "advance", "1m")
+        assert power in told(real, "fleet", "show", "--search", "cache")
+    assert answer(real, "reimage", "jobs_0")["operation"] == "reimage"

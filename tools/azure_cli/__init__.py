@@ -1,0 +1,1 @@
+"""Azure's own command line, `az`, run against a fresh server of ours."""

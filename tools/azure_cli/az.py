@@ -1,0 +1,172 @@
+"""Runs `az` as somebody would who has never used it before, and tells how each command went."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.azure_cli.server import PROGRAM, Failed, Server
+
+_WAIT_S_MAX = 120
+_SHOWN_MAX = 76
+_HEARD_MAX = 600
+
+
+@dataclass
+class Report:
+    """One line a command: how it went, how long it took, and what was seen."""
+
+    failures: int = 0
+    rows: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, command: str, seconds: float, seen: str, *, is_good: bool) -> None:
+        shown = command if len(command) <= _SHOWN_MAX else f"{command[: _SHOWN_MAX - 1]}…"
+        with self._lock:
+            self.rows += 1
+            self.failures += not is_good
+            verdict = "pass" if is_good else "FAIL"
+            print(f"{verdict:4}  {seconds:5.1f} s  {shown:{_SHOWN_MAX}}  {seen}", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    code: int = 0
+    is_refused: bool = False
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    errors: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out) if self.out.strip() else None
+
+
+class Az:
+    """With a home and a configuration of its own, so it meets nobody's login and nobody's keys."""
+
+    def __init__(self, program: Path, folder: Path, server: Server, report: Report) -> None:
+        self._program = program
+        self.server = server
+        self.report = report
+        self.folder = folder
+        self._environment = {
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "HOME": str(folder / "home"),
+            "LANG": "C.UTF-8",
+            "AZURE_CONFIG_DIR": str(folder / "azure"),
+            "AZURE_CORE_COLLECT_TELEMETRY": "0",
+            "AZURE_CORE_NO_COLOR": "1",
+            "FAIRWARNING_URL": server.control_url,
+            "XDG_DATA_HOME": str(folder / "data"),
+        }
+        (folder / "home").mkdir()
+
+    @property
+    def tenant(self) -> str:
+        return str(self.server.azure()["tenant"])
+
+    def id_of(self, rest: str) -> str:
+        """Of something in the resource group of the stories."""
+        subscription = self.server.azure()["subscription"]
+        return f"/subscriptions/{subscription}/resourceGroups/myResourceGroup/providers/{rest}"
+
+    def set_up(self) -> None:
+        """As documented: one command of ours, which calls az and prints what a shell needs."""
+        shown = ["fairwarning", "azure-setup", "--run"]
+        said = self._run(shown, [*PROGRAM, "azure-setup", "--run", "--json"], Expected())
+        self._environment |= said.json["environment"]
+
+    def __call__(self, *arguments: str) -> Any:
+        """What a successful command prints."""
+        return self._az(arguments, Expected()).json
+
+    def refused(self, *arguments: str, code: int = 1, says: str = "") -> None:
+        """It must fail with this exit code and a single line that says why."""
+        self._az(arguments, Expected(code=code, is_refused=True, says=says))
+
+    def flowing(self, *arguments: str) -> Any:
+        """The same as calling it, while time passes."""
+        with self.server.time_flowing():
+            return self(*arguments)
+
+    @contextmanager
+    def waiting(self, *arguments: str) -> Iterator[None]:
+        """A command that waits: look at what it waits for inside. Then time passes till its end."""
+        started = time.monotonic()
+        process = subprocess.Popen(  # noqa: S603
+            [self._program, *arguments],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield
+            require(process.poll() is None, f"az {' '.join(arguments)} did not wait")
+            with self.server.time_flowing():
+                out, errors = process.communicate(timeout=_WAIT_S_MAX)
+        finally:
+            process.kill()
+            process.wait()
+        said = Said(process.returncode, out, errors)
+        self._judge(["az", *arguments], time.monotonic() - started, said, Expected())
+
+    def _az(self, arguments: Iterable[str], expected: Expected) -> Said:
+        return self._run(["az", *arguments], [str(self._program), *arguments], expected)
+
+    def _run(self, shown: list[str], command: list[str], expected: Expected) -> Said:
+        started = time.monotonic()
+        done = subprocess.run(  # noqa: S603
+            command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_WAIT_S_MAX,
+            check=False,
+        )
+        said = Said(done.returncode, done.stdout, done.stderr)
+        self._judge(shown, time.monotonic() - started, said, expected)
+        return said
+
+    def _judge(self, shown: list[str], seconds: float, said: Said, expected: Expected) -> None:
+        problem = problem_of(said, expected)
+        seen = problem or (error_lines(said)[0] if expected.is_refused else "")
+        self.report.add(" ".join(shown), seconds, seen, is_good=not problem)
+        if problem:
+            raise Failed(" ".join(shown))
+
+
+def problem_of(said: Said, expected: Expected) -> str:
+    """Empty if all is as it must be. Pure."""
+    heard = said.errors.strip()[-_HEARD_MAX:]
+    if said.code != expected.code:
+        return f"exit code {said.code} instead of {expected.code}: {heard}"
+    if "Traceback" in said.errors:
+        return f"a traceback: {heard}"
+    if expected.is_refused and len(error_lines(said)) != 1:
+        return f"not one line of ERROR: {heard}"
+    return "" if expected.says in said.errors else f"it does not say {expected.says!r}: {heard}"
+
+
+def error_lines(said: Said) -> list[str]:
+    return [each for each in said.errors.splitlines() if each.startswith("ERROR")]
+
+
+def require(is_so: bool, otherwise: str) -> None:
+    """What a command must have changed."""
+    if not is_so:
+        raise Failed(otherwise)
