@@ -95,3 +95,14 @@ async def test_a_refused_file_changes_nothing(rig: Rig, engine: Engine) -> None:
     assert [each.events for each in planned.changes] == [(), (E1,)]
     _, event = await rig.store.find_event(E1)
     assert (event.phase, event.outcome) == (Phase.CANCELLED, "instance b was removed")
+
+
+async def test_a_plan_that_was_overtaken_undoes_nothing(rig: Rig, engine: Engine) -> None:
+    await apply_text(rig, engine, TWO)
+    stale = plan(await current_scopes(rig.store), read_toml(SWAPPED), prune=True)
+    await apply_text(rig, engine, TWO.replace('"b"', '"c"').replace("10.0.0.1", "10.0.0.9"))
+    before = await current_scopes(rig.store)
+    with pytest.raises(Refused) as refused:
+        await apply(engine, stale, force=False, by=ME)
+    assert refused.value.code is Code.ROSTER_CHANGED
+    assert await current_scopes(rig.store) == before

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.fleetfile.lines import Lines
-from fairwarning.fleetfile.problems import Path
+from fairwarning.toml_lines import Lines, Path
 
 TEXT = '''\
 # a comment with [brackets] and "quotes

@@ -138,6 +138,8 @@ class Declare(Struct, frozen=True, kw_only=True):
 
     roster: Roster
     force: bool = False
+    before: Roster | None = None
+    """What the scope was when this was thought out; if it is not that any more, refuse."""
 
 
 class ReportPower(Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.deadlines import idle_deadline, next_deadline
-from fairwarning.core.declaring import declare
+from fairwarning.core.declaring import declare, refuse_overtaken
 from fairwarning.core.document import visible_face
 from fairwarning.core.draft import Draft
 from fairwarning.core.ending import complete, drop_events_of_deleted, forget_old
@@ -156,7 +156,8 @@ def _change_roster(draft: Draft, command: RosterCommand, now: Instant) -> None:
             rosters.upgrade(draft, names)
         case ChangePolicy(policy=policy):
             rosters.change_policy(draft, policy)
-        case Declare(roster=roster, force=force):
+        case Declare(roster=roster, force=force, before=before):
+            refuse_overtaken(draft.scope, before)
             declare(draft, roster, now, force=force)
         case ReportPower(instance=name, power=power):
             if find_instance(draft.scope, name).power is not power:

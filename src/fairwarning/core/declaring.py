@@ -103,6 +103,15 @@ def refuse_declaration(scope: Scope, wanted: Roster, *, force: bool) -> None:
         )
 
 
+def refuse_overtaken(scope: Scope, before: Roster | None) -> None:
+    """A declaration is the whole roster, so a stale one would undo what came in between."""
+    if before is not None and before != scope.roster:
+        raise Refused(
+            Code.ROSTER_CHANGED,
+            f"{scope.id} was changed meanwhile; look at it again, then repeat what you asked for",
+        )
+
+
 def _refuse_another(scope: Scope, wanted: Roster) -> None:
     before = scope.roster
     if _identity(before) != _identity(wanted):

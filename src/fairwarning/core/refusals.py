@@ -33,6 +33,7 @@ class Code(StrEnum):
     NOTICE_NOT_LOWERABLE = "notice-not-lowerable"
     NO_TARGET = "no-target"
     REIMAGE_NOTICE_INVALID = "reimage-notice-invalid"
+    ROSTER_CHANGED = "roster-changed"
     ROLLOUT_FINISHED = "rollout-finished"
     ROLLOUT_INVALID = "rollout-invalid"
     SCOPE_EXISTS = "scope-exists"

@@ -1,7 +1,7 @@
 """Carries a plan out, one transaction a scope, and then creates what is new."""
 
 from fairwarning.core.commands import Declare
-from fairwarning.core.model import Actor, Scope, ScopeId
+from fairwarning.core.model import Actor, Roster, Scope, ScopeId
 from fairwarning.engine.ports import Store
 from fairwarning.engine.service import Engine
 from fairwarning.fleetfile.model import Plan
@@ -27,8 +27,11 @@ async def apply(engine: Engine, plan: Plan, *, force: bool, by: Actor, why: str 
     meanwhile, or the store fails, some scopes are done; planning and applying again completes it.
     """
     refuse_plan(plan, force=force)
+    latest: dict[ScopeId, Roster] = {}
     for step in plan.declares:
-        command = Declare(roster=step.roster, force=force)
-        await engine.submit(step.scope_id, command, by=by, why=why)
+        before = latest.get(step.scope_id, step.before.roster)
+        command = Declare(roster=step.roster, force=force, before=before)
+        receipt = await engine.submit(step.scope_id, command, by=by, why=why)
+        latest[step.scope_id] = receipt.scope.roster
     if plan.creates:
         await engine.create(plan.creates, by=by, why=why)

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from fairwarning.fleetfile.lines import Lines
 from fairwarning.fleetfile.model import Fleet
 from fairwarning.fleetfile.problems import (
     FleetProblem,
@@ -22,6 +21,7 @@ from fairwarning.fleetfile.problems import (
 )
 from fairwarning.fleetfile.resources import resources_of
 from fairwarning.fleetfile.shapes import FleetShape
+from fairwarning.toml_lines import Lines
 
 KEY_DOTS_MAX = 20
 _BETWEEN = re.compile(r"[\"'=,{}\[\]\s]")

@@ -28,7 +28,7 @@ async def revise(
     async with _holding(arm, call, scope_id) as scope:
         roster = change(scope.roster)
         if roster != scope.roster:
-            await _submit(arm, call, scope_id, Declare(roster=roster))
+            await _submit(arm, call, scope_id, Declare(roster=roster, before=scope.roster))
 
 
 async def change_instance(
@@ -58,7 +58,7 @@ async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Ins
         is_used = instance.name in roster.instances and instance.name not in known
         # The name of one that is gone can only be declared again.
         command: Command = (
-            Declare(roster=_with(roster, newcomer))
+            Declare(roster=_with(roster, newcomer), before=roster)
             if is_used
             else AddInstances(instances=(newcomer,))
         )
