@@ -21,6 +21,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.sentences import sentence
 from fairwarning.engine.ports import Entry
+from fairwarning.engine.views import Member, Views
 
 
 def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) -> shapes.Event:
@@ -47,6 +48,10 @@ def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) ->
             shapes.Approval(by=str(each.by), at=format_rfc3339(each.at_ms))
             for each in event.approvals
         ],
+        seen=None
+        if event.sight is None
+        else shapes.Sight(by=event.sight.by, at=format_rfc3339(event.sight.at_ms)),
+        drained=list(event.drained),
         timeline=[entry_of(each) for each in timeline],
     )
 
@@ -66,7 +71,7 @@ def entry_of(entry: Entry) -> shapes.Entry:
     )
 
 
-def scope_of(scope: Scope) -> shapes.Scope:
+def scope_of(scope: Scope, views: Views) -> shapes.Scope:
     roster = scope.roster
     return shapes.Scope(
         id=scope.id,
@@ -89,7 +94,7 @@ def scope_of(scope: Scope) -> shapes.Scope:
         model=_model(roster.model),
         policy=_policy(roster.policy),
         pending_events=len(scope.unfinished),
-        instances=[instance_of(scope, each) for each in roster.live],
+        instances=[instance_of(scope, each, views) for each in roster.live],
     )
 
 
@@ -116,7 +121,7 @@ def _policy(policy: Policy) -> shapes.Policy:
     )
 
 
-def instance_of(scope: Scope, instance: Instance) -> shapes.Instance:
+def instance_of(scope: Scope, instance: Instance, views: Views) -> shapes.Instance:
     return shapes.Instance(
         name=instance.name,
         update_domain=instance.update_domain,
@@ -129,13 +134,25 @@ def instance_of(scope: Scope, instance: Instance) -> shapes.Instance:
         terminate_notice=_duration(instance.model.terminate_notice_ms),
         reimage_notice=_duration(instance.model.reimage_notice_ms),
         latest_model_applied=scope.roster.latest_model_applied(instance),
+        polling=_polling(views.member(scope.id, instance.name)),
     )
 
 
-def detail_of(scope: Scope, instance: Instance) -> shapes.InstanceDetail:
+def _polling(member: Member | None) -> shapes.Polling | None:
+    if member is None or not member.last_s:
+        return None
+    return shapes.Polling(
+        count=member.polls,
+        per_minute=round(member.per_minute, 1),
+        last=format_rfc3339(Instant(int(member.last_s * 1000))),
+        agent=member.agent,
+    )
+
+
+def detail_of(scope: Scope, instance: Instance, views: Views) -> shapes.InstanceDetail:
     events = [each for each in scope.unfinished if instance.name in each.resources]
     return shapes.InstanceDetail(
-        **msgspec.structs.asdict(instance_of(scope, instance)),
+        **msgspec.structs.asdict(instance_of(scope, instance, views)),
         scope=scope.id,
         events=[event_of(scope.id, each) for each in events],
     )

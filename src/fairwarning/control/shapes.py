@@ -64,6 +64,13 @@ class Approval(Out):
     at: str
 
 
+class Sight(Out):
+    """Which instance was the first to be shown an event, and when."""
+
+    by: str
+    at: str
+
+
 class Event(Out):
     id: str
     scope: str
@@ -84,12 +91,23 @@ class Event(Out):
     announced: bool
     replaced_by: str | None
     approvals: list[Approval]
+    seen: Sight | None
+    drained: list[str]
     timeline: list[Entry] = []
 
 
 class Events(Out):
     events: list[Event]
     next: str | None
+
+
+class Polling(Out):
+    """How an instance asks for its document."""
+
+    count: int
+    per_minute: float
+    last: str
+    agent: str
 
 
 class Instance(Out):
@@ -104,6 +122,8 @@ class Instance(Out):
     terminate_notice: str | None
     reimage_notice: str | None
     latest_model_applied: bool
+    polling: Polling | None
+    """As this node sees it; null if the instance has not asked it since it started."""
 
 
 class InstanceDetail(Instance):

@@ -5,6 +5,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
     Event,
+    EventId,
     InstanceName,
     OperationKind,
     Phase,
@@ -14,7 +15,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.starting import is_all_down
-from fairwarning.core.transitions import Approved, Drained
+from fairwarning.core.transitions import Approved, Drained, Seen
 
 
 def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
@@ -28,6 +29,14 @@ def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
         )
     if event.phase is Phase.SCHEDULED and not any(each.by == by for each in event.approvals):
         draft.add(Approved(event_id=event.id, by=by, at_ms=now))
+
+
+def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: Instant) -> None:
+    """An event that is over by now, or was seen before, is passed over."""
+    for id in ids:
+        event = draft.scope.events.get(id)
+        if event is not None and not event.is_finished and event.sight is None:
+            draft.add(Seen(event_id=id, name=name, at_ms=now))
 
 
 def note_drained(draft: Draft, event: Event, name: InstanceName, now: Instant) -> None:

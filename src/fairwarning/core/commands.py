@@ -56,6 +56,13 @@ class Approve(Struct, frozen=True, kw_only=True):
     by: Actor
 
 
+class ReportSeen(Struct, frozen=True, kw_only=True):
+    """An instance was shown these events. Only the first sight of each counts."""
+
+    event_ids: tuple[EventId, ...]
+    instance: InstanceName
+
+
 class ReportDrained(Struct, frozen=True, kw_only=True):
     """An instance of the event is ready for it. That is no approval: others may not be."""
 
@@ -155,6 +162,7 @@ Command = (
     | OperateAll
     | Approve
     | ReportDrained
+    | ReportSeen
     | Cancel
     | Postpone
     | Activate

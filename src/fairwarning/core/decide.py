@@ -17,7 +17,7 @@ from fairwarning.core.announcing import (
     postponed_event,
     scheduled_event,
 )
-from fairwarning.core.approval import approve, approve_by_policy, note_drained
+from fairwarning.core.approval import approve, approve_by_policy, note_drained, note_seen
 from fairwarning.core.commands import (
     Activate,
     AddInstances,
@@ -36,6 +36,7 @@ from fairwarning.core.commands import (
     ReportDrained,
     ReportFailure,
     ReportPower,
+    ReportSeen,
     RosterCommand,
     Schedule,
     Tick,
@@ -110,6 +111,8 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             approve(draft, find_event(scope, command.event_id), command.by, now)
         case ReportDrained(event_id=event_id, instance=name):
             note_drained(draft, find_event(scope, event_id), name, now)
+        case ReportSeen(event_ids=ids, instance=name):
+            note_seen(draft, ids, name, now)
         case Cancel():
             event = _cancellable(scope, command.event_id)
             reason = command.reason or "cancelled by the operator"

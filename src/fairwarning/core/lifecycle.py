@@ -21,6 +21,7 @@ from fairwarning.core.model import (
     Phase,
     Roster,
     Scope,
+    Sight,
     Work,
 )
 from fairwarning.core.transitions import (
@@ -48,6 +49,7 @@ from fairwarning.core.transitions import (
     RosterTransition,
     Scheduled,
     ScopeTransition,
+    Seen,
     Started,
 )
 
@@ -55,11 +57,13 @@ LEGAL: Mapping[Phase | None, Mapping[type[EventTransition], Phase]] = {
     None: {Scheduled: Phase.SCHEDULED},
     Phase.SCHEDULED: {
         Approved: Phase.SCHEDULED,
+        Seen: Phase.SCHEDULED,
         Drained: Phase.SCHEDULED,
         Started: Phase.STARTED,
         Cancelled: Phase.CANCELLED,
     },
     Phase.STARTED: {
+        Seen: Phase.STARTED,
         HandedOver: Phase.STARTED,
         LeaseRenewed: Phase.STARTED,
         AttemptLost: Phase.STARTED,
@@ -119,6 +123,8 @@ def _changed(event: Event, transition: EventTransition) -> Event:
             return transition.event
         case Approved(by=by, at_ms=at):
             return replace(event, approvals=(*event.approvals, Approval(by=by, at_ms=at)))
+        case Seen(name=name, at_ms=at):
+            return replace(event, sight=Sight(by=name, at_ms=at))
         case Drained(name=name):
             return replace(event, drained=(*event.drained, name))
         case Started(cause=cause, at_ms=at):

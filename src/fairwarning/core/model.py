@@ -193,6 +193,13 @@ class Approval(Struct, frozen=True, kw_only=True):
     at_ms: Instant
 
 
+class Sight(Struct, frozen=True, kw_only=True):
+    """Which instance was the first to be shown an event, and when."""
+
+    by: InstanceName
+    at_ms: Instant
+
+
 class Work(Struct, frozen=True, kw_only=True):
     """The driver's side of a started event: which attempt, whose, and until when."""
 
@@ -222,6 +229,8 @@ class Event(Struct, frozen=True, kw_only=True):
     announced: bool = True
     """False: a user operation that nobody is to be told of. It runs at once, unseen."""
     approvals: tuple[Approval, ...] = ()
+    sight: Sight | None = None
+    """None: no instance has been shown it yet."""
     drained: tuple[InstanceName, ...] = ()
     """Who of its instances has said that it is ready. An extension: Azure has no such word."""
     start_cause: StartCause | None = None

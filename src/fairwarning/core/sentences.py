@@ -34,6 +34,7 @@ from fairwarning.core.transitions import (
     RosterDeclared,
     RosterTransition,
     Scheduled,
+    Seen,
     Started,
     Transition,
 )
@@ -100,6 +101,8 @@ def _of_event(transition: EventTransition) -> str:
             return _announced(event)
         case Approved(by=by):
             return f"approved by {_who(by)}"
+        case Seen(name=name):
+            return f"seen for the first time, by {name}"
         case Drained(name=name):
             return f"{name} is drained"
         case Started(cause=cause):

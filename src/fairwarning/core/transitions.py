@@ -32,6 +32,14 @@ class Approved(Struct, frozen=True, kw_only=True):
     at_ms: Instant
 
 
+class Seen(Struct, frozen=True, kw_only=True):
+    """The first instance was shown the event."""
+
+    event_id: EventId
+    name: InstanceName
+    at_ms: Instant
+
+
 class Drained(Struct, frozen=True, kw_only=True):
     """An instance says that it is ready for the event."""
 
@@ -160,6 +168,7 @@ class Forgotten(Struct, frozen=True, kw_only=True):
 EventTransition = (
     Scheduled
     | Approved
+    | Seen
     | Drained
     | Started
     | Cancelled

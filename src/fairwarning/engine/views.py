@@ -29,7 +29,7 @@ class View:
     """One scope as its instances see it."""
 
     __slots__ = ("_documents", "_shown", "activated_ms", "forms", "incarnation", "is_asked",
-                 "is_test", "listeners", "revision", "scope_id")  # fmt: skip
+                 "is_test", "listeners", "revision", "scope_id", "unseen")  # fmt: skip
 
     def __init__(self, scope_id: ScopeId, *, is_test: bool) -> None:
         self.scope_id = scope_id
@@ -43,6 +43,8 @@ class View:
         """Called once, at the next change; made only while somebody waits."""
         self.forms: dict[int, tuple[bytes, bytes]] = {}
         """Where the endpoint keeps what it made of the documents; emptied at each change."""
+        self.unseen = False
+        """Whether the document may hold events that no instance has been shown."""
         self._documents: dict[str, bytes] = {}
         self._shown: Scope | None = None
 
@@ -55,8 +57,16 @@ class View:
             return
         self.activated_ms, self.incarnation = scope.activated_ms, scope.incarnation
         self._documents, self.forms = {}, {}
-        self._shown = scope if visible_events(scope) else None
+        shown = visible_events(scope)
+        self._shown = scope if shown else None
+        self.unseen = any(each.sight is None for each in shown)
         self.wake()
+
+    def take_unseen(self) -> tuple[EventId, ...]:
+        """The events to report as seen now; each is given out once."""
+        self.unseen = False
+        shown = () if self._shown is None else visible_events(self._shown)
+        return tuple(each.id for each in shown if each.sight is None)
 
     def wake(self) -> None:
         waiting, self.listeners = self.listeners, None
@@ -93,7 +103,8 @@ class View:
 class Member:
     """An instance and the view of its scope. One object for as long as the instance lives."""
 
-    __slots__ = ("allowance", "is_live", "name", "second", "view")
+    __slots__ = ("agent", "allowance", "is_live", "last_s", "name", "per_minute", "polls",
+                 "sampled", "second", "view")  # fmt: skip
 
     def __init__(self, name: InstanceName, view: View) -> None:
         self.name = name
@@ -102,6 +113,14 @@ class Member:
         self.second = 0
         self.allowance = 0
         """Requests left in `second`, for the endpoint's rate limit."""
+        self.polls = 0
+        """Since this node started; all that a poll has time to count."""
+        self.agent = ""
+        self.sampled = 0
+        """`polls` at the last sample."""
+        self.per_minute = 0.0
+        self.last_s = 0.0
+        """When a sample last found that it had polled, since 1970; 0: never."""
 
 
 class Views:
@@ -228,6 +247,19 @@ class Views:
     def asked(self) -> list[View]:
         """The views to note as seen: asked since last time, or with somebody waiting now."""
         return [each for each in self._views.values() if each.is_asked or each.listeners]
+
+    def sample(self, now_s: float, since_s: float) -> None:
+        """Works out who polls and how often, over the time since the last sample."""
+        for members in self._members.values():
+            for member in members.values():
+                count = member.polls - member.sampled
+                if count:
+                    member.sampled = member.polls
+                    member.last_s = now_s
+                    member.per_minute = count * 60 / since_s
+
+    def member(self, scope_id: ScopeId, name: InstanceName) -> Member | None:
+        return self._members.get(scope_id, {}).get(name)
 
     def _enrol(self, view: View, roster: Roster) -> None:
         known = self._members.setdefault(view.scope_id, {})

@@ -34,6 +34,9 @@ _ABSOLUTE = re.compile(r"^http://[^/?]*(?=/)", re.IGNORECASE)
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
 
 
+AGENT_CHARS_MAX = 100
+
+
 class Kind(Enum):
     EVENTS = auto()
     APPROVE = auto()
@@ -73,6 +76,8 @@ class Ask:
     is_forwarded: bool = False
     is_plain: bool = True
     """The source address alone says who asks."""
+    agent: str = ""
+    """What the client calls itself, the first of it."""
     form: int = 0
     """Which of a view's ready answers it wants, if it keeps the connection; else one more."""
 
@@ -138,16 +143,24 @@ def _events(head: Head, parameters: dict[str, str], rules: EndpointRules) -> Ask
     if name.lower() == "latest":
         return latest_version(rules.unknown_version_status, _EVENT_VERSIONS)
     version = BY_NAME.get(name)
-    if version is None:
+    known = _known_versions(rules)
+    if version is None or name not in known:
         status = rules.unknown_version_status if name else 400
-        return bad_version(status, _EVENT_VERSIONS[:-4:-1])
+        return bad_version(status, known[:-4:-1])
     if head.method == "POST":
         return Ask(kind=Kind.APPROVE, version=version)
     wait = parameters.get("wait", "0")
     if not (wait.isascii() and wait.isdigit() and len(wait) <= 3 and int(wait) <= WAIT_S_MAX):
         return BAD_WAIT
     tags = head.values("if-none-match")
-    return Ask(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=int(wait))
+    wait_s = int(wait) if rules.holds_polls else 0
+    return Ask(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=wait_s)
+
+
+def _known_versions(rules: EndpointRules) -> list[str]:
+    if not rules.newest_version:
+        return _EVENT_VERSIONS
+    return [each for each in _EVENT_VERSIONS if each <= rules.newest_version]
 
 
 def _instance(head: Head, path: tuple[str, ...], parameters: dict[str, str]) -> Ask | Answer:
@@ -187,9 +200,11 @@ def _with_caller(ask: Ask, head: Head, vm: str | None) -> Ask:
     ids, signatures = head.values("x-instance-id"), head.values("x-instance-id-signature")
     proxied = (ids[0], signatures[0]) if len(ids) == len(signatures) == 1 else None
     forwarded = bool(head.values("x-forwarded-for"))
+    agents = head.values("user-agent")
     return replace(
         ask,
         vm=vm,
+        agent=agents[0][:AGENT_CHARS_MAX] if agents else "",
         proxied=proxied,
         is_forwarded=forwarded,
         is_plain=vm is None and proxied is None and not forwarded,

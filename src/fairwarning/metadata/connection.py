@@ -339,7 +339,7 @@ class Connection(asyncio.Protocol):
             # Who asked may be gone, or the scope was switched off: ask anew, from the start.
             self._poll(ask, closes)
         elif is_changed:
-            self._write(polls.document(ask, member.view, closes=closes), closes=closes)
+            self._write(polls.document(ask, member, closes=closes), closes=closes)
         else:
             self._write(polls.not_modified(member.view, closes=closes), closes=closes)
         self._pump()
@@ -366,7 +366,7 @@ class Connection(asyncio.Protocol):
             self._break()
             return
         self._is_busy = False
-        ready = self._service.polls.answer(ask, member.view, closes=closes)
+        ready = self._service.polls.answer(ask, member, closes=closes)
         if ready is not None:
             self._write(ready, closes=closes)
         elif member.view.activated_ms is not None:

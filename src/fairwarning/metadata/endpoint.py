@@ -1,11 +1,12 @@
 """What takes longer than a look into memory: activation, approvals, instance metadata."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable
 
-from fairwarning.core.commands import Activate, Approve, ReportDrained
+from fairwarning.core.commands import Activate, Approve, ReportDrained, ReportSeen
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
@@ -99,6 +100,13 @@ class Endpoint:
         receipt = await self._engine.submit(member.view.scope_id, Activate(), by=by)
         # Another node may have been first, and its signal may not be here yet.
         self._views.put(receipt.scope)
+
+    async def report_seen(self, member: Member, ids: tuple[EventId, ...]) -> None:
+        """For the history only, so an outage of the store may swallow it."""
+        command = ReportSeen(event_ids=ids, instance=member.name)
+        with contextlib.suppress(StoreDown, Refused):
+            by = instance_actor(member.name)
+            await self._engine.submit(member.view.scope_id, command, by=by)
 
     async def _instance(self, ask: Ask, member: Member) -> Answer:
         scope = await self._store.read(member.view.scope_id)

@@ -25,6 +25,10 @@ class EndpointRules:
     activation_delay_s: int = 0
     unknown_version_status: int = 400
     """OpenShift's handler needs 404; Azure's pages say 400."""
+    newest_version: str = ""
+    """Younger api-versions are unknown, as in regions that lag behind; empty: none is."""
+    holds_polls: bool = True
+    """Without it `wait` is ignored, as by Azure's own endpoint, and each poll answered at once."""
     is_header_optional_on_post: bool = False
     """For old samples: no version asks for `Metadata: true` on a POST, as 2017-03-01 never did."""
     proxy_secret: str = ""

@@ -7,6 +7,7 @@ Identity, rate limit and activation are looked at for every request.
 import time
 from collections.abc import Callable
 
+from fairwarning.core.model import EventId
 from fairwarning.engine.views import Member, View
 from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Stamp, head, to_bytes
 from fairwarning.metadata.asks import Ask
@@ -20,6 +21,8 @@ class Polls:
     def __init__(self, rules: EndpointRules, seconds: Callable[[], float] = time.time) -> None:
         self.stamp = Stamp(seconds)
         self._next_stamp = self.stamp.next
+        self.on_sight: Callable[[Member, tuple[EventId, ...]], None] = lambda _, __: None
+        """Hears of events that an instance is the first to be shown."""
         limit = rules.requests_per_second_max
         self._limit = REQUESTS_PER_SECOND if limit is None else limit
         self._test_limit = limit or 0
@@ -42,41 +45,51 @@ class Polls:
         view = member.view
         if ask.tag or (self._test_limit if view.is_test else self._limit):
             refused = self.throttle(member, closes=closes)
-            return self.answer(ask, view, closes=closes) if refused is None else refused
+            return self.answer(ask, member, closes=closes) if refused is None else refused
         if view.activated_ms is None:
             return None
         view.is_asked = True
         form = view.forms.get(ask.form + closes)
         if form is None:
-            form = _make_form(ask, view, closes=closes)
+            form = self._make_form(ask, member, closes=closes)
+        member.polls += 1
+        member.agent = ask.agent
         return form[0] + self._next_stamp() + form[1]
 
-    def answer(self, ask: Ask, view: View, *, closes: bool) -> bytes | None:
+    def answer(self, ask: Ask, member: Member, *, closes: bool) -> bytes | None:
         """The same once the rate limit has been looked at."""
+        view = member.view
         if view.activated_ms is None:
             return None
         view.is_asked = True
         if ask.tag and matches(ask.tag, tag_of(view)):
+            member.polls += 1
+            member.agent = ask.agent
             return None if ask.wait_s else self.not_modified(view, closes=closes)
-        return self.document(ask, view, closes=closes)
+        return self.document(ask, member, closes=closes)
 
-    def document(self, ask: Ask, view: View, *, closes: bool) -> bytes:
-        form = view.forms.get(ask.form + closes)
+    def document(self, ask: Ask, member: Member, *, closes: bool) -> bytes:
+        form = member.view.forms.get(ask.form + closes)
         if form is None:
-            form = _make_form(ask, view, closes=closes)
+            form = self._make_form(ask, member, closes=closes)
+        member.polls += 1
+        member.agent = ask.agent
         return form[0] + self._next_stamp() + form[1]
+
+    def _make_form(self, ask: Ask, member: Member, *, closes: bool) -> tuple[bytes, bytes]:
+        """Only after a change, so whatever is new in the document is seen here first."""
+        assert ask.version is not None
+        view = member.view
+        body = view.document(ask.version)
+        start = head(_OK, len(body), headers={"ETag": tag_of(view)}, closes=closes)
+        form = view.forms[ask.form + closes] = (start, b"\r\n\r\n" + body)
+        if view.unseen:
+            self.on_sight(member, view.take_unseen())
+        return form
 
     def not_modified(self, view: View, *, closes: bool) -> bytes:
         start = head(_NOT_MODIFIED, 0, headers={"ETag": tag_of(view)}, closes=closes)
         return start + self.stamp.next() + b"\r\n\r\n"
-
-
-def _make_form(ask: Ask, view: View, *, closes: bool) -> tuple[bytes, bytes]:
-    assert ask.version is not None
-    body = view.document(ask.version)
-    start = head(_OK, len(body), headers={"ETag": tag_of(view)}, closes=closes)
-    form = view.forms[ask.form + closes] = (start, b"\r\n\r\n" + body)
-    return form
 
 
 def tag_of(view: View) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from fairwarning.core.faults import Fault
+from fairwarning.core.model import EventId
 from fairwarning.core.versions import VERSIONS
 from fairwarning.engine.faults import Faults
 from fairwarning.engine.views import Member, Views
@@ -29,9 +30,11 @@ class Service:
         self, views: Views, endpoint: Endpoint, rules: EndpointRules, faults: Faults
     ) -> None:
         self.rules = rules
+        self.views = views
         self.endpoint = endpoint
         self.callers = Callers(views, rules)
         self.polls = Polls(rules, endpoint.seconds)
+        self.polls.on_sight = self._on_sight
         self.connections: set[Connection] = set()
         self.remembered: dict[bytes, tuple[Ask, bool]] = {}
         """The bytes of polls, with their meaning and whether they end the connection."""
@@ -94,6 +97,9 @@ class Service:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _on_sight(self, member: Member, ids: tuple[EventId, ...]) -> None:
+        self.spawn(self.endpoint.report_seen(member, ids))
 
     def log_broken(self) -> None:
         _log.exception("a request broke")

@@ -25,6 +25,7 @@ from fairwarning.core.transitions import (
     InstancesAdded,
     Scheduled,
     ScopeTransition,
+    Seen,
     Started,
     Transition,
 )
@@ -32,6 +33,7 @@ from fairwarning.core.transitions import (
 _ON_EVENT = (
     Scheduled,
     Approved,
+    Seen,
     Drained,
     Started,
     Cancelled,

@@ -26,13 +26,14 @@ async def listed(control: Control, call: Call[shapes.FleetQuery, None]) -> shape
     else:
         found = await _page(control, after, query.limit)
     return shapes.Fleet(
-        scopes=[scope_of(each) for each in found],
+        scopes=[scope_of(each, control.views) for each in found],
         next=found[-1].id if len(found) == query.limit else None,
     )
 
 
 async def scope(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Scope:
-    return scope_of(await control.store.read(find_scope(control.views, call.path["scope"])))
+    found = await control.store.read(find_scope(control.views, call.path["scope"]))
+    return scope_of(found, control.views)
 
 
 async def instance(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.InstanceDetail:
@@ -41,7 +42,7 @@ async def instance(control: Control, call: Call[shapes.NoQuery, None]) -> shapes
     member = found.roster.instances.get(name)
     if member is None:
         raise Problem(404, "unknown-instance", f"instance {name!r} is gone; list the fleet again")
-    return detail_of(found, member)
+    return detail_of(found, member, control.views)
 
 
 async def planned(control: Control, call: Call[shapes.NoQuery, Document]) -> shapes.FleetPlan:

@@ -108,7 +108,7 @@ def _policy(before: Policy, body: shapes.PolicyBody) -> Policy:
 
 async def _scopes(control: Control, groups: Sequence[Scope]) -> shapes.Scopes:
     there = await scale_sets.groups_of(control, groups[0])
-    return shapes.Scopes(scopes=[scope_of(each) for each in there])
+    return shapes.Scopes(scopes=[scope_of(each, control.views) for each in there])
 
 
 async def _resized(

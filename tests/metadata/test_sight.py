@@ -1,0 +1,51 @@
+"""Who was shown an event first, and who polls with what: told in the history and to operators."""
+
+from fairwarning.core.model import InstanceName
+from fairwarning.core.transitions import Seen
+from tests.metadata.rig import PATH, Rig
+
+
+async def test_the_first_instance_to_be_shown_an_event_is_remembered(rig: Rig) -> None:
+    await rig.ask()
+    id = await rig.schedule()
+    await rig.ask(source="127.0.1.12")
+    await rig.ask(source="127.0.1.10")
+    changes = rig.engine.changes()
+    seen = []
+    async for entry in changes:
+        if isinstance(entry.transition, Seen):
+            seen.append((str(entry.by), entry.transition.event_id))
+            break
+    await changes.aclose()
+    assert seen == [("instance:web-2", id)]
+    scope = await rig.store.read(rig.web.id)
+    sight = scope.events[id].sight
+    assert sight is not None
+    assert sight.by == "web-2"
+
+
+async def test_seeing_changes_nothing_that_an_instance_can_see(rig: Rig) -> None:
+    await rig.ask()
+    await rig.schedule()
+    first = await rig.ask()
+    again = await rig.ask()
+    assert first.body == again.body
+    assert first.headers["etag"] == again.headers["etag"]
+
+
+async def test_polls_are_counted_for_each_instance_with_their_client(rig: Rig) -> None:
+    for _ in range(3):
+        await rig.ask(headers={"Metadata": "true", "User-Agent": "drainer/2.1"})
+    await rig.ask(source="127.0.1.11")
+    views = rig.engine.views
+    web_0 = views.member(rig.web.id, InstanceName("web-0"))
+    web_1 = views.member(rig.web.id, InstanceName("web-1"))
+    assert web_0 is not None
+    assert web_1 is not None
+    assert (web_0.polls, web_0.agent) == (3, "drainer/2.1")
+    assert (web_1.polls, web_1.agent) == (1, "")
+    views.sample(100.0, 6.0)
+    assert (web_0.per_minute, web_0.last_s) == (30.0, 100.0)
+    views.sample(106.0, 6.0)
+    assert web_0.last_s == 100.0
+    assert (await rig.ask(PATH)).status == 200
