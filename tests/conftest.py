@@ -1,3 +1,3 @@
 """What tests of every folder may ask for."""
 
-pytest_plugins = ["tests.support.postgres"]
+pytest_plugins = ["pytester", "tests.support.postgres"]

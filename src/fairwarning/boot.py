@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from platformdirs import user_data_path
+from starlette.routing import BaseRoute
 
 from fairwarning.control.access import Role, Token
-from fairwarning.control.app import App
+from fairwarning.control.app import OPERATIONS, App
 from fairwarning.control.context import AzureDoor, Control
+from fairwarning.control.dispatch import Dispatch
 from fairwarning.control.tokens import Tokens
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
@@ -28,8 +30,9 @@ from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.service import Service
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.notices.sender import NetworkSender
+from fairwarning.portal.app import Portal
+from fairwarning.portal.tables import PAGES
 from fairwarning.stores.memory import MemoryStore
-from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
 
 
@@ -52,6 +55,9 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return SqliteStore(Path(url.removeprefix("sqlite:///")).expanduser(), clock)
     if url.startswith(("postgresql://", "postgres://")):
+        # Its driver takes a sixth of a second to load, which most processes never need.
+        from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
+
         return PostgresStore(url, clock if has_own_time else None)
     raise BadStoreUrl(
         f"{url.partition('://')[0]!r} is no kind of store; use sqlite:///PATH, "
@@ -109,6 +115,7 @@ def make_control(
     clock: Clock,
     azure: AzureDoor,
     faults: Faults | None = None,
+    metadata_urls: Sequence[str] = (),
 ) -> Control:
     return Control(
         engine=engine,
@@ -120,11 +127,15 @@ def make_control(
         notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
         faults=faults or Faults(clock),
         azure=azure,
+        metadata_urls=metadata_urls,
     )
 
 
 def make_control_app(control: Control, *, needs_token: bool, count_polls: Callable[[], int]) -> App:
-    app = App(control, needs_token=needs_token, count_polls=count_polls)
+    def pages(dispatch: Dispatch) -> Sequence[BaseRoute]:
+        return Portal(control, dispatch, OPERATIONS, PAGES, needs_token=needs_token).routes()
+
+    app = App(control, needs_token=needs_token, count_polls=count_polls, pages=pages)
     control.engine.observe(
         lambda receipt, _by, _why, took_s: app.metrics.note_commit(receipt, took_s)
     )

@@ -167,7 +167,13 @@ class Node:
         extra = self._bind_azure()
         door = self._door(extra)
         control = make_control(
-            self.engine, self.store, self.engine.views, self.clock, door, self.faults
+            self.engine,
+            self.store,
+            self.engine.views,
+            self.clock,
+            door,
+            self.faults,
+            server.urls,
         )
         needs_token = not is_loopback(settings.control[0])
         app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)

@@ -4,6 +4,7 @@
 def test_my_handler(fairwarning): ...
 """
 
+import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "fairwarning(fleet=None, seed=0, start=None): the fleet, the seed and the first instant "
-        "of the fixture `fairwarning`.",
+        "fairwarning(fleet=None, seed=0, start=None, port=0, newest_version='', holds_polls=True): "
+        "how the fixture `fairwarning` is set up; see fairwarning.testing.server.",
     )
 
 
@@ -29,5 +30,13 @@ def fairwarning(request: pytest.FixtureRequest) -> Iterator["Server"]:
 
     marker = request.node.get_closest_marker("fairwarning")
     settings = {} if marker is None else marker.kwargs
+    known = inspect.signature(server).parameters
+    unknown = [each for each in settings if each not in known]
+    if unknown or (marker is not None and marker.args):
+        wrong = ", ".join(unknown) or "what has no name"
+        pytest.fail(
+            f"the marker fairwarning does not take {wrong}; write one of {', '.join(known)} with =",
+            pytrace=False,
+        )
     with server(**settings) as running:
         yield running

@@ -179,3 +179,46 @@ def test_a_hardware_address_is_stable_and_locally_administered() -> None:
     id = f"{GROUP}/providers/Microsoft.Network/networkInterfaces/nic"
     assert mac_address(id) == mac_address(id.upper()) != mac_address(f"{id}2")
     assert int(mac_address(id)[:2], 16) & 0b11 == 0b10
+
+
+def _two(*addresses: str, names: tuple[str, str] = ("a", "b")) -> Any:
+    asked = [
+        {"privateIPAllocationMethod": "Static", "privateIPAddress": each} if each else {}
+        for each in addresses
+    ]
+    configurations = [
+        {"name": name, "properties": {"subnet": {"id": SUBNET}, **each}}
+        for name, each in zip(names, asked, strict=True)
+    ]
+    return {"location": "local", "properties": {"ipConfigurations": configurations}}
+
+
+async def test_two_configurations_of_an_interface_never_share_an_address(azure: Azure) -> None:
+    await azure.network()
+    code, _ = await azure.refused("PUT", f"{NICS}/nic", _two("10.9.0.7", "10.9.0.7"))
+    assert code == "PrivateIPAddressInUse"
+    same = _two("", "", names=("a", "A"))
+    assert (await azure.refused("PUT", f"{NICS}/nic", same))[0] == "DuplicateResourceName"
+    await azure.put(f"{NICS}/nic", _two("10.9.0.7", "10.9.0.4"))
+
+
+async def test_an_interface_has_a_bounded_number_of_configurations(azure: Azure) -> None:
+    await azure.network()
+    body = _two("", "")
+    body["properties"]["ipConfigurations"] *= 129
+    code, _ = await azure.refused("PUT", f"{NICS}/nic", body)
+    assert code == "IpConfigurationLimitExceeded"
+
+
+async def test_an_address_that_another_node_gave_out_just_now_is_taken(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    await azure.interface("nic")
+    await azure.vm("box", networkProfile=uses("nic"))
+    arm = azure.arm
+    await arm.control.store.drop("arm-address", "10.9.0.4", by=ME)
+    monkeypatch.setattr(type(arm.control.store), "is_shared", True)
+    monkeypatch.setattr(arm.control.views, "by_address", lambda _: None)
+    assert await allocate(arm, SUBNET, 1, by=ME) == ["10.9.0.5"]
+    assert await arm.control.store.record("arm-address", "10.9.0.4") is None

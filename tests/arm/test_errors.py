@@ -1,6 +1,7 @@
 """Refusals in the form that Azure's clients print as one line."""
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 from fairwarning.control.arm.errors import ArmError, Failure, as_arm_error, not_found, of_refusal
 from fairwarning.control.problems import Problem
@@ -42,6 +43,7 @@ def test_every_refusal_is_the_callers_to_mend(code: Code) -> None:
         (Problem(413, "body-too-large", "x"), 413, "RequestEntityTooLarge"),
         (Problem(408, "body-too-slow", "x"), 408, "BodyTooSlow"),
         (RecordChanged(), 409, "AnotherOperationInProgress"),
+        (ClientDisconnect(), 400, "IncompleteBody"),
         (StoreDown("gone"), 503, None),
         (ValueError("a bug with a secret"), 500, None),
     ],

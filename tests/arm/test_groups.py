@@ -235,6 +235,21 @@ async def test_a_group_whose_deletion_was_stopped_is_one_like_any_other() -> Non
         assert await names(arm) == []
 
 
+async def test_a_group_that_got_new_machines_meanwhile_can_be_deleted_again() -> None:
+    async with asking() as arm:
+        await arm.rig.activate("workers_0")
+        url = await deletion(arm, "default")
+        await arm.rig.post("/scopes/workers/scale", {"capacity": 1}, status=202)
+        await arm.rig.clock.advance(HOUR_MS)
+        assert await status(arm, url) == "Succeeded"
+        shown = await arm.get(f"{GROUPS}/default")
+        assert shown["properties"] == {"provisioningState": "Succeeded"}
+        again = await deletion(arm, "default")
+        assert await status(arm, again) == "InProgress"
+        await arm.rig.clock.advance(HOUR_MS)
+        assert await names(arm) == []
+
+
 async def test_templates_are_not_exported() -> None:
     async with asking() as arm:
         error = await arm.ask("POST", f"{GROUPS}/default/exportTemplate", {}, 404)

@@ -1,7 +1,7 @@
 """VMs in ARM: what az makes is the fleet's, and what the fleet has is ARM's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +138,20 @@ async def _change_many(azure: Azure) -> None:
     }
 
 
+async def test_a_name_in_several_spellings_is_one_machine(tmp_path: Path) -> None:
+    async with running_azure(store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
+        query = {"api-version": "2026-04-01"}
+        asked = [
+            azure.client.put(f"{VMS}/{name}", json=vm_body(), params=query)
+            for name in ("box", "BOX", "Box", "bOx")
+        ]
+        statuses = [each.status_code for each in await asyncio.gather(*asked)]
+        assert statuses.count(201) == 1
+        assert set(statuses) <= {200, 201, 409}
+        names = [each["name"].lower() for each in (await azure.get(VMS))["value"]]
+        assert names.count("box") == 1
+
+
 async def test_a_member_of_an_availability_set_is_placed_in_turn(azure: Azure) -> None:
     body = {"location": "local", "properties": {"platformUpdateDomainCount": 3}}
     await azure.put(f"{SETS}/mine", body, 200)
@@ -168,6 +182,25 @@ async def test_a_vm_joins_a_flexible_scale_set_only(azure: Azure) -> None:
     code, message = await azure.refused("PUT", f"{VMS}/more", uniform)
     assert code == "InvalidParameter"
     assert "uniform" in message
+
+
+async def test_a_vm_joins_no_scale_set_that_is_being_deleted(azure: Azure) -> None:
+    flexible = f"{COMPUTE}/virtualMachineScaleSets/flex"
+    told = {"terminateNotificationProfile": {"notBeforeTimeout": "PT5M", "enable": True}}
+    body = {
+        "location": "local",
+        "sku": {"name": "Standard_D2s_v5", "capacity": 1},
+        "properties": {
+            "orchestrationMode": "Flexible",
+            "virtualMachineProfile": {"scheduledEventsProfile": told},
+        },
+    }
+    await azure.put(flexible, body)
+    (member,) = (await azure.get(f"{flexible}/virtualMachines"))["value"]
+    await azure.rig.activate(member["name"])
+    await azure.ask("DELETE", flexible, status=202)
+    late = vm_body(virtualMachineScaleSet={"id": flexible})
+    assert (await azure.refused("PUT", f"{VMS}/late", late, 409))[0] == "Conflict"
 
 
 async def test_lists_of_the_group_and_of_the_subscription(azure: Azure) -> None:
@@ -295,9 +328,27 @@ async def test_a_second_interface_adds_its_address(azure: Azure) -> None:
     await azure.ask("DELETE", f"{NICS}/one")
 
 
-async def test_secrets_are_not_kept(azure: Azure) -> None:
-    profile = {"computerName": "box", "adminPassword": "s3cret!", "customData": "aGk="}
-    await azure.vm("box", osProfile=profile, userData="aGk=")
+async def test_a_vm_without_interfaces_has_no_address_left(azure: Azure) -> None:
+    await azure.network()
+    await azure.interface("nic")
+    await azure.vm("box", networkProfile=uses("nic"))
+    await azure.vm("box", 200, networkProfile=uses())
+    assert (await azure.instance("box"))["addresses"] == []
+    await azure.ask("DELETE", f"{NICS}/nic")
+    await azure.interface("next")
+    await azure.vm("other", networkProfile=uses("next"))
+    assert (await azure.instance("other"))["addresses"] == ["10.9.0.4"]
+
+
+@pytest.mark.parametrize("spell", [str, str.lower, str.upper])
+async def test_secrets_are_not_kept(azure: Azure, spell: Callable[[str], str]) -> None:
+    profile = {
+        "computerName": "box",
+        spell("adminPassword"): "s3cret!",
+        spell("customData"): "aGk=",
+    }
+    more: dict[str, Any] = {spell("userData"): "aGk="}
+    await azure.vm("box", osProfile=profile, **more)
     answer = await azure.ask("GET", f"{VMS}/box")
     assert "s3cret!" not in answer.text
     assert "aGk=" not in answer.text

@@ -95,6 +95,7 @@ async def test_what_no_instance_sees_cannot_be_approved() -> None:
             400,
             "BadRequest",
         ),
+        (COMPUTE, NOBODYS, 400, "BadRequest"),
         (S, NOBODYS, 400, "BadRequest"),
     ],
 )

@@ -62,8 +62,9 @@ def test_what_is_derived_cannot_be_said() -> None:
 
 
 def test_secrets_are_dropped_wherever_they_are() -> None:
-    said = {"properties": {"osProfile": {"adminPassword": "x", "adminUsername": "u"}}}
-    assert merged({}, said) == {"properties": {"osProfile": {"adminUsername": "u"}}}
+    for name in ("adminPassword", "AdminPassword", "adminpassword"):
+        said = {"properties": {"osProfile": {name: "x", "adminUsername": "u"}}}
+        assert merged({}, said) == {"properties": {"osProfile": {"adminUsername": "u"}}}
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest_asyncio
 
+from fairwarning.control.arm.subnets import SUBNETS_MAX
 from tests.arm.machine_rig import (
     GROUP,
     NETWORK,
@@ -132,6 +134,9 @@ async def test_what_cannot_be_a_network_is_refused(azure: Azure) -> None:
     assert (await azure.refused("PUT", VNET, outside))[0] == "NetcfgSubnetRangeOutsideVnet"
     twice = network_body()
     twice["properties"]["subnets"] *= 2
+    assert (await azure.refused("PUT", VNET, twice))[0] == "DuplicateResourceName"
+    one, other = twice["properties"]["subnets"]
+    twice["properties"]["subnets"] = [one, {**other, "name": "other"}]
     assert (await azure.refused("PUT", VNET, twice))[0] == "NetcfgSubnetRangesOverlap"
     assert (await azure.refused("PUT", VNET, {"properties": {}}))[0] == "LocationRequired"
     wrong = {"location": "local", "properties": {"addressSpace": "10.0.0.0/8"}}
@@ -139,6 +144,21 @@ async def test_what_cannot_be_a_network_is_refused(azure: Azure) -> None:
     long = f"{NETWORK}/virtualNetworks/{'n' * 81}"
     assert (await azure.refused("PUT", long, network_body()))[0] == "InvalidResourceName"
     await azure.ask("GET", VNET, status=404)
+
+
+def _crowded(count: int) -> Any:
+    subnets = [
+        {"name": f"s{n}", "properties": {"addressPrefix": f"10.{n >> 8}.{n & 255}.0/24"}}
+        for n in range(count)
+    ]
+    space = {"addressPrefixes": ["10.0.0.0/8"]}
+    return {"location": "local", "properties": {"addressSpace": space, "subnets": subnets}}
+
+
+async def test_a_network_has_room_for_as_many_subnets_as_on_azure(azure: Azure) -> None:
+    await azure.put(VNET, _crowded(SUBNETS_MAX))
+    code, _ = await azure.refused("PUT", VNET, _crowded(SUBNETS_MAX + 1))
+    assert code == "SubnetLimitExceeded"
 
 
 async def test_a_network_moves_nowhere(azure: Azure) -> None:

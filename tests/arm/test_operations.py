@@ -76,6 +76,10 @@ def test_what_could_not_begin_has_failed() -> None:
 def test_an_event_whose_instance_went_first_is_no_failure() -> None:
     gone = event(Phase.CANCELLED, T0, "instance workers_1 was deleted")
     assert state_of(OPERATION, [gone]).status == "Succeeded"
+    removed = event(Phase.CANCELLED, T0, "instance workers_1 was removed")
+    assert state_of(OPERATION, [removed]).status == "Succeeded"
+    two = replace(removed, resources=names("workers_1", "workers_2"))
+    assert state_of(OPERATION, [two]).status == "Failed"
     assert state_of(OPERATION, [event(Phase.CANCELLED, T0, "by ana")]).status == "Failed"
 
 

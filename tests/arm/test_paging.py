@@ -66,3 +66,16 @@ def test_a_top_that_is_no_number_is_refused(top: str) -> None:
     with pytest.raises(ArmError) as refused:
         page(_call(top=top), [])
     assert refused.value.status == 400
+
+
+def test_names_that_differ_in_their_zeros_alone_are_all_shown() -> None:
+    items = [{"id": f"{PATH}/vm{number}"} for number in ("1", "01", "001")]
+    first = page(_call(top="1"), items)
+    second = page(_follow(first["nextLink"]), items)
+    third = page(_follow(second["nextLink"]), items)
+    shown = [*first["value"], *second["value"], *third["value"]]
+    assert sorted(each["id"] for each in shown) == sorted(each["id"] for each in items)
+
+
+def test_a_token_of_any_length_is_read() -> None:
+    assert page(_call(skiptoken="9" * 10_000), _items(3))["value"] == _items(3)

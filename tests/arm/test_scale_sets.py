@@ -195,6 +195,7 @@ async def test_an_approved_in_advance_restart_starts_at_once(arm: Arm) -> None:
         ({"properties": {"upgradePolicy": {"mode": "Never"}}}, "InvalidParameter"),
         ({"properties": {"virtualMachineProfile": {"priority": "High"}}}, "InvalidParameter"),
         ({"properties": {"platformFaultDomainCount": 6}}, "InvalidParameter"),
+        ({"properties": {"platformFaultDomainCount": True}}, "InvalidParameter"),
     ],
 )
 async def test_a_body_that_makes_no_sense_is_refused(

@@ -88,3 +88,17 @@ async def test_instances_that_go_already_are_waited_for(arm: Arm) -> None:
     assert len(await arm.events("s_0")) == 2
     await arm.pass_time("6m")
     assert await arm.status(started) == "Succeeded"
+
+
+async def test_a_namesake_that_the_fleet_gets_later_inherits_nothing(arm: Arm) -> None:
+    await arm.ask("PATCH", "workers", {"tags": {"owner": "ana"}})
+    await arm.ask("DELETE", "workers", status=202)
+    await arm.pass_time("6m")
+    file = '[[scale_set]]\nname = "workers"\ncapacity = 1\n'
+    answer = await arm.rig.api.put(
+        "/fleet", content=file, headers={"Content-Type": "application/toml"}
+    )
+    assert answer.status_code == 200, answer.text
+    shown = await arm.get("workers")
+    assert (shown["tags"], shown["sku"]["capacity"]) == ({}, 1)
+    assert await arm.rig.node.store.records("arm", limit=10) == []

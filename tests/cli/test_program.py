@@ -86,7 +86,8 @@ def test_every_example_is_one_that_the_program_takes(example: str) -> None:
 def test_what_changes_something_may_be_given_a_reason(
     path: tuple[str, ...], command: click.Command
 ) -> None:
-    reads = {"show", "list", "plan", "events", "history", "watch", "completion", "test"}
+    reads = {"show", "list", "plan", "events", "history", "watch", "completion", "test",
+             "record", "check"}  # fmt: skip
     options = {name for parameter in command.params for name in parameter.opts}
     assert ("--why" in options) == (path[-1] not in reads)
 

@@ -1,5 +1,9 @@
 """Both clients against a real server that misbehaves on request."""
 
+import asyncio
+import contextlib
+import socket
+import threading
 from collections.abc import Iterator
 from itertools import islice
 
@@ -13,6 +17,10 @@ from fairwarning.client import (
     NotApproved,
     ScheduledEvents,
 )
+from fairwarning.client.flow import Request
+from fairwarning.client.sockets import BlockingLink
+from fairwarning.client.streams import AsyncLink
+from fairwarning.client.wire import Address, TimedOut
 from fairwarning.testing import Server
 
 
@@ -136,6 +144,72 @@ def test_a_watcher_that_restarts_hears_nothing_twice(fairwarning: Server) -> Non
     with ScheduledEvents(url, seen=seen) as second:
         found = next(second.watch())
     assert (found.kind, found.event.id) == (ChangeKind.CANCELLED, planned.id)
+
+
+def test_what_get_showed_is_still_news_to_the_watch(
+    fairwarning: Server, events: ScheduledEvents
+) -> None:
+    events.get()
+    watching = events.watch()
+    first = fairwarning.schedule("Reboot", "web-0")
+    assert next(watching).event.id == first.id
+    second = fairwarning.schedule("Freeze", "web-0")
+    assert {each.id for each in events.get().events} == {first.id, second.id}
+    assert next(watching).event.id == second.id
+
+
+def test_a_watch_that_ends_in_the_middle_of_a_document_is_continued_by_the_next(
+    fairwarning: Server, events: ScheduledEvents
+) -> None:
+    events.get()
+    planned = {fairwarning.schedule("Reboot", name).id for name in ("web-0", "web-1")}
+    heard = {next(events.watch()).event.id for _ in planned}
+    assert heard == planned
+
+
+async def test_questions_of_several_tasks_do_not_get_each_others_answers(
+    fairwarning: Server,
+) -> None:
+    async with AsyncScheduledEvents(fairwarning.vm("web-0").url) as events:
+        async with asyncio.TaskGroup() as tasks:
+            instances = [tasks.create_task(events.instance()) for _ in range(5)]
+            documents = [tasks.create_task(events.get()) for _ in range(5)]
+        assert {each.result().name for each in instances} == {"web-0"}
+        assert {each.result().incarnation for each in documents} == {1}
+
+
+@pytest.fixture
+def mute() -> Iterator[tuple[str, list[socket.socket]]]:
+    """A service that takes connections and never says a word."""
+    taken: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def take() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(listening.accept()[0])
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", taken
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    for each in taken:
+        each.close()
+
+
+async def test_silence_is_not_asked_for_twice(mute: tuple[str, list[socket.socket]]) -> None:
+    """A held poll on a dead connection costs its time once, or an eviction would be missed."""
+    url, taken = mute
+    request = Request(method="GET", target="/", headers={}, timeout_s=0.2)
+    blocking, streamed = BlockingLink(Address(url)), AsyncLink(Address(url))
+    blocking._socket = socket.create_connection((blocking.address.host, blocking.address.port))
+    with pytest.raises(TimedOut, match="did not answer"):
+        blocking.ask(request)
+    streamed._streams = await asyncio.open_connection(streamed.address.host, streamed.address.port)
+    with pytest.raises(TimedOut, match="did not answer"):
+        await streamed.ask(request)
+    assert len(taken) == 2
 
 
 @pytest.mark.fairwarning(fleet={"vm": [{"name": "old"}]})

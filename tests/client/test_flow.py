@@ -3,7 +3,9 @@
 from fairwarning.client.flow import (
     BACKOFF_S_MAX,
     FIRST_TIMEOUT_S,
+    HASTY_MAX,
     POLL_S,
+    RENEGOTIATES_AFTER,
     TIMEOUT_S,
     VERSIONS,
     Flow,
@@ -65,6 +67,50 @@ def test_a_refusal_of_the_question_to_hold_costs_no_version() -> None:
     assert outcome.asks_again
     assert flow.api_version == VERSIONS[0]
     assert "wait=" not in flow.poll(waits=True).target
+
+
+def test_a_refusal_later_on_costs_no_version() -> None:
+    """Old versions do not show evictions, so a hiccup must not lead there."""
+    flow, _ = Flow().take(OK, held=False, took_s=0)
+    for _ in range(3):
+        flow, outcome = flow.take(Response(status=404), held=False, took_s=0)
+        assert outcome.trouble
+    assert flow.api_version == VERSIONS[0]
+
+
+def test_after_all_versions_were_refused_the_newest_is_tried_again_with_growing_pauses() -> None:
+    flow, tried, pauses = Flow(), [], []
+    for _ in range(3 * len(VERSIONS)):
+        tried.append(flow.api_version)
+        flow, outcome = flow.take(Response(status=404), held=False, took_s=0)
+        if outcome.trouble:
+            pauses.append(flow.pause_s(outcome, 1, held=False))
+    assert tuple(tried) == VERSIONS * 3
+    assert pauses == [1, 2, 4]
+
+
+def test_a_service_that_became_another_is_asked_for_its_versions_again() -> None:
+    flow, _ = Flow().take(OK, held=False, took_s=0)
+    for _ in range(RENEGOTIATES_AFTER):
+        flow, _ = flow.take(Response(status=400), held=False, took_s=0)
+    flow, outcome = flow.take(Response(status=400), held=False, took_s=0)
+    assert outcome.asks_again
+    assert flow.api_version == VERSIONS[1]
+
+
+def test_a_service_that_answers_in_full_at_once_is_not_hammered() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    same, outcome = flow.take(TAGGED, held=True, took_s=0.01)
+    assert same.pause_s(outcome, 0.5, held=True) == POLL_S
+    for number in range(HASTY_MAX):
+        other = Response(status=200, body=EMPTY, headers={"etag": f'"{number}"'})
+        flow, outcome = flow.take(other, held=True, took_s=0.01)
+    assert flow.pause_s(outcome, 0.5, held=True) == POLL_S
+
+
+def test_a_held_answer_that_never_comes_leaves_time_for_an_eviction() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    assert flow.poll(waits=True).timeout_s <= 20
 
 
 def test_trouble_is_waited_out_longer_each_time_but_never_long() -> None:

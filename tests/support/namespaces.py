@@ -17,18 +17,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-ENDPOINT = "169.254.169.254"
+from fairwarning.check.network import ENDPOINT, NoNamespaces, new_network
+
+__all__ = ["ENDPOINT", "NoNamespaces", "new_network", "run_in_vms"]
+
 _ROOT = Path(__file__).resolve().parents[2]
-_NEW_NETWORK = ("unshare", "--net", "--uts")
-_NEW_USER = ("--user", "--map-root-user")
-
-
-class NoNamespaces(Exception):
-    """This machine lets us make no network namespace."""
 
 
 def run_in_vms(
@@ -54,30 +50,6 @@ def run_in_vms(
         }
         _play([*new_network(), sys.executable, "-m", "tests.support.inside"], order, timeout_s)
         return json.loads(result.read_text())
-
-
-@cache
-def new_network() -> tuple[str, ...]:
-    """The command that runs another one in a network of its own.
-
-    Root goes without a user namespace if it can: inside one it could no longer read the
-    files of other users.
-    """
-    with_user = (*_NEW_NETWORK, *_NEW_USER, "--")
-    ways = [(*_NEW_NETWORK, "--"), with_user] if os.geteuid() == 0 else [with_user]
-    said = ""
-    for way in ways:
-        # A second one inside: some systems grant a user namespace and then no rights in it.
-        probe = [*way, *_NEW_NETWORK, "--", "true"]
-        tried = subprocess.run(probe, capture_output=True, text=True, check=False)
-        if tried.returncode == 0:
-            return way
-        said = tried.stderr.strip()
-    raise NoNamespaces(
-        f"cannot make a network namespace: {said}; run as root, or allow user namespaces: "
-        "sysctl -w user.max_user_namespaces=10000, on Debian kernel.unprivileged_userns_clone=1, "
-        "on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0"
-    )
 
 
 def _listed(addresses: str | Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from fairwarning.cli.lookup import UNFINISHED
 from fairwarning.cli.session import DEFAULT_URL, connect
+from fairwarning.rehearsal import library
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api
@@ -72,6 +73,12 @@ def _events(api: "Api") -> Iterable[tuple[str, str]]:
 def _rollouts(api: "Api") -> Iterable[tuple[str, str]]:
     for rollout in api.get("rollouts", limit=_PAGE)["rollouts"]:
         yield rollout["id"], f"{rollout['type']}, {rollout['phase']}"
+
+
+def complete_story(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """A story of ours; a file, if none fits."""
+    names = [each for each in library.names() if each.startswith(incomplete)]
+    return [CompletionItem(each) for each in names] or [CompletionItem(incomplete, type="file")]
 
 
 complete_instance = _completer(_instances)

@@ -67,6 +67,16 @@ COMMANDS = {
     ),
     "watch": (f"{_HERE}.watch:watch", "Watch the fleet on a live screen until q or Ctrl-C."),
     "history": (f"{_HERE}.history:history", "List what happened, the newest first."),
+    "scenario": (f"{_HERE}.scenario:scenario", "Play stories of what happens to machines."),
+    "fault": (f"{_HERE}.fault:fault", "Make the endpoint misbehave, in test fleets only."),
+    "record": (
+        f"{_HERE}.record:record",
+        "Write down what the endpoint of this VM says over time, one JSON object a line.",
+    ),
+    "check": (
+        f"{_HERE}.check:check",
+        "Check what COMMAND, a handler of scheduled events, does in every kind of trouble.",
+    ),
     "clock": (f"{_HERE}.clock:clock", "See the server's clock, and move a virtual one."),
     "token": (f"{_HERE}.token:token", "Make, list and revoke tokens."),
     "azure-setup": (
@@ -77,6 +87,10 @@ COMMANDS = {
     "story": (
         f"{_HERE}.story:story",
         "Tell the life of one event: announced, approved, carried out, gone.",
+    ),
+    "agent": (
+        f"{_HERE}.agent:agent",
+        "Get this VM's workload out of the way of each event, and back afterwards.",
     ),
     "completion": (
         f"{_HERE}.completion:completion",

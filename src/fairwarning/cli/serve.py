@@ -15,6 +15,7 @@ import uvloop
 from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
 from fairwarning.cli.fleet_file import read_fleet
+from fairwarning.cli.serve_address import one_address
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.session import DEFAULT_URL
 from fairwarning.control.certificates import CannotCertify
@@ -48,24 +49,17 @@ Examples:
 
 
 def _address(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[tuple[str, int]]:
-    return [_one_address(value) for value in values]
-
-
-def _one_address(value: str) -> tuple[str, int]:
-    host, _, port = value.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise click.BadParameter(f"{value!r} is no HOST:PORT; write one like 127.0.0.1:8169")
-    return "127.0.0.1" if host == "localhost" else host.strip("[]"), int(port)
+    return [one_address(value) for value in values]
 
 
 def _control_address(_: click.Context, __: click.Parameter, value: str) -> tuple[str, int]:
-    return _one_address(value)
+    return one_address(value)
 
 
 def _azure_address(
     _: click.Context, __: click.Parameter, value: str | None
 ) -> tuple[str, int] | None:
-    return None if value is None else _one_address(value)
+    return None if value is None else one_address(value)
 
 
 @click.command(epilog=_EXAMPLES)

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self
@@ -52,11 +53,24 @@ class _Standing:
                 self._date = (outcome.date, time.monotonic())
         return outcome
 
-    def _changes(self, outcome: Outcome) -> list[Change]:
+    def _changes(self, outcome: Outcome) -> Iterator[Change]:
+        """While a change is with the caller, `seen` has it and not the next one."""
         if outcome.document is None:
-            return []
-        self.seen, found = changes.step(self.seen, outcome.document, self.now())
-        return found
+            return
+        after, found = changes.step(self.seen, outcome.document, self.now())
+        for change in found:
+            self.seen = changes.told(self.seen, change)
+            yield change
+        # What the caller approved meanwhile counts too.
+        kept = self.seen.approved & after.events.keys()
+        self.seen = replace(after, approved=after.approved | kept)
+
+    def _single(self, request: Request, response: Response | Broken) -> Outcome:
+        """A question besides the watch, which must still hear of what this answer shows."""
+        watching = self.flow
+        outcome = self._take(request, response, 0.0)
+        self.flow = watching.besides(self.flow)
+        return outcome
 
     def _next_poll(self) -> Request:
         """While in doubt, a plain poll: the service must show what it has, and now."""
@@ -73,6 +87,26 @@ class _Standing:
             raise NotApproved(f"the service answered {response.status} to the approval: {said}")
         for id in ids:
             self.seen = changes.approved(self.seen, id)
+
+
+def _asked(link: BlockingLink, request: Request) -> Response | Broken:
+    try:
+        return link.ask(request)
+    except Broken as problem:
+        return problem
+
+
+async def _asked_async(link: AsyncLink, request: Request) -> Response | Broken:
+    try:
+        return await link.ask(request)
+    except Broken as problem:
+        return problem
+
+
+def _whole(response: Response | Broken) -> Response:
+    if isinstance(response, Broken):
+        raise EventsUnavailable(str(response))
+    return response
 
 
 def _document(outcome: Outcome) -> Document:
@@ -103,49 +137,42 @@ class ScheduledEvents(_Standing):
         """`url` replaces http://169.254.169.254; see `discovery` for what is tried without it."""
         super().__init__(seen)
         self._link = BlockingLink(Address(url or endpoint_url()))
+        self._asking = BlockingLink(self._link.address)
+        """Another thread may approve while the service holds a poll."""
         self.url = self._link.address.url
 
     def get(self) -> Document:
         """The document as it is now. Raises EventsUnavailable."""
         while True:
-            outcome = self._poll(self.flow.poll(waits=False))
+            request = self.flow.poll(waits=False)
+            outcome = self._single(request, _asked(self._asking, request))
             if not outcome.asks_again:
                 return _document(outcome)
 
     def approve(self, *event_ids: str) -> None:
         """Agrees that these events may start now. Raises NotApproved or EventsUnavailable."""
-        try:
-            response = self._link.ask(approval(event_ids, self.api_version))
-        except Broken as problem:
-            raise EventsUnavailable(str(problem)) from None
-        self._approved(event_ids, response)
+        response = _asked(self._asking, approval(event_ids, self.api_version))
+        self._approved(event_ids, _whole(response))
 
     def instance(self) -> Instance:
         """Who this VM is. Raises EventsUnavailable."""
-        try:
-            return _instance(self._link.ask(who_am_i()))
-        except Broken as problem:
-            raise EventsUnavailable(str(problem)) from None
+        return _instance(_whole(_asked(self._asking, who_am_i())))
 
     def watch(self) -> Generator[Change, None, None]:
         """Every change, once, for ever. Outages of the service are waited out."""
+        self.flow = self.flow.afresh()
         while True:
             request = self._next_poll()
-            outcome = self._poll(request)
+            began = time.monotonic()
+            response = _asked(self._link, request)
+            outcome = self._take(request, response, time.monotonic() - began)
             yield from self._changes(outcome)
             if pause_s := self._pause_s(request, outcome):
                 time.sleep(pause_s)
 
-    def _poll(self, request: Request) -> Outcome:
-        began = time.monotonic()
-        try:
-            response: Response | Broken = self._link.ask(request)
-        except Broken as problem:
-            response = problem
-        return self._take(request, response, time.monotonic() - began)
-
     def close(self) -> None:
         self._link.close()
+        self._asking.close()
 
     def __enter__(self) -> Self:
         return self
@@ -168,39 +195,29 @@ class AsyncScheduledEvents(_Standing):
 
     async def get(self) -> Document:
         while True:
-            outcome = await self._poll(self._asking, self.flow.poll(waits=False))
+            request = self.flow.poll(waits=False)
+            outcome = self._single(request, await _asked_async(self._asking, request))
             if not outcome.asks_again:
                 return _document(outcome)
 
     async def approve(self, *event_ids: str) -> None:
-        try:
-            response = await self._asking.ask(approval(event_ids, self.api_version))
-        except Broken as problem:
-            raise EventsUnavailable(str(problem)) from None
-        self._approved(event_ids, response)
+        response = await _asked_async(self._asking, approval(event_ids, self.api_version))
+        self._approved(event_ids, _whole(response))
 
     async def instance(self) -> Instance:
-        try:
-            return _instance(await self._asking.ask(who_am_i()))
-        except Broken as problem:
-            raise EventsUnavailable(str(problem)) from None
+        return _instance(_whole(await _asked_async(self._asking, who_am_i())))
 
     async def watch(self) -> AsyncGenerator[Change, None]:
+        self.flow = self.flow.afresh()
         while True:
             request = self._next_poll()
-            outcome = await self._poll(self._link, request)
+            began = time.monotonic()
+            response = await _asked_async(self._link, request)
+            outcome = self._take(request, response, time.monotonic() - began)
             for change in self._changes(outcome):
                 yield change
             if pause_s := self._pause_s(request, outcome):
                 await asyncio.sleep(pause_s)
-
-    async def _poll(self, link: AsyncLink, request: Request) -> Outcome:
-        began = time.monotonic()
-        try:
-            response: Response | Broken = await link.ask(request)
-        except Broken as problem:
-            response = problem
-        return self._take(request, response, time.monotonic() - began)
 
     async def close(self) -> None:
         await self._link.close()

@@ -8,33 +8,41 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 
-USUAL_URL = "http://169.254.169.254"
+USUAL_HOST = "169.254.169.254"
+USUAL_URL = f"http://{USUAL_HOST}"
 VARIABLES = ("FAIRWARNING_METADATA_URL", "SCHEDULEDEVENTSIP")
 """Ours, a whole URL; and the one of Azure's own sample, an address alone."""
 REACH_S_MAX = 2.0
+_PORT, _OTHER_PORT = 80, 8080
+"""Of the two clients that Azure published, one asks at the second."""
 
 
 def endpoint_url(
     environment: Mapping[str, str] | None = None,
     *,
-    is_reachable: Callable[[str], bool] | None = None,
+    is_reachable: Callable[[str, int], bool] | None = None,
     ask_dhcp: Callable[[], str | None] | None = None,
 ) -> str:
     """Of the first that answers; the usual one if none does, for it may yet come up."""
     environment = os.environ if environment is None else environment
+    is_reachable = is_reachable or _is_reachable
     for name in VARIABLES:
         value = environment.get(name, "").strip()
         if value:
             return value if "://" in value else f"http://{value}"
-    if (is_reachable or _is_reachable)("169.254.169.254"):
+    if is_reachable(USUAL_HOST, _PORT):
         return USUAL_URL
     address = (ask_dhcp or _ask_dhcp)()
-    return USUAL_URL if address is None else f"http://{address}"
+    if address is None:
+        return USUAL_URL
+    if not is_reachable(address, _PORT) and is_reachable(address, _OTHER_PORT):
+        return f"http://{address}:{_OTHER_PORT}"
+    return f"http://{address}"
 
 
-def _is_reachable(host: str) -> bool:
+def _is_reachable(host: str, port: int) -> bool:
     try:
-        socket.create_connection((host, 80), timeout=REACH_S_MAX).close()
+        socket.create_connection((host, port), timeout=REACH_S_MAX).close()
     except OSError:
         return False
     return True

@@ -14,8 +14,10 @@ VERSIONS = (
 )  # fmt: skip
 """Newest first: the first that the service knows is used."""
 INSTANCE_VERSION = "2021-02-01"
-WAIT_S = 50
-"""How long a service that can hold an answer is asked to. Less than what proxies cut off."""
+WAIT_S = 15
+"""How long a service that can hold an answer is asked to. A connection that died without a word
+shows only when the answer stays away, and that must not cost an eviction its 30 seconds."""
+HELD_GRACE_S = 5.0
 FIRST_TIMEOUT_S = 150.0
 """The first call of a scope switches its events on, which may take two minutes."""
 TIMEOUT_S = 10.0
@@ -23,6 +25,10 @@ POLL_S = 1.0
 BACKOFF_S_MAX = 5.0
 """An eviction gives 30 seconds of notice, so nobody may look away for longer than this."""
 RETRY_AFTER_S_MAX = 10.0
+HASTY_MAX = 10
+"""After so many, the service is taken to ignore the question: nobody changes so much."""
+RENEGOTIATES_AFTER = 5
+"""So many failures in a row, and the newest version is tried again."""
 _EVENTS = "/metadata/scheduledevents"
 
 
@@ -66,7 +72,12 @@ class Flow:
     tag: str = ""
     can_wait: bool = True
     """Until shown otherwise, a service that gives tags is taken to hold answers too."""
+    hasty: int = 0
+    """So many answers in a row came at once although they were asked to be held."""
     has_answered: bool = False
+    is_settled: bool = False
+    """A document was read in this version, so another refusal is trouble and no older service:
+    older versions do not show evictions."""
     failures: int = 0
 
     @property
@@ -85,7 +96,7 @@ class Flow:
             method="GET",
             target=_EVENTS + query,
             headers=headers,
-            timeout_s=base_s + (WAIT_S if holds else 0),
+            timeout_s=WAIT_S + HELD_GRACE_S if holds else base_s,
         )
 
     def take(self, response: Response, *, held: bool, took_s: float) -> tuple["Flow", Outcome]:
@@ -95,30 +106,53 @@ class Flow:
 
     def _judge(self, response: Response, *, held: bool, took_s: float) -> tuple["Flow", Outcome]:
         answered = replace(self, has_answered=True, failures=0)
+        is_hasty = held and took_s < POLL_S
         if response.status == 304:
-            can_wait = self.can_wait and not (held and took_s < POLL_S)
-            return replace(answered, can_wait=can_wait), Outcome(is_unchanged=True)
+            return replace(answered, can_wait=self.can_wait and not is_hasty), Outcome(
+                is_unchanged=True
+            )
         if response.status == 200:
-            return answered._read(response)
-        if response.status in (400, 404) and self.version + 1 < len(VERSIONS):
-            if held:
-                # Perhaps it was the question to hold that was not understood.
-                return replace(answered, can_wait=False), Outcome(asks_again=True)
-            return replace(answered, version=self.version + 1, tag=""), Outcome(asks_again=True)
+            return self._read(response, is_hasty=is_hasty)
+        if response.status in (400, 404) and held:
+            # Perhaps it was the question to hold that was not understood.
+            return replace(answered, can_wait=False), Outcome(asks_again=True)
+        if response.status in (400, 404) and not self.is_settled and not self._is_oldest:
+            older = replace(self, has_answered=True, version=self.version + 1, tag="")
+            return older, Outcome(asks_again=True)
         return self.failed(f"the service answered {response.status}", _retry_after(response))
 
-    def _read(self, response: Response) -> tuple["Flow", Outcome]:
+    @property
+    def _is_oldest(self) -> bool:
+        return self.version + 1 == len(VERSIONS)
+
+    def _read(self, response: Response, *, is_hasty: bool) -> tuple["Flow", Outcome]:
         try:
             document = read_document(response.body, version=self.api_version)
         except BadDocument as problem:
             return self.failed(str(problem))
-        return replace(self, tag=response.headers.get("etag", "")), Outcome(document=document)
+        tag = response.headers.get("etag", "")
+        hasty = self.hasty + 1 if is_hasty else 0
+        holds = self.can_wait and not (is_hasty and (tag == self.tag or hasty == HASTY_MAX))
+        flow = replace(self, tag=tag, hasty=hasty, can_wait=holds, has_answered=True,
+                       is_settled=True, failures=0)  # fmt: skip
+        return flow, Outcome(document=document)
 
     def failed(self, trouble: str, retry_after_s: float | None = None) -> tuple["Flow", Outcome]:
-        return (
-            replace(self, failures=self.failures + 1, tag=""),
-            Outcome(trouble=trouble, retry_after_s=retry_after_s),
-        )
+        flow = replace(self, failures=self.failures + 1, tag="")
+        if flow.failures % RENEGOTIATES_AFTER == 0 or (self._is_oldest and not self.is_settled):
+            # Another service may be there now, or the one that is there was not itself before.
+            flow = replace(flow, version=0, is_settled=False, can_wait=True, hasty=0)
+        return flow, Outcome(trouble=trouble, retry_after_s=retry_after_s)
+
+    def afresh(self) -> "Flow":
+        """For a watch that begins: the service must show what it has."""
+        return replace(self, tag="")
+
+    def besides(self, asked: "Flow") -> "Flow":
+        """With what a single question learned; who watches has not seen its document."""
+        return replace(self, version=asked.version, is_settled=asked.is_settled,
+                       has_answered=asked.has_answered,
+                       tag=self.tag if asked.version == self.version else "")  # fmt: skip
 
     def pause_s(self, outcome: Outcome, chance: float, *, held: bool) -> float:
         """How long to wait before the next poll. `chance` is drawn evenly from 0 up to 1."""

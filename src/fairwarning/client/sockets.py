@@ -2,31 +2,34 @@
 
 import contextlib
 import socket
+import threading
 import time
 
 from fairwarning.client.flow import Request, Response
-from fairwarning.client.wire import READ_BYTES, Address, Broken, Exchange
+from fairwarning.client.wire import CONNECT_S_MAX, READ_BYTES, Address, Broken, Exchange, TimedOut
 
 
 class BlockingLink:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._socket: socket.socket | None = None
+        self._turn = threading.Lock()
 
     def ask(self, request: Request) -> Response:
         """Raises Broken. A connection that died while it was idle is replaced once."""
-        was_idle = self._socket is not None
-        try:
-            return self._ask(request)
-        except Broken:
-            self.close()
-            if not was_idle:
+        with self._turn:
+            was_idle = self._socket is not None
+            try:
+                return self._ask(request)
+            except Broken as problem:
+                self.close()
+                if not was_idle or isinstance(problem, TimedOut):
+                    raise
+            try:
+                return self._ask(request)
+            except Broken:
+                self.close()
                 raise
-        try:
-            return self._ask(request)
-        except Broken:
-            self.close()
-            raise
 
     def close(self) -> None:
         if self._socket is not None:
@@ -40,7 +43,8 @@ class BlockingLink:
         try:
             if self._socket is None:
                 self._socket = socket.create_connection(
-                    (self.address.host, self.address.port), timeout=min(request.timeout_s, 10)
+                    (self.address.host, self.address.port),
+                    timeout=min(request.timeout_s, CONNECT_S_MAX),
                 )
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(request.timeout_s)
@@ -51,7 +55,7 @@ class BlockingLink:
                 if response is not None:
                     break
         except TimeoutError:
-            raise Broken(f"no answer within {request.timeout_s:g} s") from None
+            raise TimedOut(f"{self.address.url} did not answer in time") from None
         except OSError as problem:
             raise Broken(f"{self.address.url} cannot be reached: {problem}") from None
         if not exchange.keeps_alive:

@@ -4,28 +4,30 @@ import asyncio
 import contextlib
 
 from fairwarning.client.flow import Request, Response
-from fairwarning.client.wire import READ_BYTES, Address, Broken, Exchange
+from fairwarning.client.wire import CONNECT_S_MAX, READ_BYTES, Address, Broken, Exchange, TimedOut
 
 
 class AsyncLink:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._turn = asyncio.Lock()
 
     async def ask(self, request: Request) -> Response:
         """Raises Broken. A connection that died while it was idle is replaced once."""
-        was_idle = self._streams is not None
-        try:
-            return await self._ask(request)
-        except Broken:
-            await self.close()
-            if not was_idle:
+        async with self._turn:
+            was_idle = self._streams is not None
+            try:
+                return await self._ask(request)
+            except Broken as problem:
+                await self.close()
+                if not was_idle or isinstance(problem, TimedOut):
+                    raise
+            try:
+                return await self._ask(request)
+            except Broken:
+                await self.close()
                 raise
-        try:
-            return await self._ask(request)
-        except Broken:
-            await self.close()
-            raise
 
     async def close(self) -> None:
         streams, self._streams = self._streams, None
@@ -40,7 +42,7 @@ class AsyncLink:
             async with asyncio.timeout(request.timeout_s):
                 response = await self._exchange(exchange)
         except TimeoutError:
-            raise Broken(f"no answer within {request.timeout_s:g} s") from None
+            raise TimedOut(f"{self.address.url} did not answer in time") from None
         except OSError as problem:
             raise Broken(f"{self.address.url} cannot be reached: {problem}") from None
         except asyncio.CancelledError:
@@ -53,7 +55,8 @@ class AsyncLink:
 
     async def _exchange(self, exchange: Exchange) -> Response:
         if self._streams is None:
-            self._streams = await asyncio.open_connection(self.address.host, self.address.port)
+            async with asyncio.timeout(CONNECT_S_MAX):
+                self._streams = await asyncio.open_connection(self.address.host, self.address.port)
         reader, writer = self._streams
         writer.write(exchange.to_send)
         await writer.drain()

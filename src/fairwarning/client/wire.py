@@ -8,10 +8,16 @@ from fairwarning.client.flow import Request, Response
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
+CONNECT_S_MAX = 5.0
+"""Whoever is there answers at once; a first poll may take minutes, but not to be connected."""
 
 
 class Broken(Exception):
     """The connection or the answer was cut off or made no sense."""
+
+
+class TimedOut(Broken):
+    """No answer came in time; asking again at once would double the silence."""
 
 
 class Address:
@@ -79,7 +85,8 @@ class Exchange:
 
     def _whole(self) -> Response:
         assert self._head is not None
-        self.keeps_alive = self._connection.our_state is h11.DONE
+        has_more, _ = self._connection.trailing_data
+        self.keeps_alive = self._connection.our_state is h11.DONE and not has_more
         headers = {name.decode().lower(): value.decode("latin-1")
                    for name, value in self._head.headers}  # fmt: skip
         return Response(status=self._head.status_code, headers=headers, body=b"".join(self._body))

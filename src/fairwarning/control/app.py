@@ -9,7 +9,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from fairwarning.control import health
 from fairwarning.control.arm.app import ArmApp
@@ -23,6 +23,7 @@ from fairwarning.control.openapi import PREFIX, document
 from fairwarning.control.operation import Operation
 from fairwarning.control.operator import (
     azure,
+    event_views,
     events,
     faults,
     fleet,
@@ -40,6 +41,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *fleet.OPERATIONS,
     *scale_sets.OPERATIONS,
     *events.OPERATIONS,
+    *event_views.OPERATIONS,
     *rollouts.OPERATIONS,
     *history.OPERATIONS,
     *faults.OPERATIONS,
@@ -80,7 +82,7 @@ class App:
         *,
         needs_token: bool,
         count_polls: Callable[[], int] = lambda: 0,
-        routes: Sequence[Route] = (),
+        pages: Callable[[Dispatch], Sequence[BaseRoute]] = lambda _: (),
     ) -> None:
         self.metrics = Metrics(count_polls)
         self.metrics.registry.register(FaultFigures(control.faults))
@@ -95,14 +97,14 @@ class App:
                 *_routes(dispatch),
                 *ArmApp(control, dispatch, TABLES).routes(),
                 *Login(control, dispatch, needs_token=needs_token).routes(),
-                *routes,
+                *pages(dispatch),
             ],
             exception_handlers={HTTPException: _not_routed, Exception: _broken},
         )
         self.asgi.router.redirect_slashes = False
 
     def stop(self) -> None:
-        self._dispatch.is_stopping = True
+        self._dispatch.stopping.set()
         self._streams.stop()
 
     async def _openapi(self, _: Request) -> Response:

@@ -1,6 +1,7 @@
 """What the operations work with."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,5 +34,7 @@ class Control:
     notices: Notices
     faults: Faults
     azure: AzureDoor
+    metadata_urls: Sequence[str] = ()
+    """Where instances ask this node."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two who move a virtual clock at once would both count from the same instant."""

@@ -39,7 +39,11 @@ class Dispatch:
         self._metrics = metrics
         self._needs_token = needs_token
         self._idempotency = Idempotency(control.store, SystemClock())
-        self.is_stopping = False
+        self.stopping = asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.stopping.is_set()
 
     async def run(self, operation: Operation, request: Request) -> Response:
         began = time.perf_counter()

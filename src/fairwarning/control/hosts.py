@@ -24,6 +24,12 @@ def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
             f"this listener answers to localhost and loopback addresses only, not to {host[:100]!r}"
             "; use one of those in the URL",
         )
+    refuse_foreign_page(headers, scheme)
+
+
+def refuse_foreign_page(headers: Mapping[str, str], scheme: str) -> None:
+    """For what only a page of ours may send, on any listener. Raises Problem."""
+    host = headers.get("host", "")
     origin = headers.get("origin")
     site = headers.get("sec-fetch-site", "none")
     is_foreign = origin is not None and origin.lower() != f"{scheme}://{host.lower()}"

@@ -134,6 +134,16 @@ def instance_of(scope: Scope, instance: Instance, views: Views) -> shapes.Instan
         terminate_notice=_duration(instance.model.terminate_notice_ms),
         reimage_notice=_duration(instance.model.reimage_notice_ms),
         latest_model_applied=scope.roster.latest_model_applied(instance),
+        pending=[
+            shapes.Pending(
+                id=each.id,
+                type=each.type,
+                phase=each.phase,
+                not_before=format_rfc3339(each.not_before_ms),
+            )
+            for each in scope.unfinished
+            if instance.name in each.resources
+        ],
         polling=_polling(views.member(scope.id, instance.name)),
     )
 

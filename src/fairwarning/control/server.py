@@ -14,6 +14,7 @@ from fairwarning.control.app import App
 from fairwarning.control.http import LimitedHttp
 
 STOP_S_MAX = 3
+TICK_S = 1
 CONNECTIONS_MAX = 2_000
 
 
@@ -27,11 +28,16 @@ class BadCertificate(Exception):
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the program that it is a part of."""
+    """Leaves signals to the program that it is a part of, and stops as soon as it is told."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
+        self._told = asyncio.Event()
+
+    def exit_soon(self) -> None:
+        self.should_exit = True
+        self._told.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -40,6 +46,23 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_up.set()
+
+    async def main_loop(self) -> None:
+        # uvicorn looks ten times a second whether it should exit, and dates answers in between.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await self._told.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn's own waits a while, whether or not there is anybody to wait for."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await asyncio.sleep(0)
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
 
 
 class ControlServer:
@@ -78,7 +101,7 @@ class ControlServer:
 
     async def stop(self) -> None:
         self._app.stop()
-        self._server.should_exit = True
+        self._server.exit_soon()
         if self._running is not None:
             await self._running
         self._socket.close()

@@ -94,11 +94,43 @@ class Event(Out):
     seen: Sight | None
     drained: list[str]
     timeline: list[Entry] = []
+    waits_for: list[str] = []
+    """Events that are in its way, or would be if it were approved now."""
 
 
 class Events(Out):
     events: list[Event]
     next: str | None
+
+
+class EventDocument(Out):
+    """What an instance gets that asks with this api-version."""
+
+    api_version: str
+    shown: bool
+    """False: the event is younger than the version, over, or never announced."""
+    body: str
+
+
+class EventDocuments(Out):
+    documents: list[EventDocument]
+
+
+class EventCount(Out):
+    type: EventType
+    phase: Phase
+    count: int
+
+
+class EventCounts(Out):
+    counts: list[EventCount]
+
+
+class Pending(Out):
+    id: str
+    type: EventType
+    phase: Phase
+    not_before: str
 
 
 class Polling(Out):
@@ -122,6 +154,8 @@ class Instance(Out):
     terminate_notice: str | None
     reimage_notice: str | None
     latest_model_applied: bool
+    pending: list[Pending]
+    """Events that name it and are not over."""
     polling: Polling | None
     """As this node sees it; null if the instance has not asked it since it started."""
 

@@ -33,6 +33,20 @@ def _in_the_way(event: Event, started: Event) -> bool:
     return both_platform and event.update_domain != started.update_domain
 
 
+def in_the_way(scope: Scope, event: Event) -> tuple[Event, ...]:
+    """The events that keep this one waiting, or would if it were approved now."""
+    started = (each for each in scope.in_phase(Phase.STARTED) if _in_the_way(event, each))
+    deletes = (
+        each
+        for each in scope.in_phase(Phase.SCHEDULED)
+        if event.type is each.type is EventType.TERMINATE
+        and each.id != event.id
+        and each.announced
+        and not each.is_approved
+    )
+    return (*started, *deletes)
+
+
 def is_held(scope: Scope, event: Event, now: Instant) -> bool:
     falls_ms = barrier_falls_ms(scope, event)
     return falls_ms is not None and now < falls_ms

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from fairwarning.core.document import render, visible_events
 from fairwarning.core.instants import Instant
@@ -121,6 +122,12 @@ class Member:
         self.per_minute = 0.0
         self.last_s = 0.0
         """When a sample last found that it had polled, since 1970; 0: never."""
+
+
+class Summary(NamedTuple):
+    scopes: int
+    instances: int
+    polling: int
 
 
 class Views:
@@ -247,6 +254,15 @@ class Views:
     def asked(self) -> list[View]:
         """The views to note as seen: asked since last time, or with somebody waiting now."""
         return [each for each in self._views.values() if each.is_asked or each.listeners]
+
+    def summary(self) -> "Summary":
+        """How large the fleet is, and how many of it have asked this node."""
+        sizes = [members for members in self._members.values() if members]
+        return Summary(
+            scopes=len(sizes),
+            instances=sum(map(len, sizes)),
+            polling=sum(bool(each.polls) for members in sizes for each in members.values()),
+        )
 
     def sample(self, now_s: float, since_s: float) -> None:
         """Works out who polls and how often, over the time since the last sample."""

@@ -10,6 +10,6 @@ With pytest there is nothing to import: the fixture `fairwarning` is a `Server`.
 """
 
 from fairwarning.testing.server import Server, server
-from fairwarning.testing.virtual_machine import Vm
+from fairwarning.testing.virtual_machine import NotAnswered, Vm
 
-__all__ = ["Server", "Vm", "server"]
+__all__ = ["NotAnswered", "Server", "Vm", "server"]

@@ -1,6 +1,6 @@
 """`server()`: Fairwarning in this process, driven step by step by a test."""
 
-import inspect
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,16 +13,17 @@ from msgspec import Struct
 from fairwarning.control.shapes import Event
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import EventType, OperationKind
-from fairwarning.core.spans import parse_duration_ms
+from fairwarning.core.model import OperationKind
+from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.witness import Asked
 from fairwarning.testing.background import Background, Changes
+from fairwarning.testing.conditions import described, with_server
 from fairwarning.testing.stage import START, Stage, names, read_fleet
 from fairwarning.testing.virtual_machine import Vm
+from fairwarning.testing.words import Span, one_of, span_ms, type_of
 
 T = TypeVar("T")
-Span = str | int | float | timedelta
-"""`"15m"`, seconds, or a timedelta."""
+Address = tuple[str, int]
 WAIT_S = 10.0
 
 
@@ -61,15 +62,22 @@ class Server:
         seed: int = 0,
         start: datetime | None = None,
         port: int = 0,
+        newest_version: str = "",
+        holds_polls: bool = True,
+        also: Sequence[Address] = (),
     ) -> None:
-        """`fleet`: a fleet file, its text or a mapping; without it, the starter fleet."""
+        """`fleet`: a fleet file, its text or a mapping; without it, the starter fleet.
+
+        `seed` settles ids and chance, `start` the first instant. `newest_version` makes younger
+        api-versions unknown, and without `holds_polls` the endpoint has no long-poll, like
+        Azure's own. `also`: addresses to listen on beside 127.0.0.1 and `port`.
+        """
         self._changes = Changes()
         self._background = Background()
-        at = START if start is None else Instant(int(start.timestamp() * 1000))
+        rules = EndpointRules(newest_version=newest_version, holds_polls=holds_polls)
         try:
-            self._stage = self._background.call(
-                self._set_up(fleet=fleet, seed=seed, start=at, port=port)
-            )
+            stage = self._set_up(fleet, seed, start, [("127.0.0.1", port), *also], rules)
+            self._stage = self._background.call(stage)
         except BaseException:
             self._background.stop()
             raise
@@ -78,13 +86,19 @@ class Server:
         self.control_url = self._stage.node.control_url
 
     async def _set_up(
-        self, *, fleet: str | Path | dict[str, Any] | None, seed: int, start: Instant, port: int
+        self,
+        fleet: str | Path | dict[str, Any] | None,
+        seed: int,
+        start: datetime | None,
+        metadata: Sequence[Address],
+        rules: EndpointRules,
     ) -> Stage:
         stage = Stage(
             fleet=read_fleet(fleet),
             seed=seed,
-            start=start,
-            metadata=("127.0.0.1", port),
+            start=START if start is None else Instant(int(start.timestamp() * 1000)),
+            metadata=metadata,
+            rules=rules,
             on_change=self._changes.note,
         )
         await stage.start()
@@ -103,6 +117,8 @@ class Server:
         self.stop()
 
     def vm(self, name: str) -> Vm:
+        """One of the fleet's VMs: its URL for a handler, and what the handler would read there."""
+        self._background.call(self._stage.check_name(name))
         return Vm(name, self.url)
 
     @property
@@ -120,7 +136,10 @@ class Server:
     ) -> None:
         """Every timer on the way fires in order; returns when all that is due has happened."""
         more = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
-        self._background.call(self._stage.advance(span_ms(by) + span_ms(more)))
+        by_ms = span_ms(by) + span_ms(more)
+        if by_ms < 0:
+            raise ValueError("time goes forward only")
+        self._background.call(self._stage.advance(by_ms))
 
     def schedule(
         self,
@@ -135,7 +154,7 @@ class Server:
         """Announces a platform event. This is a test fleet, so the notice may be short."""
         instant = None if not_before is None else Instant(int(not_before.timestamp() * 1000))
         work = self._stage.schedule(
-            EventType(type),
+            type_of(type),
             targets,
             notice_ms=None if notice is None else span_ms(notice),
             not_before_ms=instant,
@@ -180,9 +199,17 @@ class Server:
             for each in event.approvals
         ]
 
-    def requests(self) -> list[Asked]:
-        """What VMs have asked of the endpoint, oldest first."""
-        return [*self._stage.asked]
+    def requests(self, instance: str | None = None, *, kind: str | None = None) -> list[Asked]:
+        """What VMs have asked of the endpoint, oldest first.
+
+        `kind`: `events` (a poll), `approve`, `instance` or `versions`. What was refused for its
+        form, as a request without `Metadata: true`, is not among them.
+        """
+        return [
+            each
+            for each in [*self._stage.asked]
+            if instance in (None, each.instance) and kind in (None, each.kind)
+        ]
 
     def fault(
         self,
@@ -199,9 +226,9 @@ class Server:
         """Makes the endpoint misbehave: `fault("status", "web-0", status=500, count=3)`."""
         wanted = Fault(
             id="",
-            kind=FaultKind(kind),
+            kind=one_of(FaultKind, kind, "kind of fault"),
             instances=names(instances),
-            on=Part(on),
+            on=one_of(Part, on, "kind of request"),
             count=count,
             probability=probability,
             status=status,
@@ -220,32 +247,39 @@ class Server:
         in real seconds, because it is the handler's own work that is waited for.
         """
         ends_s = time.monotonic() + timeout
-        ask = _with_server(condition, self)
+        ask = with_server(condition, self)
         while True:
             count = self._changes.count
             if found := ask():
                 return found
             if not self._changes.wait_beyond(count, ends_s - time.monotonic()):
-                raise AssertionError(self._in_vain(timeout))
+                raise AssertionError(self._in_vain(condition, timeout) + _hint())
 
     async def until(self, condition: Callable[..., T], *, timeout: float = WAIT_S) -> T:  # noqa: ASYNC109
         """`wait_until` for a test that is a coroutine: its event loop goes on meanwhile."""
         ends_s = time.monotonic() + timeout
-        ask = _with_server(condition, self)
+        ask = with_server(condition, self)
         while True:
             count = self._changes.count
             if found := ask():
                 return found
             if not await self._changes.until_beyond(count, ends_s - time.monotonic()):
-                raise AssertionError(self._in_vain(timeout))
+                raise AssertionError(self._in_vain(condition, timeout))
+
+    def nudge(self) -> None:
+        """Something outside has changed: whoever is in `wait_until` looks again."""
+        self._changes.note()
 
     def _operate(self, kind: OperationKind, instance: str) -> Event:
         return self._background.call(self._stage.operate(kind, instance))
 
-    def _in_vain(self, timeout: float) -> str:
+    def _in_vain(self, condition: Callable[..., object], timeout: float) -> str:
         story = self._background.call(self._stage.story())
-        happened = "\n  ".join(story or ["nothing has happened"])
-        return f"not within {timeout:g} s; what has happened is\n  {happened}"
+        happened = "\n  ".join(story or ["nothing"])
+        return (
+            f"{described(condition)}: not so within {timeout:g} s. What has happened so far:\n"
+            f"  {happened}"
+        )
 
 
 @contextmanager
@@ -255,26 +289,30 @@ def server(
     seed: int = 0,
     start: datetime | None = None,
     port: int = 0,
+    newest_version: str = "",
+    holds_polls: bool = True,
 ) -> Iterator[Server]:
-    with Server(fleet=fleet, seed=seed, start=start, port=port) as running:
+    """A `Server` that is stopped at the end of the block."""
+    running = Server(
+        fleet=fleet,
+        seed=seed,
+        start=start,
+        port=port,
+        newest_version=newest_version,
+        holds_polls=holds_polls,
+    )
+    with running:
         yield running
-
-
-def span_ms(span: Span) -> int:
-    if isinstance(span, timedelta):
-        return round(span.total_seconds() * 1000)
-    if isinstance(span, str):
-        found = parse_duration_ms(span)
-        if found is None:
-            raise ValueError(f"{span!r} is no duration; write one like '15m', or seconds")
-        return found
-    return round(span * 1000)
 
 
 def _id(event: str | Event) -> str:
     return event if isinstance(event, str) else event.id
 
 
-def _with_server(condition: Callable[..., T], server: Server) -> Callable[[], T]:
-    takes_server = bool(inspect.signature(condition).parameters)
-    return (lambda: condition(server)) if takes_server else condition
+def _hint() -> str:
+    """A handler in the event loop that this call holds up could not do anything."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return ""
+    return "\nThis test is a coroutine: `await fairwarning.until(...)` lets its handler run."

@@ -1,6 +1,7 @@
 """What a test can do to the server, as coroutines in the server's own event loop."""
 
 import random
+import tomllib
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 
 from fairwarning.control.names import find_instance
+from fairwarning.control.problems import Problem
 from fairwarning.control.rendering import event_of
 from fairwarning.control.shapes import Event
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Schedule
@@ -27,23 +29,31 @@ from fairwarning.core.sentences import sentence
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Choice, Entry
 from fairwarning.fleetfile import Fleet, read_json, read_toml
+from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.witness import Asked
 from fairwarning.node import Node, NodeSettings
 
 START = Instant(1_767_225_600_000)
 """2026-01-01T00:00:00Z: every test begins here unless it says otherwise."""
 EVENTS_MAX = 10_000
+NAMES_SHOWN_MAX = 20
 _BY = operator_actor("test")
 
 
 def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
-    """A fleet file, its text, or the same as a mapping; None: the starter fleet."""
+    """A fleet file, its text, or the same as a mapping; None: the starter fleet.
+
+    It is a test fleet unless it says otherwise, so that anything may be rehearsed on it.
+    """
     if fleet is None:
         return None
     if isinstance(fleet, dict):
         return read_json({"test": True, **fleet})
     is_file = isinstance(fleet, Path) or ("\n" not in fleet and fleet.endswith(".toml"))
-    return read_toml(Path(fleet).read_text() if is_file else str(fleet))
+    text = Path(fleet).read_text() if is_file else str(fleet)
+    read = read_toml(text)
+    tables = tomllib.loads(text)
+    return read if "test" in tables else read_json({"test": True, **tables})
 
 
 def seeded_ids(seed: int) -> Callable[[], EventId]:
@@ -59,7 +69,8 @@ class Stage:
         fleet: Fleet | None,
         seed: int,
         start: Instant,
-        metadata: tuple[str, int],
+        metadata: Sequence[tuple[str, int]],
+        rules: EndpointRules,
         on_change: Callable[..., None],
     ) -> None:
         self.asked: list[Asked] = []
@@ -67,7 +78,8 @@ class Stage:
         self.node = Node(
             NodeSettings(
                 store_url="memory:",
-                metadata=[metadata],
+                metadata=metadata,
+                rules=rules,
                 is_clock_virtual=True,
                 clock_start=start,
                 seed=seed,
@@ -97,14 +109,15 @@ class Stage:
         await self.clock.settle()
 
     async def schedule(self, type: EventType, targets: Sequence[str], **more: Any) -> Event:
-        found = [find_instance(self.node.engine.views, each) for each in targets]
+        if not targets:
+            raise ValueError('say which instances it is for: schedule("Reboot", "web-0")')
+        found = [self.find(each) for each in targets]
         id = self.node.engine.new_id()
         command = Schedule(event_id=id, type=type, targets=tuple(name for _, name in found), **more)
-        scope_id = found[0][0] if found else ScopeId("")
-        return await self._submit(scope_id, id, command)
+        return await self._submit(found[0][0], id, command)
 
     async def operate(self, kind: OperationKind, instance: str) -> Event:
-        scope_id, name = find_instance(self.node.engine.views, instance)
+        scope_id, name = self.find(instance)
         id = self.node.engine.new_id()
         return await self._submit(scope_id, id, Operate(event_id=id, kind=kind, instance=name))
 
@@ -133,12 +146,37 @@ class Stage:
 
     async def set_fault(self, fault: Fault, for_ms: int | None) -> Fault:
         for name in fault.instances:
-            find_instance(self.node.engine.views, name)
+            self._refuse_if_real(name)
         until = None if for_ms is None else Instant(self.clock.now() + for_ms)
         return self.node.faults.set(msgspec.structs.replace(fault, until_ms=until))
 
+    def _refuse_if_real(self, name: str) -> None:
+        self.find(name)
+        members = self.node.engine.views.by_name(name)
+        if members and not members[0].view.is_test:
+            raise ValueError(
+                f"{name!r} is in no test fleet, and only there faults strike; "
+                "put `test = true` at the top of the fleet file"
+            )
+
     async def clear_faults(self, id: str | None = None) -> int:
         return self.node.faults.clear(id)
+
+    def find(self, name: str) -> tuple[ScopeId, InstanceName]:
+        """Raises LookupError that says which instances there are."""
+        views = self.node.engine.views
+        try:
+            return find_instance(views, name)
+        except Problem as problem:
+            if problem.status != 404:
+                raise LookupError(problem.detail) from None
+            names = ", ".join(views.some_names(NAMES_SHOWN_MAX)) or "none: the fleet is empty"
+            raise LookupError(
+                f"there is no instance {name!r}; those of this fleet are {names}"
+            ) from None
+
+    async def check_name(self, name: str) -> None:
+        self.find(name)
 
     async def story(self) -> list[str]:
         """What has happened, for the message of a test that waited in vain."""

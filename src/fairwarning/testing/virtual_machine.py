@@ -1,12 +1,22 @@
 """One of the server's VMs, as a handler on it sees the world."""
 
 import json
+import urllib.error
 import urllib.request
 from typing import Any
 
 VERSION = "2020-07-01"
 TIMEOUT_S = 30
 _PLAIN = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class NotAnswered(Exception):
+    """The endpoint answered with an error, as `status` and `body` say."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"the endpoint answered {status}: {body}")
+        self.status = status
+        self.body = body
 
 
 class Vm:
@@ -17,13 +27,16 @@ class Vm:
         self.events_url = f"{self.url}/metadata/scheduledevents"
 
     def document(self, version: str = VERSION) -> dict[str, Any]:
-        """What a poll reads. The first one switches the scope's events on, as on Azure."""
+        """What a poll reads. The first one switches the scope's events on, as on Azure.
+
+        Raises NotAnswered, and JSONDecodeError where a fault makes the body empty.
+        """
         found = json.loads(self._ask(version))
         assert isinstance(found, dict)
         return found
 
     def approve(self, *event_ids: str, version: str = VERSION) -> None:
-        """The POST that a handler sends when it is ready."""
+        """The POST that a handler sends when it is ready. Raises NotAnswered."""
         body = {"StartRequests": [{"EventId": id} for id in event_ids]}
         self._ask(version, json.dumps(body).encode())
 
@@ -31,6 +44,11 @@ class Vm:
         request = urllib.request.Request(  # noqa: S310  (the URL is our own)
             f"{self.events_url}?api-version={version}", data=body, headers={"Metadata": "true"}
         )
-        with _PLAIN.open(request, timeout=TIMEOUT_S) as answer:
-            found: bytes = answer.read()
-            return found
+        try:
+            with _PLAIN.open(request, timeout=TIMEOUT_S) as answer:
+                found: bytes = answer.read()
+                return found
+        except urllib.error.HTTPError as refusal:
+            said = refusal.read().decode("utf-8", "replace")
+            refusal.close()
+            raise NotAnswered(refusal.code, said) from None

@@ -116,7 +116,8 @@ async def _is_held(arm: Arm, record: Record | None, *, asks_owner: bool) -> bool
 
 
 async def _claimed(arm: Arm, address: str, known: Record | None, owner: str, by: Actor) -> bool:
-    """Whether it is ours now. The fleet's own addresses are known without asking the store."""
+    """Whether it is ours now. The fleet's own addresses are known without asking the store, but
+    for those that another node has just given out."""
     if arm.control.views.by_address(address) is not None:
         return False
     claim = Claim(owner=owner, at_ms=arm.control.clock.now())
@@ -125,6 +126,10 @@ async def _claimed(arm: Arm, address: str, known: Record | None, owner: str, by:
     try:
         await arm.control.store.keep(KIND, address, body, expected=expected, by=by)
     except RecordChanged:
+        return False
+    # Whoever gives an address to a machine claims it meanwhile, so now the store knows it.
+    if arm.control.store.is_shared and await arm.control.store.locate(address) is not None:
+        await release(arm, address, by=by)
         return False
     return True
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from starlette.requests import ClientDisconnect
 
 from fairwarning.control.problems import Problem, of_bug, of_outage
 from fairwarning.core.refusals import Code, Refused
@@ -86,6 +87,8 @@ def as_arm_error(error: Exception) -> ArmError:
                 "AnotherOperationInProgress",
                 "Another operation on this or a dependent resource is in progress; try again.",
             )
+        case ClientDisconnect():
+            return ArmError(400, "IncompleteBody", "The body ended early; send it again.")
         case StoreDown():
             return of_problem(of_outage())
         case _:

@@ -13,9 +13,11 @@ from fairwarning.control.arm.kept_machines import Standing
 from fairwarning.control.arm.network_json import mac_address
 from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.control.arm.subnets import prefix_of
+from fairwarning.control.arm.subnets import prefix_of, refuse_same_names
 from fairwarning.core.model import Actor
 
+CONFIGURATIONS_MAX = 256
+"""As on Azure."""
 _DERIVED = ("virtualMachine", "macAddress", "primary", "resourceGuid", "vnetEncryptionSupported")
 
 
@@ -32,10 +34,14 @@ async def settle(arm: Arm, id: str, body: Json, before: Json, *, by: Actor) -> S
     had = addresses_of(before)
     claimed: list[str] = []
     configurations: list[Json] = []
+    asked = objects_at(body, "properties", "ipConfigurations")
+    _refuse_too_many(id, asked)
+    refuse_same_names(f"network interface {id}", asked)
     try:
-        for wanted in objects_at(body, "properties", "ipConfigurations"):
+        for wanted in asked:
             known = _same_configuration(before, wanted)
             address = await _address(arm, id, wanted, known, had, by)
+            _refuse_twice(address, configurations)
             if address not in had:
                 claimed.append(address)
             configurations.append(_with_address(wanted, address, is_first=not configurations))
@@ -49,6 +55,22 @@ async def settle(arm: Arm, id: str, body: Json, before: Json, *, by: Actor) -> S
     body = {**body, "properties": {**properties, "ipConfigurations": configurations}}
     now = set(addresses_of(body))
     return Settled(body, tuple(claimed), tuple(each for each in had if each not in now))
+
+
+def _refuse_too_many(id: str, configurations: list[Json]) -> None:
+    if len(configurations) > CONFIGURATIONS_MAX:
+        raise ArmError(
+            400,
+            "IpConfigurationLimitExceeded",
+            f"Network interface {id} has {len(configurations)} IP configurations; use at most "
+            f"{CONFIGURATIONS_MAX}.",
+        )
+
+
+def _refuse_twice(address: str, configurations: list[Json]) -> None:
+    """What one configuration has, no other of the same interface can have."""
+    if any(text_at(each, "properties", "privateIPAddress") == address for each in configurations):
+        raise _in_use(address)
 
 
 async def give_back(arm: Arm, addresses: Collection[str], *, by: Actor) -> None:
@@ -110,12 +132,16 @@ async def _asked_address(
         try:
             await reserve(arm, str(address), id, by=by)
         except Taken:
-            raise ArmError(
-                400,
-                "PrivateIPAddressInUse",
-                f"Private IP address {address} is already in use in the fleet; choose another.",
-            ) from None
+            raise _in_use(str(address)) from None
     return str(address)
+
+
+def _in_use(address: str) -> ArmError:
+    return ArmError(
+        400,
+        "PrivateIPAddressInUse",
+        f"Private IP address {address} is already in use in the fleet; choose another.",
+    )
 
 
 def _with_address(wanted: Json, address: str, *, is_first: bool) -> Json:

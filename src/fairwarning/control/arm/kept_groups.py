@@ -14,6 +14,7 @@ from fairwarning.control.arm.addresses import release
 from fairwarning.control.arm.attachments import INTERFACES, addresses_of
 from fairwarning.control.arm.call import Arm
 from fairwarning.control.arm.errors import ArmError
+from fairwarning.control.arm.inventory import scopes_in
 from fairwarning.control.arm.places import fleet_groups
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.core.fleet import DEFAULT_LOCATION
@@ -54,12 +55,20 @@ async def standing(arm: Arm, subscription: str, name: str) -> Group | None:
 
 async def _going(arm: Arm, kept: Kept) -> Group:
     state = await arm.operations.state_of_id(kept.operation)
-    if state.status != "Failed":
+    if not state.is_over or not await _has_machines(arm, kept):
         return Group(kept.id, kept.name, kept, is_going=True)
-    # Somebody cancelled a deletion in it, or it failed: what is left is a group like any other.
+    # A deletion in it was cancelled or failed, or somebody added machines meanwhile: what is left
+    # is a group like any other.
     with contextlib.suppress(RecordChanged):
         kept = await arm.shelf.put(replace(kept, is_going=False), by=ENGINE)
     return Group(kept.id, kept.name, kept)
+
+
+async def _has_machines(arm: Arm, kept: Kept) -> bool:
+    """As the store knows it: on another node the views may still show who has just gone."""
+    async for _ in scopes_in(arm, kept.id.split("/")[2], kept.name):
+        return True
+    return False
 
 
 async def _forget(arm: Arm, kept: Kept) -> None:

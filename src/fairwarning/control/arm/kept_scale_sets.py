@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairwarning.control.arm.call import Arm
-from fairwarning.control.arm.errors import not_found
+from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import Machine, ids_of_kind, resource_names, scopes_of
 from fairwarning.control.arm.instance_views import events_of, takes_away
 from fairwarning.control.arm.operations import Operation, State
@@ -82,8 +82,13 @@ async def _standing(arm: Arm, groups: list[Scope], kept: Kept | None) -> Standin
     if operation is not None:
         state = await arm.operations.state(operation)
     if kept is not None and kept.is_going and state.is_over:
-        # Somebody cancelled a deletion, or it failed: what is left is a set like any other.
-        kept = replace(kept, is_going=False)
+        if state.status == "Succeeded":
+            # All that it had is gone; who is there now came later, and inherits nothing.
+            await _forget(arm, kept)
+            kept, operation = None, None
+        else:
+            # Somebody cancelled a deletion, or it failed: what is left is a set like any other.
+            kept = replace(kept, is_going=False)
     roster = groups[0].roster
     own = resource_id(roster.subscription, roster.resource_group, TYPE, roster.resource)
     return Standing(kept.id if kept else own, groups, kept, operation, state)
@@ -107,6 +112,16 @@ async def needed(arm: Arm, path: ResourcePath) -> Standing:
     if found is None:
         raise not_found(TYPE, path.names[0], path.group)
     return found
+
+
+def refuse_going(found: Standing) -> None:
+    if found.is_going:
+        raise ArmError(
+            409,
+            "Conflict",
+            f"The scale set '{found.roster.resource}' is being deleted; wait until it is gone, "
+            "then create it anew.",
+        )
 
 
 async def all_of(arm: Arm, subscription: str, group: str) -> AsyncIterator[Standing]:

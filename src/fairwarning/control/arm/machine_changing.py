@@ -37,7 +37,8 @@ async def change(arm: Arm, call: ArmCall, found: Standing) -> Reply:
     terms_of(object_at(body, "properties"))
     interfaces = await interfaces_for(arm, before.id, body)
     tags = wanted.tags if asked.get("tags") is not None else None
-    addresses = all_addresses(interfaces) if references(body) else None
+    has_interfaces = references(body) or references(before.body)
+    addresses = all_addresses(interfaces) if has_interfaces else None
     await _change_instance(arm, call, found.machine, tags, addresses)
     await _change_policy(arm, call, found.machine, object_at(asked, "properties"))
     operation = await arm.operations.begin(call, verb="update", target=before.id)

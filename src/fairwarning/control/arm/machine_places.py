@@ -70,6 +70,7 @@ async def _into_availability_set(
 async def _into_scale_set(arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance) -> None:
     path = _set_path(call, wanted.scale_set, kept_scale_sets.TYPE, "virtualMachineScaleSet")
     found = await kept_scale_sets.needed(arm, path)
+    kept_scale_sets.refuse_going(found)
     _refuse_elsewhere(wanted, found.roster)
     if found.roster.is_numbered:
         raise ArmError(

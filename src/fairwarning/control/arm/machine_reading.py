@@ -19,7 +19,7 @@ _EVICTIONS = {
     "deallocate": EvictionPolicy.DEALLOCATE,
     "delete": EvictionPolicy.DELETE,
 }
-_SECRETS = ("adminPassword", "customData", "secrets")
+_SECRETS = ("adminpassword", "customdata", "secrets")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -56,11 +56,11 @@ def wanted_of(body: Json) -> Wanted:
 
 def without_secrets(body: Json) -> Json:
     """What Azure never shows again is not kept either."""
-    properties = dict(object_at(body, "properties"))
-    properties.pop("userData", None)
+    said = object_at(body, "properties")
+    properties = {k: v for k, v in said.items() if k.lower() != "userdata"}
     profile = object_at(properties, "osProfile")
     if profile:
-        properties["osProfile"] = {k: v for k, v in profile.items() if k not in _SECRETS}
+        properties["osProfile"] = {k: v for k, v in profile.items() if k.lower() not in _SECRETS}
     return {**body, "properties": properties}
 
 

@@ -20,6 +20,7 @@ from fairwarning.control.arm.machine_making import make, new_kept
 from fairwarning.control.arm.operations import Operation, accepted
 from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.profiles import refuse_too_new
+from fairwarning.control.holding import held
 from fairwarning.control.scale_sets import operate_all
 from fairwarning.core.model import OperationKind
 from fairwarning.engine.ports import RecordChanged
@@ -33,12 +34,19 @@ async def put(arm: Arm, call: ArmCall) -> Reply:
         found = await standing(arm, call.path)
         if found is None and call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
-        if found is None:
-            return await make(arm, call)
         try:
+            if found is None:
+                return await _make(arm, call)
             return await change(arm, call, found)
         except RecordChanged:
             continue  # Somebody else was faster: merge with what he said.
+
+
+async def _make(arm: Arm, call: ArmCall) -> Reply:
+    """One at a time: the fleet would take a name in two spellings for two machines."""
+    async with held(arm.control.store, f"arm{call.path.id.lower()}", by=call.by):
+        found = await standing(arm, call.path)
+        return await make(arm, call) if found is None else await change(arm, call, found)
 
 
 async def show(arm: Arm, call: ArmCall) -> Reply:

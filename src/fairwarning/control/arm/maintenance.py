@@ -117,14 +117,15 @@ async def _events_of(arm: Arm, owner: ResourcePath) -> list[Shown]:
 
     Raises ArmError if there is no such resource.
     """
-    type = owner.types[0].lower() if owner.namespace == "Microsoft.Compute" else ""
+    is_one = owner.namespace == "Microsoft.Compute" and len(owner.types) == 1
+    type = owner.types[0].lower() if is_one else ""
     place = owner.subscription, owner.group, owner.name
-    if len(owner.types) == 1 and type == "virtualmachines":
+    if type == "virtualmachines":
         machine = await machine_called(arm, *place)
         if machine is None:
             raise not_found(owner.type, owner.name, owner.group)
         return _shown_in(machine.scope, machine.instance.name)
-    if len(owner.types) != 1 or type not in _SETS:
+    if type not in _SETS:
         raise _bad_request(
             f"The resource type '{owner.type}' has no scheduled events; use virtualMachines, "
             "virtualMachineScaleSets or availabilitySets."

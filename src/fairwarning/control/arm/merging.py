@@ -15,8 +15,9 @@ _READ_ONLY_PROPERTIES = frozenset({
     "provisioningState", "uniqueId", "timeCreated", "instanceView", "vmId", "statuses",
     "latestModelApplied", "modelDefinitionApplied", "virtualMachines",
 })  # fmt: skip
-_SECRETS = frozenset({"adminPassword", "customData", "userData", "protectedSettings"})
-"""Azure never shows them again, and nobody here needs them."""
+_SECRETS = frozenset({"adminpassword", "customdata", "userdata", "protectedsettings"})
+"""Azure never shows them again, and nobody here needs them. In whatever case somebody writes
+them, they are meant."""
 _NULL_MEANS_OFF = frozenset(
     {"scheduledEventsProfile", "terminateNotificationProfile", "osImageNotificationProfile"}
 )
@@ -113,7 +114,7 @@ def _inside(value: Any, path: str) -> Any:
         return {
             name: _read(name, each, f"{path}.{name}")
             for name, each in value.items()
-            if name not in _SECRETS
+            if name.lower() not in _SECRETS
         }
     if isinstance(value, list):
         return [_inside(each, f"{path}[{at}]") for at, each in enumerate(value)]

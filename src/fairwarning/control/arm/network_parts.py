@@ -9,7 +9,7 @@ from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.listing import listed
 from fairwarning.control.arm.merging import merged
 from fairwarning.control.arm.network_json import part_json, part_list
-from fairwarning.control.arm.paths import ResourcePath, same_id
+from fairwarning.control.arm.paths import ResourcePath
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.control.arm.subnets import SUBNETS, refuse_network, subnets_of
 from fairwarning.engine.ports import RecordChanged
@@ -75,7 +75,7 @@ async def refuse_subnets_in_use(arm: Arm, network: ResourcePath, before: Json, b
     """A subnet may go when no interface is left in it."""
     stay = {text_at(each, "name").lower() for each in subnets_of(body)}
     names = [text_at(each, "name") for each in subnets_of(before)]
-    going = [f"{network.id}/subnets/{name}" for name in names if name.lower() not in stay]
+    going = {f"{network.id}/subnets/{name}".lower() for name in names if name.lower() not in stay}
     if not going:
         return
     async for kept in arm.shelf.below(f"/subscriptions/{network.subscription}"):
@@ -83,7 +83,7 @@ async def refuse_subnets_in_use(arm: Arm, network: ResourcePath, before: Json, b
             continue
         for each in objects_at(kept.body, "properties", "ipConfigurations"):
             used = text_at(each, "properties", "subnet", "id")
-            if any(same_id(used, id) for id in going):
+            if f"/{used.strip('/')}".lower() in going:
                 raise ArmError(
                     400,
                     "InUseSubnetCannotBeDeleted",

@@ -124,8 +124,12 @@ def state_of(operation: Operation, events: Sequence[Event]) -> State:
 
 
 def _is_gone(event: Event) -> bool:
-    """Cancelled only because its instance was deleted first; then there is nothing left to do."""
-    return event.phase is Phase.CANCELLED and event.outcome.endswith("was deleted")
+    """Cancelled only because its instance went first; then there is nothing left to do."""
+    if event.phase is not Phase.CANCELLED:
+        return False
+    # Of several instances one may be removed from the fleet while the others still wait.
+    is_removed = len(event.resources) == 1 and event.outcome.endswith("was removed")
+    return is_removed or event.outcome.endswith("was deleted")
 
 
 def new_operation_id() -> str:

@@ -24,13 +24,16 @@ def page(call: ArmCall, items: Iterable[Json]) -> Json:
     return found
 
 
-def _order(id: str) -> list[str | int]:
-    """By name, and numbers by size: 2 comes before 10."""
-    return [int(part) if at % 2 else part for at, part in enumerate(_parts(id))]
+def _order(id: str) -> tuple[list[tuple[int, str]], str]:
+    """By name, and numbers by size: 2 comes before 10, and 1 and 01 are two all the same."""
+    parts = re.split(r"([0-9]+)", id.lower())
+    return [_size(part) if at % 2 else (0, part) for at, part in enumerate(parts)], id.lower()
 
 
-def _parts(id: str) -> list[str]:
-    return re.split(r"([0-9]+)", id.lower())
+def _size(digits: str) -> tuple[int, str]:
+    """Without making a number of it: a token may have any length."""
+    said = digits.lstrip("0")
+    return len(said), said
 
 
 def _top(call: ArmCall) -> int:

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from fairwarning.control import scale_sets
 from fairwarning.control.arm.bodies import refuse_moved
 from fairwarning.control.arm.call import Arm, ArmCall, Json
-from fairwarning.control.arm.errors import ArmError
-from fairwarning.control.arm.kept_scale_sets import Standing, needed, new_kept
+from fairwarning.control.arm.kept_scale_sets import Standing, needed, new_kept, refuse_going
 from fairwarning.control.arm.merging import merged, without_read_only
 from fairwarning.control.arm.profiles import policy_of
 from fairwarning.control.arm.scale_set_creating import addresses_for, let_go
@@ -19,7 +18,7 @@ from fairwarning.core.model import EventId, Instance, InstanceName, Policy
 
 async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standing:
     """Raises ArmError, Refused or Problem."""
-    _refuse_going(found)
+    refuse_going(found)
     before = true_body(found)
     body = merged(before, said)
     was, wanted = wanted_of(before), wanted_of(body)
@@ -37,16 +36,6 @@ async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standi
     kept = replace(kept, body=body, is_going=False, operation=operation.id)
     await arm.shelf.put(kept, by=call.by)
     return await needed(arm, call.path)
-
-
-def _refuse_going(found: Standing) -> None:
-    if found.is_going:
-        raise ArmError(
-            409,
-            "Conflict",
-            f"The scale set '{found.roster.resource}' is being deleted; wait until it is gone, "
-            "then create it anew.",
-        )
 
 
 async def _change_rules(

@@ -5,7 +5,7 @@ Only what the fleet keeps is read, and checked; all else is its owner's own busi
 
 import hashlib
 import re
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -128,9 +128,8 @@ def refuse_changed(before: Wanted, wanted: Wanted) -> None:
 def _capacity(value: object) -> int:
     if value is None:
         return 0
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
     is_text = isinstance(value, str) and _WHOLE.fullmatch(value) is not None
-    if not (is_whole or is_text) or not 0 <= int(str(value)) <= CAPACITY_MAX:
+    if not (_is_whole(value) or is_text) or not 0 <= int(str(value)) <= CAPACITY_MAX:
         raise _invalid("sku.capacity", value, f"use a whole number from 0 to {CAPACITY_MAX}")
     return int(str(value))
 
@@ -143,9 +142,14 @@ def _orchestration(properties: Json) -> Orchestration:
 def _fault_domains(value: object) -> int:
     if value is None:
         return FAULT_DOMAINS
-    if not isinstance(value, int) or not 1 <= value <= FAULT_DOMAINS_MAX:
+    if not _is_whole(value) or not 1 <= value <= FAULT_DOMAINS_MAX:
         raise _invalid("platformFaultDomainCount", value, f"use 1 to {FAULT_DOMAINS_MAX}")
     return value
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """`true` is a number to Python, but not to a store that reads the roster again."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _word(known: dict[str, T], said: str, usual: T, name: str) -> T:

@@ -1,7 +1,8 @@
 """Subnets: parts of a network, kept inside it, and the addresses that they span."""
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from fairwarning.control.arm.bodies import object_at, objects_at, text_at
 from fairwarning.control.arm.call import Arm, Json
@@ -10,6 +11,8 @@ from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 
 Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
 SUBNETS = "microsoft.network/virtualnetworks/subnets"
+SUBNETS_MAX = 3_000
+"""As on Azure."""
 
 
 async def prefix_of(arm: Arm, subnet_id: str, version: int = 4) -> Prefix:
@@ -61,13 +64,16 @@ def read_prefix(text: object) -> Prefix:
         raise ArmError(
             400,
             "InvalidAddressPrefixFormat",
-            f"Address prefix {text} is not formatted correctly. It should follow CIDR notation, "
-            "for example 10.0.0.0/24.",
+            f"Address prefix {str(text)[:60]} is not formatted correctly. It should follow CIDR "
+            "notation, for example 10.0.0.0/24.",
         ) from None
 
 
 def refuse_network(name: str, network: Json) -> None:
-    """What Azure checks of a network: ranges that can be read, and subnets that lie inside."""
+    """What Azure checks of a network: ranges that can be read, and subnets that lie inside.
+
+    A body has room for very many of both, so none is compared with all the others.
+    """
     space = object_at(network, "properties", "addressSpace").get("addressPrefixes")
     whole = [read_prefix(each) for each in space] if isinstance(space, list) else []
     if not whole:
@@ -77,35 +83,61 @@ def refuse_network(name: str, network: Json) -> None:
             f"Virtual network {name} has no addressSpace.addressPrefixes; give at least one, "
             "like 10.0.0.0/16.",
         )
-    taken: list[Prefix] = []
-    for subnet in subnets_of(network):
-        for prefix in prefixes(subnet):
-            _refuse_subnet(name, subnet, prefix, whole, taken)
-            taken.append(prefix)
+    subnets = subnets_of(network)
+    if len(subnets) > SUBNETS_MAX:
+        raise ArmError(
+            400,
+            "SubnetLimitExceeded",
+            f"Virtual network {name} has {len(subnets)} subnets; use at most {SUBNETS_MAX}.",
+        )
+    refuse_same_names(f"virtual network '{name}'", subnets)
+    found = [(prefix, text_at(each, "name")) for each in subnets for prefix in prefixes(each)]
+    _refuse_outside(name, found, whole)
+    _refuse_overlap(name, found)
 
 
-def _refuse_subnet(
-    network: str, subnet: Json, prefix: Prefix, whole: list[Prefix], taken: list[Prefix]
+def refuse_same_names(owner: str, parts: Sequence[Json]) -> None:
+    """Parts are known by their names alone."""
+    seen: set[str] = set()
+    for each in parts:
+        name = text_at(each, "name")
+        if name.lower() in seen:
+            raise ArmError(
+                400,
+                "DuplicateResourceName",
+                f"The {owner} has two child resources with the same name ('{name[:80]}').",
+            )
+        seen.add(name.lower())
+
+
+def _refuse_outside(
+    network: str, subnets: Sequence[tuple[Prefix, str]], whole: Sequence[Prefix]
 ) -> None:
-    if not any(_contains(each, prefix) for each in whole):
-        raise ArmError(
-            400,
-            "NetcfgSubnetRangeOutsideVnet",
-            f"Subnet '{subnet.get('name')}' is not valid because its IP address range is outside "
-            f"the IP address range of virtual network '{network}'.",
+    known = set(whole)
+    lengths = {(each.version, each.prefixlen) for each in whole}
+    for prefix, name in subnets:
+        above = (
+            prefix.supernet(new_prefix=length)
+            for version, length in lengths
+            if version == prefix.version and length <= prefix.prefixlen
         )
-    if any(each.version == prefix.version and each.overlaps(prefix) for each in taken):
-        raise ArmError(
-            400,
-            "NetcfgSubnetRangesOverlap",
-            f"Subnet '{subnet.get('name')}' is not valid because its IP address range overlaps "
-            f"with that of an existing subnet in virtual network '{network}'.",
-        )
+        if not any(each in known for each in above):
+            raise ArmError(
+                400,
+                "NetcfgSubnetRangeOutsideVnet",
+                f"Subnet '{name[:80]}' is not valid because its IP address range is outside the "
+                f"IP address range of virtual network '{network}'.",
+            )
 
 
-def _contains(outer: Prefix, inner: Prefix) -> bool:
-    return (
-        outer.version == inner.version
-        and int(outer.network_address) <= int(inner.network_address)
-        and int(inner.broadcast_address) <= int(outer.broadcast_address)
-    )
+def _refuse_overlap(network: str, subnets: Sequence[tuple[Prefix, str]]) -> None:
+    """In order of address two that overlap have no third between them that does not."""
+    ordered = sorted(subnets, key=lambda each: (each[0].version, int(each[0].network_address)))
+    for (before, _), (prefix, name) in pairwise(ordered):
+        if before.version == prefix.version and before.overlaps(prefix):
+            raise ArmError(
+                400,
+                "NetcfgSubnetRangesOverlap",
+                f"Subnet '{name[:80]}' is not valid because its IP address range overlaps with "
+                f"that of an existing subnet in virtual network '{network}'.",
+            )

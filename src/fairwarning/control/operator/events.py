@@ -18,8 +18,16 @@ from fairwarning.control.reading import read_duration_ms, read_instant
 from fairwarning.control.rendering import event_of
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Schedule
 from fairwarning.core.instants import Instant, later
-from fairwarning.core.model import EventId, EventType, InstanceName, OperationKind, ScopeId
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    OperationKind,
+    Phase,
+    ScopeId,
+)
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.starting import in_the_way
 from fairwarning.engine.ports import Choice, Mark
 
 TIMELINE_MAX = 500
@@ -90,7 +98,16 @@ async def listed(control: Control, call: Call[shapes.EventsQuery, None]) -> shap
 
 
 async def shown(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Event:
-    return await _shown(control, _id(call))
+    found = await _shown(control, _id(call))
+    if found.phase is Phase.SCHEDULED:
+        found.waits_for = await _in_the_way(control, ScopeId(found.scope), EventId(found.id))
+    return found
+
+
+async def _in_the_way(control: Control, scope_id: ScopeId, id: EventId) -> list[str]:
+    scope = await control.store.read(scope_id)
+    event = scope.events.get(id)
+    return [] if event is None else [each.id for each in in_the_way(scope, event)]
 
 
 async def approve(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Event:

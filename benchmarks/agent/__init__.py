@@ -1,0 +1,1 @@
+"""What the agent costs the machine that it is on."""

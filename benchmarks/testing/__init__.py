@@ -1,0 +1,1 @@
+"""What the fixture costs a test."""

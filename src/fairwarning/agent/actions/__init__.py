@@ -1,0 +1,1 @@
+"""What the agent can do to a workload, one module a kind. `kinds.py` has them all."""

@@ -1,0 +1,152 @@
+"""Makes an HTTP request. The environment's proxies and the system's CAs are used: unlike the
+metadata service, this may be anywhere."""
+
+import asyncio
+import ssl
+import urllib.request
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import h11
+
+from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.http_request import Prepared, basic, prepare
+from fairwarning.agent.actions.reasons import reason
+from fairwarning.agent.actions.redaction import redacted
+from fairwarning.agent.model import Http
+
+ANSWER_BYTES_MAX = 1024 * 1024
+CLOSE_S_MAX = 1.0
+_READ_BYTES = 65_536
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def request(settings: Http, context: Context) -> None:
+    """Raises ActionFailed unless the answer is 2xx; its text never has secrets."""
+    prepared = prepare(settings, context)
+    shown = redacted(context.render(settings.url))
+    try:
+        status = await _status(prepared)
+    except ssl.SSLCertVerificationError as problem:
+        raise ActionFailed(f"{shown} is not trusted: {problem.verify_message}") from None
+    except OSError as problem:
+        raise ActionFailed(f"{shown} cannot be reached: {reason(problem)}") from None
+    except h11.RemoteProtocolError:
+        raise ActionFailed(f"{shown} gave no answer in HTTP") from None
+    except h11.LocalProtocolError:
+        raise ActionFailed(f"{shown} cannot be asked: a method or header is not valid") from None
+    if not 200 <= status <= 299:
+        raise ActionFailed(f"{shown} answered {status}")
+
+
+async def _status(prepared: Prepared) -> int:
+    proxy = proxy_of(prepared)
+    reader, writer = await (_through(proxy, prepared) if proxy else _directly(prepared))
+    try:
+        headers = dict(prepared.headers)
+        target = prepared.target
+        if proxy and not prepared.is_tls:
+            target = f"http://{prepared.authority}{target}"
+            headers |= _proxy_headers(proxy)
+        status = await _exchange((reader, writer), prepared, target, headers)
+        writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(CLOSE_S_MAX):
+                await writer.wait_closed()
+        return status
+    finally:
+        writer.transport.abort()
+
+
+def proxy_of(prepared: Prepared) -> str | None:
+    """As the environment says: `https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`."""
+    proxies = urllib.request.getproxies()
+    chosen = proxies.get("https" if prepared.is_tls else "http") or proxies.get("all")
+    if chosen is None or urllib.request.proxy_bypass(f"{prepared.host}:{prepared.port}"):
+        return None
+    return chosen if "://" in chosen else f"http://{chosen}"
+
+
+def _proxy_headers(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    return {"Proxy-Authorization": basic(parts.username, parts.password)}
+
+
+async def _directly(prepared: Prepared) -> Streams:
+    tls = ssl.create_default_context() if prepared.is_tls else None
+    return await asyncio.open_connection(prepared.host, prepared.port, ssl=tls)
+
+
+async def _through(proxy: str, prepared: Prepared) -> Streams:
+    parts = urlsplit(proxy)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ActionFailed(f"the proxy {redacted(proxy)} is not one of http://HOST:PORT")
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+    if not prepared.is_tls:
+        return reader, writer
+    try:
+        await _connect(proxy, prepared, reader, writer)
+        await writer.start_tls(ssl.create_default_context(), server_hostname=prepared.host)
+    except BaseException:
+        writer.transport.abort()
+        raise
+    return reader, writer
+
+
+async def _connect(
+    proxy: str, prepared: Prepared, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """The proxy is asked for a tunnel."""
+    host = f"[{prepared.host}]" if ":" in prepared.host else prepared.host
+    place = f"{host}:{prepared.port}"
+    connection = h11.Connection(our_role=h11.CLIENT)
+    headers = [("Host", place), *_proxy_headers(proxy).items()]
+    writer.write(connection.send(h11.Request(method="CONNECT", target=place, headers=headers)))
+    writer.write(connection.send(h11.EndOfMessage()) or b"")
+    answer = await _head(connection, reader)
+    if not 200 <= answer.status_code <= 299:
+        raise ActionFailed(f"the proxy {redacted(proxy)} answered {answer.status_code}")
+
+
+async def _exchange(
+    streams: Streams, prepared: Prepared, target: str, headers: dict[str, str]
+) -> int:
+    reader, writer = streams
+    connection = h11.Connection(our_role=h11.CLIENT)
+    sent = {"Host": prepared.authority, **headers, "Connection": "close"}
+    if prepared.body or prepared.method in ("POST", "PUT", "PATCH"):
+        sent["Content-Length"] = str(len(prepared.body))
+    head = h11.Request(method=prepared.method, target=target, headers=list(sent.items()))
+    for event in (head, h11.Data(data=prepared.body), h11.EndOfMessage()):
+        writer.write(connection.send(event) or b"")
+    await writer.drain()
+    answer = await _head(connection, reader)
+    await _rest(connection, reader)
+    return answer.status_code
+
+
+async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await reader.read(_READ_BYTES))
+        elif isinstance(event, h11.Response):
+            return event
+        elif isinstance(event, h11.ConnectionClosed):
+            raise h11.RemoteProtocolError("closed before the answer")
+
+
+async def _rest(connection: h11.Connection, reader: asyncio.StreamReader) -> None:
+    """Who answers may stop its work when nobody listens; but nobody listens for ever."""
+    size = 0
+    while size < ANSWER_BYTES_MAX:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            read = await reader.read(_READ_BYTES)
+            size += len(read)
+            connection.receive_data(read)
+        elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
+            return

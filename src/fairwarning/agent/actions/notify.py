@@ -1,0 +1,54 @@
+"""Tells people through Apprise.
+
+Apprise runs in a process of its own (`notify_once.py`): it would double the agent's memory,
+and a thread that sends could not be cut off.
+"""
+
+import importlib.util
+import json
+import sys
+
+from fairwarning.agent.actions import notify_once
+from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.processes import run
+from fairwarning.agent.actions.redaction import redacted
+from fairwarning.agent.model import Notify
+
+NO_PACKAGE = "notify needs another package; run pip install 'fairwarning[chat]'"
+_WHY = {
+    notify_once.NO_PACKAGE: NO_PACKAGE,
+    notify_once.NO_SERVICE: (
+        "Apprise knows no such service or the url lacks something; see Apprise's list of urls"
+    ),
+    notify_once.NOT_TAKEN: "the service did not take the message",
+}
+
+
+def is_available() -> bool:
+    return importlib.util.find_spec("apprise") is not None
+
+
+async def send(settings: Notify, context: Context) -> None:
+    """Raises ActionFailed; it never has the address in it, which is often a secret."""
+    url = context.render(settings.url)
+    finished = await run(
+        [sys.executable, "-m", notify_once.__name__],
+        environment={},
+        stdin=json.dumps(message(settings, context)).encode(),
+    )
+    if finished.code != 0:
+        why = _WHY.get(finished.code, f"Apprise ended with code {finished.code}")
+        raise ActionFailed(f"{redacted(url)}: {why}")
+
+
+def message(settings: Notify, context: Context) -> dict[str, str]:
+    event = context.event
+    said = {
+        "url": context.render(settings.url),
+        "title": context.render(settings.title),
+        "body": context.render(settings.body),
+    }
+    if not said["title"] and not said["body"]:
+        said["title"] = f"{event.type} of {', '.join(event.resources)}"
+        said["body"] = f"{context.phase.value} on {context.me.name}: {event.id}"
+    return said

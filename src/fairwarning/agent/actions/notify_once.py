@@ -1,0 +1,31 @@
+"""A program: sends the one message on its standard input, and says by its exit code how it went.
+
+The message is no argument, for everybody on the machine can read those.
+"""
+
+import importlib
+import json
+import logging
+import sys
+from typing import Any
+
+NO_PACKAGE, NO_SERVICE, NOT_TAKEN = 10, 11, 12
+
+
+def main() -> int:
+    message = json.load(sys.stdin)
+    try:
+        apprise: Any = importlib.import_module("apprise")
+    except ImportError:
+        return NO_PACKAGE
+    # It writes whole addresses into the log, and with them tokens and passwords.
+    logging.disable()
+    service = apprise.Apprise()
+    if not service.add(message["url"]):
+        return NO_SERVICE
+    is_sent = service.notify(body=message["body"] or message["title"], title=message["title"])
+    return 0 if is_sent else NOT_TAKEN
+
+
+if __name__ == "__main__":
+    sys.exit(main())

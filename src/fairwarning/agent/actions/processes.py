@@ -1,0 +1,141 @@
+"""Programs that an action runs. When we leave early, the program and its whole group have ended.
+
+What a program that ended by itself left running on purpose is left alone.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from fairwarning.agent.actions.base import ActionFailed
+from fairwarning.agent.actions.tail import Tail
+
+GRACE_S = 5.0
+"""Between the request to end and the end by force."""
+KILLED_S_MAX = 1.0
+COMPLAINT_CHARS_MAX = 300
+_GONE_CHECK_S = 0.02
+# Of the agent's own service: a program must not report to systemd in its name.
+_NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    code: int
+    output: str
+    """The end of it, as that of the next."""
+    errors: str
+
+    @property
+    def said(self) -> str:
+        return "\n".join(part.strip() for part in (self.output, self.errors) if part.strip())
+
+    @property
+    def last_line(self) -> str:
+        lines = [line.strip() for line in self.said.splitlines() if line.strip()]
+        return lines[-1][:COMPLAINT_CHARS_MAX] if lines else ""
+
+
+async def run(
+    argv: Sequence[str], *, environment: Mapping[str, str], stdin: bytes = b""
+) -> Finished:
+    """Raises ActionFailed if it cannot be started. Cancel it to end the program."""
+    with _given(stdin) as given, Tail() as output, Tail() as errors:
+        process = await _start(argv, environment, (given, output.to_write, errors.to_write))
+        output.listen()
+        errors.listen()
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                await _end(process)
+        return Finished(code=code, output=output.text(), errors=errors.text())
+
+
+async def must_run(argv: Sequence[str], *, environment: Mapping[str, str]) -> str:
+    """Its output. Raises ActionFailed also if it ends with anything but 0."""
+    finished = await run(argv, environment=environment)
+    if finished.code != 0:
+        raise ActionFailed(complaint(argv[0], finished))
+    return finished.output
+
+
+def complaint(program: str, finished: Finished) -> str:
+    """What went wrong, in a line. Arguments are left out, as there may be secrets in them."""
+    code, said = finished.code, finished.last_line
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+    return f"{os.path.basename(program)} {how}" + (f": {said}" if said else "")
+
+
+def inherited(given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if name not in _NOT_INHERITED}
+
+
+@contextmanager
+def _given(content: bytes) -> Iterator[int]:
+    """A file in memory and no pipe: a program that does not read it must not hold us."""
+    file = os.memfd_create("event")
+    try:
+        with open(file, "wb", closefd=False) as writer:
+            writer.write(content)
+        os.lseek(file, 0, os.SEEK_SET)
+        yield file
+    finally:
+        os.close(file)
+
+
+async def _start(
+    argv: Sequence[str], environment: Mapping[str, str], files: tuple[int, int, int]
+) -> asyncio.subprocess.Process:
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=files[0],
+            stdout=files[1],
+            stderr=files[2],
+            env=inherited(os.environ) | dict(environment),
+            start_new_session=True,
+        )
+    )
+    try:
+        # Cut off in here, asyncio would end the program alone and not its group.
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError, ValueError):
+            await _end(await starting)
+        raise
+    except OSError as problem:
+        raise ActionFailed(f"cannot run {argv[0]!r}: {problem.strerror}") from None
+    except ValueError as problem:
+        raise ActionFailed(f"cannot run {argv[0]!r}: {problem}") from None
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """All of its process group: first asked, then made to."""
+    _signal(process.pid, signal.SIGTERM)
+    try:
+        await _gone(process, GRACE_S)
+    finally:
+        _signal(process.pid, signal.SIGKILL)
+    await _gone(process, KILLED_S_MAX)
+
+
+async def _gone(process: asyncio.subprocess.Process, within_s: float) -> None:
+    """Returns at the latest after that time: what has ended may have nobody who clears it away."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await process.wait()
+            while _signal(process.pid, 0):  # noqa: ASYNC110 - nobody tells when a group is gone
+                await asyncio.sleep(_GONE_CHECK_S)
+
+
+def _signal(group: int, number: int) -> bool:
+    """False if nobody of the group is left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True

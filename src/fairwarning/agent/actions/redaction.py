@@ -1,0 +1,21 @@
+"""Addresses without their secrets, fit for logs and errors. Pure."""
+
+from urllib.parse import urlsplit
+
+HIDDEN = "…"
+
+
+def redacted(url: str) -> str:
+    """A web address keeps its host, for many a service has its key in the path; others nothing."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return HIDDEN
+    if parts.scheme not in ("http", "https") or not host:
+        scheme, separator, _ = url.partition("://")
+        return f"{scheme}://{HIDDEN}" if separator else HIDDEN
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_port = "" if port is None else f":{port}"
+    rest = f"/{HIDDEN}" if parts.path.strip("/") or parts.query or parts.fragment else ""
+    return f"{parts.scheme}://{shown_host}{shown_port}{rest}"

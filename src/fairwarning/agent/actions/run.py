@@ -1,0 +1,30 @@
+"""Runs a command of the user's. It hears of the event on its standard input and in its
+environment, and what it says is kept in the log."""
+
+import logging
+
+from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.processes import complaint, run
+from fairwarning.agent.model import Run
+
+LOGGED_CHARS_MAX = 8_192
+
+_log = logging.getLogger(__name__)
+
+
+async def run_command(settings: Run, context: Context) -> None:
+    """Raises ActionFailed unless it ends with 0."""
+    argv = command(settings, context)
+    finished = await run(argv, environment=context.environment, stdin=context.payload.encode())
+    if finished.said:
+        _log.info("%s said: %s", argv[0], finished.said[-LOGGED_CHARS_MAX:])
+    if finished.code != 0:
+        program = "the command" if settings.is_shell else argv[0]
+        raise ActionFailed(complaint(program, finished))
+
+
+def command(settings: Run, context: Context) -> list[str]:
+    """A shell's text is never filled in: what an event says must not be read as commands."""
+    if settings.is_shell:
+        return list(settings.command)
+    return [context.render(word) for word in settings.command]

@@ -1,0 +1,74 @@
+"""Stops units, and starts those again that were running: not those that somebody had stopped."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.actions.processes import must_run
+from fairwarning.agent.model import Action, Systemd
+
+WERE_RUNNING = "were_running"
+_RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    name: str
+    is_there: bool
+    is_running: bool
+
+
+class SystemdDoer:
+    async def do(self, action: Action, context: Context) -> None:
+        settings = _settings(action)
+        wanted = [context.render(unit) for unit in settings.stop]
+        if WERE_RUNNING not in (context.kept or {}):
+            shown = await _systemctl(settings, show_arguments(wanted), context)
+            units = read_units(shown)
+            _check_there(units)
+            running = [unit.name for unit in units if unit.is_running]
+            context.keep(WERE_RUNNING, " ".join(running))
+        for unit in wanted:
+            await _systemctl(settings, ["stop", "--", unit], context)
+
+    async def undo(self, action: Action, context: Context) -> None:
+        settings = _settings(action)
+        were_running = (context.kept or {}).get(WERE_RUNNING, "")
+        for unit in reversed(were_running.split()):
+            await _systemctl(settings, ["start", "--", unit], context)
+
+
+def show_arguments(units: Iterable[str]) -> list[str]:
+    return ["show", "--property=Id,LoadState,ActiveState", "--", *units]
+
+
+def read_units(shown: str) -> list[Unit]:
+    """Each unit is a block of NAME=VALUE lines; a pattern may give several or none."""
+    blocks = [block for block in shown.strip().split("\n\n") if block.strip()]
+    return [_unit(block.splitlines()) for block in blocks]
+
+
+def _unit(lines: list[str]) -> Unit:
+    properties = {name: value for name, _, value in (line.partition("=") for line in lines)}
+    return Unit(
+        name=properties.get("Id", ""),
+        is_there=properties.get("LoadState") != "not-found",
+        is_running=properties.get("ActiveState") in _RUNNING,
+    )
+
+
+def _check_there(units: Iterable[Unit]) -> None:
+    missing = [unit.name for unit in units if not unit.is_there]
+    if missing:
+        raise ActionFailed(f"there is no unit {missing[0]}; see systemctl list-unit-files")
+
+
+async def _systemctl(settings: Systemd, arguments: list[str], context: Context) -> str:
+    whose = ["--user"] if settings.user else []
+    argv = ["systemctl", "--no-ask-password", *whose, *arguments]
+    return await must_run(argv, environment=context.environment)
+
+
+def _settings(action: Action) -> Systemd:
+    assert isinstance(action.settings, Systemd)
+    return action.settings

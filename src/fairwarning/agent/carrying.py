@@ -1,0 +1,180 @@
+"""Carries out one step of work: attempts, timeouts, and what came of it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Protocol
+
+from fairwarning.agent import logs, peers
+from fairwarning.agent.actions import processes
+from fairwarning.agent.actions.base import ActionFailed, Context, Doer
+from fairwarning.agent.approving import Heard
+from fairwarning.agent.clock import Clock, TimeIsUp
+from fairwarning.agent.contexts import make_context
+from fairwarning.agent.figures import Figures
+from fairwarning.agent.model import Action, Settings
+from fairwarning.agent.records import Memory, Record
+from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Do, Report, Undo, Work
+from fairwarning.client.model import EventsUnavailable, Instance, NotApproved
+
+HOLD_S_MAX = 60.0
+RETRY_S_MAX = 30.0
+AGAIN_S = 2.0
+AGAIN_S_MAX = 30.0
+
+
+class Approver(peers.Keeper, Protocol):
+    async def approve(self, *event_ids: str) -> None: ...
+
+
+class Failed(Exception):
+    """The step did not work, and what is to be remembered of it."""
+
+
+class Carrier:
+    """Knows what is true for the moment: who is ready, what is held, what is put off."""
+
+    def __init__(
+        self,
+        *,
+        me: Instance,
+        service: Approver,
+        clock: Clock,
+        doer_of: Callable[[Settings], Doer],
+        figures: Figures,
+    ) -> None:
+        self._me = me
+        self._service = service
+        self._clock = clock
+        self._doer_of = doer_of
+        self._figures = figures
+        self.heard: dict[str, Heard] = {}
+        self.holds: dict[str, Heard] = {}
+        self.not_again_before: dict[str, Heard] = {}
+        self._failures: dict[str, int] = {}
+
+    async def carry_out(self, step: Work, memory: Memory, keep: Callable[[str, str], None]) -> None:
+        """Raises Failed, with what went wrong."""
+        match step:
+            case Do() | Undo():
+                await self._act(step, memory, keep)
+            case Report() | AskPeers():
+                await self._ask_peers(step, memory.records[step.event_id])
+            case CheckHold():
+                await self._check_hold(step, memory.records[step.event_id])
+            case Approve():
+                await self._approve(memory.records[step.event_id])
+
+    def forget(self, record: Record) -> None:
+        id = record.event.id
+        for each in (self.heard, self.holds, self.not_again_before, self._failures):
+            each.pop(id, None)
+        if record.rule is not None and record.is_reported:
+            peers.forget(record.rule.approve.peers, record.event, self._me.name)
+
+    async def _act(self, step: Do | Undo, memory: Memory, keep: Callable[[str, str], None]) -> None:
+        action = memory.action(step.place)
+        for attempt in range(action.retries + 1):
+            try:
+                await self._attempt(step, action, memory, keep)
+            except (ActionFailed, TimeIsUp) as problem:
+                self._figures.count("actions_total", purpose=_purpose(step), outcome="failed")
+                if attempt == action.retries:
+                    raise Failed(str(problem)) from None
+                logs.warn(
+                    f"{action.title} did not work ({problem}); trying again",
+                    event=step.place.event_id,
+                )
+                await self._clock.sleep(min(RETRY_S_MAX, 2.0**attempt))
+            else:
+                self._figures.count("actions_total", purpose=_purpose(step), outcome="done")
+                return
+
+    async def _attempt(
+        self,
+        step: Do | Undo,
+        action: Action,
+        memory: Memory,
+        keep: Callable[[str, str], None],
+    ) -> None:
+        left_s = action.timeout_s
+        if isinstance(step, Do) and step.ends_at is not None:
+            left_s = min(left_s, (step.ends_at - self._clock.now()).total_seconds())
+        context = self._context(step, memory, max(0.0, left_s), keep)
+        doer = self._doer_of(action.settings)
+        if isinstance(step, Do):
+            await self._clock.within(action.timeout_s, doer.do(action, context))
+        else:
+            await self._clock.within(action.timeout_s, doer.undo(action, context))
+
+    def _context(
+        self, step: Do | Undo, memory: Memory, left_s: float, keep: Callable[[str, str], None]
+    ) -> Context:
+        return make_context(
+            memory.records[step.place.event_id].event,
+            self._me,
+            step.place.phase,
+            left_s,
+            purpose=_purpose(step),
+            keep=keep,
+            kept=memory.kept.get(memory.key(step.place)),
+        )
+
+    async def _ask_peers(self, step: Report | AskPeers, record: Record) -> None:
+        assert record.rule is not None
+        ask = peers.report if isinstance(step, Report) else peers.waiting
+        known = record.rule.approve.peers
+        try:
+            waiting = await ask(self._service, known, record.event, self._me.name)
+        except peers.PeersUnknown as problem:
+            raise self._put_off(record, str(problem)) from None
+        before = self.heard.get(step.event_id)
+        self.heard[step.event_id] = Heard(at=self._clock.now(), waiting=waiting)
+        if waiting and (before is None or before.waiting != waiting):
+            logs.say(
+                f"{', '.join(waiting)} not ready yet, so the event is not approved yet",
+                event=step.event_id,
+            )
+
+    async def _check_hold(self, step: CheckHold, record: Record) -> None:
+        left_s = record.event.time_left_s(self._clock.now())
+        context = make_context(record.event, self._me, record.phase, left_s, purpose="hold")
+        argv = step.hold.command
+        if not step.hold.is_shell:
+            argv = tuple(context.render(word) for word in argv)
+        asking = processes.run(
+            argv, environment=context.environment, stdin=context.payload.encode()
+        )
+        try:
+            finished = await self._clock.within(HOLD_S_MAX, asking)
+            held = "" if finished.code == 0 else processes.complaint(argv[0], finished)
+        except (ActionFailed, TimeIsUp) as problem:
+            held = str(problem)
+        before = self.holds.get(step.event_id)
+        waiting = (held,) if held else ()
+        self.holds[step.event_id] = Heard(at=self._clock.now(), waiting=waiting)
+        if held and (before is None or before.waiting != waiting):
+            logs.say(f"approval is held: {held}", event=step.event_id)
+
+    async def _approve(self, record: Record) -> None:
+        try:
+            await self._service.approve(record.event.id)
+        except (NotApproved, EventsUnavailable) as problem:
+            self._figures.count("approvals_total", outcome="failed")
+            raise self._put_off(record, f"not approved: {problem}") from None
+        self._figures.count("approvals_total", outcome="done")
+        self._failures.pop(record.event.id, None)
+
+    def _put_off(self, record: Record, why: str) -> Failed:
+        id = record.event.id
+        failures = self._failures[id] = self._failures.get(id, 0) + 1
+        pause_s = min(AGAIN_S_MAX, AGAIN_S * 2 ** min(failures - 1, 10))
+        before = self.not_again_before.get(id)
+        again_at = self._clock.now() + timedelta(seconds=pause_s)
+        self.not_again_before[id] = Heard(at=again_at, waiting=(why,))
+        if before is None or before.waiting != (why,):
+            logs.warn(f"{why}; trying again until the event starts", event=id)
+        return Failed(why)
+
+
+def _purpose(step: Do | Undo) -> str:
+    return "do" if isinstance(step, Do) else "undo"

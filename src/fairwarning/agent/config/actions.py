@@ -1,0 +1,186 @@
+"""Actions of a rule: one kind each, with what all of them may say."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fairwarning.agent.config.table import Table
+from fairwarning.agent.model import (
+    TIMEOUT_S,
+    UNDO_THEMSELVES,
+    Action,
+    HaProxy,
+    Http,
+    Kubernetes,
+    Nginx,
+    Notify,
+    OnFailure,
+    Phase,
+    Run,
+    Settings,
+    Systemd,
+)
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+RETRIES_MAX = 100
+NGINX_RELOAD = ("nginx", "-s", "reload")
+
+
+def read_action(table: Table, phase: Phase) -> Action | None:
+    """None if it is too wrong to be one; that has then been said."""
+    given = [kind for kind in KINDS if kind in table.raw]
+    settings = {kind: read(table, kind) for kind, read in KINDS.items()}
+    action = Action(
+        settings=Run(command=()),
+        timeout_s=table.seconds("timeout", TIMEOUT_S, least_s=1),
+        retries=table.whole("retries", 0, least=0, most=RETRIES_MAX),
+        on_failure=table.choice("on_failure", OnFailure, OnFailure.STOP),
+        undo=_undo(table, phase, given),
+        name=table.text("name"),
+    )
+    table.close()
+    if len(given) != 1:
+        said = "only one of" if given else "one of"
+        table.wrong(None, f"an action has {said} {', '.join(KINDS)}")
+        return None
+    found = settings[given[0]]
+    return None if found is None else replace(action, settings=found)
+
+
+def _undo(table: Table, phase: Phase, given: list[str]) -> Run | Http | None:
+    value = table.raw.get("undo")
+    if value is None:
+        table.take("undo", str)
+        return None
+    if given and given[0] not in ("run", "http"):
+        knows = KIND_TYPES[given[0]] in UNDO_THEMSELVES
+        why = "undoes itself" if knows else "cannot be undone"
+        table.wrong("undo", f"`{given[0]}` {why}; take `undo` out")
+    elif phase in (Phase.FINISHED, Phase.CANCELLED):
+        table.wrong("undo", f"what runs when an event is {phase} stays; take `undo` out")
+    return _http(table, "undo") if isinstance(value, dict) else _run(table, "undo")
+
+
+def _run(table: Table, key: str) -> Run | None:
+    found = table.command(key)
+    return None if found is None else Run(command=found[0], is_shell=found[1])
+
+
+def _http(table: Table, key: str) -> Http | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    method = inner.text("method", "POST").upper()
+    if method not in METHODS:
+        inner.wrong("method", f"`method` may be {', '.join(METHODS)}")
+    headers = inner.strings("headers")
+    for name, value in headers.items():
+        inner.check_templates("headers", value)
+        if not name.strip() or any(each in name + value for each in "\r\n"):
+            inner.wrong("headers", f"`{name}` is no header")
+    url = _url(inner, "url", ("http", "https"))
+    found = Http(url=url, method=method, headers=headers, body=inner.template("body"))
+    inner.close()
+    return found
+
+
+def _url(table: Table, key: str, schemes: tuple[str, ...]) -> str:
+    url = table.template(key, needed=True)
+    if url and url.partition("://")[0] not in schemes:
+        table.wrong(key, f"`{key}` begins with {' or '.join(f'{each}://' for each in schemes)}")
+    return url
+
+
+def _kubernetes(table: Table, key: str) -> Kubernetes | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    grace_s = inner.duration("grace_period", None)
+    found = Kubernetes(
+        node=inner.template("node", "{me}"),
+        drain=inner.flag("drain", True),
+        kubectl=inner.text("kubectl", "kubectl"),
+        kubeconfig=inner.text("kubeconfig"),
+        context=inner.text("context"),
+        grace_period_s=None if grace_s is None else int(grace_s),
+        ignore_daemonsets=inner.flag("ignore_daemonsets", True),
+        delete_emptydir_data=inner.flag("delete_emptydir_data", False),
+        force=inner.flag("force", False),
+        pod_selector=inner.text("pod_selector"),
+    )
+    inner.close()
+    return found
+
+
+def _systemd(table: Table, key: str) -> Systemd | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    units = inner.texts("stop")
+    if not units and "stop" not in inner.raw:
+        inner.wrong(None, "`stop` is missing; name the units, such as ['nginx.service']")
+    found = Systemd(stop=units, user=inner.flag("user", False))
+    inner.close()
+    return found
+
+
+def _haproxy(table: Table, key: str) -> HaProxy | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    found = HaProxy(
+        socket=inner.text("socket", needed=True),
+        server=inner.template("server", needed=True),
+        state=inner.text("state", "drain"),
+        wait=inner.flag("wait", True),
+    )
+    if found.server and found.server.count("/") != 1:
+        inner.wrong("server", "`server` is written backend/name, as in `show servers state`")
+    if found.state not in ("drain", "maint"):
+        inner.wrong("state", "`state` may be drain or maint")
+    inner.close()
+    return found
+
+
+def _nginx(table: Table, key: str) -> Nginx | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    reload = inner.command("reload")
+    found = Nginx(
+        file=inner.text("file", needed=True),
+        upstream=inner.template("upstream", needed=True),
+        server=inner.template("server", needed=True),
+        reload=NGINX_RELOAD if reload is None else reload[0],
+    )
+    inner.close()
+    return found
+
+
+def _notify(table: Table, key: str) -> Notify | None:
+    inner = table.table(key)
+    if inner is None:
+        return None
+    found = Notify(
+        url=inner.text("url", needed=True),
+        title=inner.template("title", "{event.type} of {event.resources}: {phase}"),
+        body=inner.template("body", "{event.description}"),
+    )
+    if found.url and "://" not in found.url:
+        inner.wrong("url", "`url` is one of Apprise's, such as slack://… or mailto://…")
+    inner.close()
+    return found
+
+
+KINDS: dict[str, Callable[[Table, str], Settings | None]] = {
+    "run": _run,
+    "http": _http,
+    "kubernetes": _kubernetes,
+    "systemd": _systemd,
+    "haproxy": _haproxy,
+    "nginx": _nginx,
+    "notify": _notify,
+}
+KIND_TYPES = {
+    "run": Run, "http": Http, "kubernetes": Kubernetes, "systemd": Systemd, "haproxy": HaProxy,
+    "nginx": Nginx, "notify": Notify,
+}  # fmt: skip

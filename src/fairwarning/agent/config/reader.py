@@ -1,0 +1,90 @@
+"""The whole file."""
+
+import re
+import tomllib
+from pathlib import Path as FilePath
+
+from fairwarning.agent.config.rules import read_approve, read_rule
+from fairwarning.agent.config.table import BadConfig, Mistake, Table
+from fairwarning.agent.model import Approve, Config, Rule
+from fairwarning.toml_lines import Lines, Path
+
+_AT_LINE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
+
+
+def read_file(path: FilePath) -> Config:
+    """Raises BadConfig, or OSError."""
+    try:
+        return read_config(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise BadConfig([Mistake(line=1, message="the file is no UTF-8 text")]) from None
+
+
+def read_config(text: str) -> Config:
+    """Raises BadConfig with every mistake that can be told."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise BadConfig([_of_the_parser(str(problem), text)]) from None
+    mistakes: list[tuple[Path, str]] = []
+    config = _read(Table(raw, (), mistakes))
+    if mistakes:
+        lines = Lines(text)
+        raise BadConfig(Mistake(line=lines.of(path), message=said) for path, said in mistakes)
+    return config
+
+
+def _read(table: Table) -> Config:
+    defaults = Config()
+    approve = table.table("approve")
+    policy = Approve() if approve is None else read_approve(approve, Approve())
+    config = Config(
+        endpoint=_endpoint(table),
+        name=table.text("name"),
+        state=table.text("state", defaults.state),
+        margin_s=table.seconds("margin", defaults.margin_s),
+        listen=_listen(table, defaults.listen),
+        approve=policy,
+        rules=_rules(table, policy),
+    )
+    table.close()
+    return config
+
+
+def _rules(table: Table, policy: Approve) -> tuple[Rule, ...]:
+    rules: list[Rule] = []
+    for number, each in enumerate(table.tables("rule"), 1):
+        rule = read_rule(each, number, policy)
+        if any(other.name == rule.name for other in rules):
+            each.wrong("name", f"two rules are called {rule.name!r}; rename one")
+        rules.append(rule)
+    if not rules and "rule" not in table.raw:
+        table.wrong(None, "there is no rule, so nothing would ever be done; add a [[rule]]")
+    return tuple(rules)
+
+
+def _endpoint(table: Table) -> str:
+    value = table.text("endpoint")
+    if value and not value.startswith("http://"):
+        table.wrong("endpoint", "`endpoint` is the service's base, such as http://169.254.169.254")
+    return value
+
+
+def _listen(table: Table, default: tuple[str, int] | None) -> tuple[str, int] | None:
+    value = table.take("listen", str)
+    if value is None:
+        return default
+    host, _, port = value.rpartition(":")
+    if value and host and port.isascii() and port.isdigit() and int(port) < 65_536:
+        return host.strip("[]"), int(port)
+    if value:
+        table.wrong("listen", '`listen` is HOST:PORT such as 127.0.0.1:9169, or "" for none')
+    return None
+
+
+def _of_the_parser(problem: str, text: str) -> Mistake:
+    found = _AT_LINE.fullmatch(problem)
+    if found is None:
+        return Mistake(line=1, message=f"this is no TOML: {problem}")
+    line = int(found[2]) if found[2] else text.count("\n") + 1
+    return Mistake(line=line, message=f"this is no TOML: {found[1]}")

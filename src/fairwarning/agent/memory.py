@@ -1,0 +1,133 @@
+"""Memory on disk: always a whole one, of one agent, and never one that we do not understand."""
+
+import contextlib
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from fairwarning.agent.codec import Unreadable, decode, encode
+from fairwarning.agent.records import Memory
+
+FORM = 1
+"""Of the file. A change that an older agent would read wrongly makes it one more."""
+
+
+class StateProblem(Exception):
+    """The state cannot be read or written; the message says what to do."""
+
+
+class StateFile:
+    """Holds a lock from `open` to `close`, so that two agents cannot share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+        self._written: Memory | None = None
+
+    def open(self) -> Memory:
+        """What was remembered last; empty the first time. Raises StateProblem."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(_beside(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise StateProblem(
+                f"another agent uses {self.path}; stop it, or give this one another `state`"
+            ) from None
+        except OSError as problem:
+            raise StateProblem(
+                f"{self.path.parent} cannot be used for the state: {problem.strerror}; make it "
+                "writable for this user, or set `state` in the config"
+            ) from None
+        try:
+            self._written = read_state(self.path)
+        except StateProblem:
+            self.close()
+            raise
+        return self._written
+
+    def save(self, memory: Memory) -> None:
+        """On disk when it returns. Raises StateProblem."""
+        if memory == self._written:
+            return
+        content = json.dumps({"form": FORM, "memory": encode(memory)}, separators=(",", ":"))
+        try:
+            _replace(self.path, content.encode())
+        except OSError as problem:
+            raise StateProblem(f"{self.path} cannot be written: {problem.strerror}") from None
+        self._written = memory
+
+    def close(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class Forgetful:
+    """For a dry run: remembers for as long as the process lives."""
+
+    def open(self) -> Memory:
+        return Memory()
+
+    def save(self, memory: Memory) -> None:
+        """Nothing is written."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def read_state(path: Path) -> Memory:
+    """Raises StateProblem. No lock is needed: the file is only ever replaced as a whole."""
+    try:
+        raw: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return Memory()
+    except OSError as problem:
+        raise StateProblem(f"{path} cannot be read: {problem.strerror}") from None
+    except ValueError:
+        raise StateProblem(_begin_anew(path, "is damaged")) from None
+    form = raw.get("form") if isinstance(raw, dict) else None
+    if isinstance(form, int) and form > FORM:
+        raise StateProblem(
+            f"{path} was written by a newer agent (form {form}; this one knows {FORM}); run that "
+            "one, or move the file away to begin anew"
+        )
+    try:
+        return decode(Memory, raw["memory"])
+    except (Unreadable, KeyError, TypeError):
+        raise StateProblem(_begin_anew(path, "is no state of an agent")) from None
+
+
+def _begin_anew(path: Path, what: str) -> str:
+    return (
+        f"{path} {what}; undo by hand what may still be drained, and move the file away to begin "
+        "anew"
+    )
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = _beside(path, ".new")
+    with open(temporary, "wb", opener=_private) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    # Without this the new name itself might be lost with the power.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _private(name: str, flags: int) -> int:
+    """Actions may hold secrets in their headers."""
+    return os.open(name, flags | os.O_TRUNC, 0o600)

@@ -1,0 +1,114 @@
+"""How the VMs of an event hear of each other that they are ready.
+
+Fairwarning keeps that itself. Where the service is another, a directory that all of them share
+does, or each asks the others' agents.
+"""
+
+import asyncio
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, unquote
+
+from fairwarning.agent.model import Peers
+from fairwarning.agent.service import NotFairwarning
+from fairwarning.client.flow import Request
+from fairwarning.client.model import Event, EventsUnavailable
+from fairwarning.client.streams import AsyncLink
+from fairwarning.client.wire import Address, Broken
+
+ASK_S_MAX = 5.0
+
+
+class PeersUnknown(Exception):
+    """Nobody can be asked just now; the message says why."""
+
+
+class Keeper(Protocol):
+    """What Fairwarning's metadata endpoint does."""
+
+    async def report(self, event_id: str) -> tuple[str, ...]: ...
+    async def waiting(self, event_id: str) -> tuple[str, ...]: ...
+
+
+async def report(keeper: Keeper, peers: Peers | None, event: Event, me: str) -> tuple[str, ...]:
+    """Says that `me` is ready, and returns who is not. Raises PeersUnknown."""
+    try:
+        return await keeper.report(event.id)
+    except NotFairwarning:
+        if peers is not None and peers.directory:
+            _write(_folder(peers, event), me)
+        return await _ask(peers, event, me)
+    except EventsUnavailable as problem:
+        raise PeersUnknown(str(problem)) from None
+
+
+async def waiting(keeper: Keeper, peers: Peers | None, event: Event, me: str) -> tuple[str, ...]:
+    """Who of the event is not ready. Raises PeersUnknown."""
+    try:
+        return await keeper.waiting(event.id)
+    except NotFairwarning:
+        return await _ask(peers, event, me)
+    except EventsUnavailable as problem:
+        raise PeersUnknown(str(problem)) from None
+
+
+def forget(peers: Peers | None, event: Event, me: str) -> None:
+    """Takes our own file away, and the folder with the last one."""
+    if peers is None or not peers.directory:
+        return
+    folder = _folder(peers, event)
+    with suppress(OSError):
+        (folder / quote(me, safe="")).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+async def _ask(peers: Peers | None, event: Event, me: str) -> tuple[str, ...]:
+    if peers is None:
+        raise PeersUnknown(
+            'the service does not know who is ready; set `peers` in [approve], or shared = "leader"'
+        )
+    if peers.directory:
+        ready = _read(_folder(peers, event))
+    else:
+        answers = (_ask_one(url, event.id) for url in peers.urls)
+        ready = {me}.union(*await asyncio.gather(*answers))
+    return tuple(name for name in event.resources if name not in ready)
+
+
+def _folder(peers: Peers, event: Event) -> Path:
+    return Path(peers.directory) / quote(event.id, safe="")
+
+
+def _write(folder: Path, me: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / quote(me, safe=""), "wb") as file:
+            os.fsync(file.fileno())
+    except OSError as problem:
+        raise PeersUnknown(f"{folder} cannot be written: {problem.strerror}") from None
+
+
+def _read(folder: Path) -> set[str]:
+    try:
+        names = set(os.listdir(folder))
+    except OSError as problem:
+        raise PeersUnknown(f"{folder} cannot be read: {problem.strerror}") from None
+    return {unquote(name) for name in names}
+
+
+async def _ask_one(url: str, event_id: str) -> set[str]:
+    """An agent that does not answer is one that is not ready."""
+    link = AsyncLink(Address(url))
+    target = f"/drained?EventId={quote(event_id)}"
+    request = Request(method="GET", target=target, headers={}, timeout_s=ASK_S_MAX)
+    try:
+        response = await link.ask(request)
+        found = json.loads(response.body)["Drained"] if response.status == 200 else []
+        return {name for name in found if isinstance(name, str)}
+    except (Broken, ValueError, KeyError, TypeError):
+        return set()
+    finally:
+        await link.close()

@@ -1,0 +1,192 @@
+"""What to do next. Pure: every rule about order, deadlines, approval and undoing is here.
+
+Theory of operation. An event goes through its rule's lists: `scheduled` until the deadline
+(NotBefore without the margin) or its start, `started` until it is over, then whatever was
+begun is undone in the opposite order, then `finished` or `cancelled`, and it is forgotten.
+At most one step a time is in work for an event; events do not wait for each other, except for
+an action that two of them share. That one is done once, and undone with the last of them.
+
+Nothing here depends on what happened in this process: after a crash the same memory gives the
+same steps. What was begun and not done is done again, or undone if its time is over.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from fairwarning.agent.approving import Facts, next_to_approval
+from fairwarning.agent.model import OnFailure, Phase
+from fairwarning.agent.records import HOLDS, Deed, Mark, Memory, Place, Record
+from fairwarning.agent.steps import (
+    Adopt,
+    CutOff,
+    Do,
+    Forget,
+    Release,
+    Skip,
+    Step,
+    Undo,
+    Wait,
+    Work,
+)
+
+_OPEN = (None, Mark.BEGUN)
+"""Still to be done. Begun counts: its end was never written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """The moment for which to decide."""
+
+    at: datetime
+    facts: Facts = field(default_factory=Facts)
+    running: Mapping[str, Work] = field(default_factory=dict)
+    """What is in work, by event."""
+    is_certain: bool = True
+    """False until the service has answered: our own clock may be wrong after a boot, and what
+    we remember may be over. Only what is owed from events that are over is done before."""
+
+
+def decide(memory: Memory, now: Now) -> list[Step]:
+    """At most one step for each event, apart from waiting."""
+    claimed = {
+        memory.key(step.place) for step in now.running.values() if isinstance(step, Do | Undo)
+    }
+    steps: list[Step] = []
+    for id, record in memory.records.items():
+        if id in now.running:
+            steps += _while_running(record, now.running[id], now.at)
+            continue
+        if not now.is_certain and not record.is_over:
+            continue
+        step = _next(memory, record, now, claimed)
+        if step is None:
+            continue
+        if isinstance(step, Do | Undo | Adopt | Release):
+            claimed.add(memory.key(step.place))
+        steps.append(step)
+    return steps
+
+
+def deadline(record: Record) -> datetime | None:
+    """When preparing for the event must have ended."""
+    if record.not_before is None:
+        return None
+    return record.not_before - timedelta(seconds=record.margin_s)
+
+
+def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
+    if not isinstance(step, Do):
+        return
+    ends_at = deadline(record)
+    match step.place.phase:
+        case Phase.SCHEDULED if record.is_over:
+            yield CutOff(place=step.place, why="the event is over")
+        case Phase.SCHEDULED if record.phase is Phase.STARTED:
+            yield CutOff(place=step.place, why="the event has started")
+        case Phase.SCHEDULED if ends_at is not None and at >= ends_at:
+            yield CutOff(place=step.place, why="no time is left before the event")
+        case Phase.SCHEDULED if ends_at is not None:
+            yield Wait(event_id=record.event.id, until=ends_at, why="an action is running")
+        case Phase.STARTED if record.is_over:
+            yield CutOff(place=step.place, why="the event is over")
+        case _:
+            pass
+
+
+def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
+    """None: another event is at an action that this one shares, or there is nothing to do."""
+    match record.phase:
+        case Phase.SCHEDULED:
+            ends_at = deadline(record)
+            why = "no time is left before the event"
+            is_late = ends_at is not None and now.at >= ends_at
+            if (place := _first_open(record, Phase.SCHEDULED)) is not None:
+                if is_late:
+                    return _leave_out(record, place, why)
+                return _to_do(memory, record, place, claimed, ends_at)
+            return next_to_approval(record, now.facts, now.at)
+        case Phase.STARTED:
+            if (place := _first_open(record, Phase.SCHEDULED)) is not None:
+                return _leave_out(record, place, "the event has started")
+            if (place := _first_open(record, Phase.STARTED)) is not None:
+                return _to_do(memory, record, place, claimed, None)
+            return None
+        case Phase.FINISHED | Phase.CANCELLED:
+            return _next_after(memory, record, now, claimed)
+
+
+def _next_after(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
+    owed = [place for place in _owed(record) if not _is_put_off(record, place, now.at)]
+    if owed:
+        return _to_undo(memory, owed[0], claimed)
+    if (place := _first_open(record, record.phase)) is not None:
+        return _to_do(memory, record, place, claimed, None)
+    put_off = [record.deeds[place.slot].retry_at for place in _owed(record)]
+    if times := [each for each in put_off if each is not None]:
+        why = "its undo failed and is tried again"
+        return Wait(event_id=record.event.id, until=min(times), why=why)
+    return Forget(event_id=record.event.id)
+
+
+def _first_open(record: Record, phase: Phase) -> Place | None:
+    return next(
+        (place for place, _ in record.actions(phase) if _mark(record, place) in _OPEN), None
+    )
+
+
+def _to_do(
+    memory: Memory, record: Record, place: Place, claimed: set[str], ends_at: datetime | None
+) -> Step | None:
+    if _has_stopped(record, place.phase):
+        return _leave_out(record, place, "an action before it failed")
+    action = memory.action(place)
+    key = memory.key(place)
+    if key in claimed:
+        return None
+    is_shared = action.is_undoable and place.phase in (Phase.SCHEDULED, Phase.STARTED)
+    if is_shared and any(d.mark is Mark.DONE for d in memory.holders(key, besides=place)):
+        return Adopt(place=place)
+    return Do(place=place, ends_at=ends_at)
+
+
+def _leave_out(record: Record, place: Place, why: str) -> Step:
+    """One that was begun before a crash may be half done, so it is cut off, not skipped."""
+    is_begun = _mark(record, place) is Mark.BEGUN
+    return CutOff(place=place, why=why) if is_begun else Skip(place=place, why=why)
+
+
+def _has_stopped(record: Record, phase: Phase) -> bool:
+    return any(
+        _mark(record, place) in (Mark.FAILED, Mark.SKIPPED) and action.on_failure is OnFailure.STOP
+        for place, action in record.actions(phase)
+    )
+
+
+def _owed(record: Record) -> list[Place]:
+    """What must be undone, the last first."""
+    done = [*record.actions(Phase.SCHEDULED), *record.actions(Phase.STARTED)]
+    return [
+        place
+        for place, action in reversed(done)
+        if action.is_undoable and _mark(record, place) in HOLDS
+    ]
+
+
+def _is_put_off(record: Record, place: Place, at: datetime) -> bool:
+    retry_at = record.deeds[place.slot].retry_at
+    return retry_at is not None and at < retry_at
+
+
+def _to_undo(memory: Memory, place: Place, claimed: set[str]) -> Step | None:
+    key = memory.key(place)
+    if key in claimed:
+        return None
+    if any(memory.holders(key, besides=place)):
+        return Release(place=place)
+    return Undo(place=place)
+
+
+def _mark(record: Record, place: Place) -> Mark | None:
+    deed: Deed | None = record.deed(place)
+    return None if deed is None else deed.mark

@@ -1,0 +1,171 @@
+"""The agent as a process: puts the parts together, listens to signals, and tells systemd."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from fairwarning.agent import logs
+from fairwarning.agent.actions.base import Doer
+from fairwarning.agent.clock import Clock
+from fairwarning.agent.config import BadConfig
+from fairwarning.agent.dry import DryService, dry_doer_of
+from fairwarning.agent.figures import Figures
+from fairwarning.agent.listener import Listener
+from fairwarning.agent.memory import Forgetful, StateFile
+from fairwarning.agent.model import Config, Settings
+from fairwarning.agent.runner import Runner
+from fairwarning.agent.service import Service
+from fairwarning.agent.systemd_notify import notify, watchdog_s
+from fairwarning.client.model import EventsUnavailable, Instance
+
+ASK_AGAIN_S = 5.0
+_FIXED = ("endpoint", "name", "state", "listen")
+"""What a reload cannot change."""
+
+
+def real_doer_of(settings: Settings) -> Doer:
+    """Imported with the first event: an agent that only watches stays small."""
+    from fairwarning.agent.actions.kinds import DOERS  # noqa: PLC0415
+
+    return DOERS[type(settings)]
+
+
+async def run_agent(
+    config: Config, reread: Callable[[], Config], *, is_dry: bool = False, is_once: bool = False
+) -> None:
+    """Until SIGTERM or SIGINT. Raises StateProblem, CannotListen, and EventsUnavailable if
+    `is_once`. `reread` gives the config anew, and raises BadConfig or OSError."""
+    state = Forgetful() if is_dry else StateFile(Path(config.state))
+    memory = state.open()
+    figures = Figures()
+    make = DryService if is_dry else Service
+    service = make(config.endpoint or None, seen=memory.seen, figures=figures)
+    clock = Clock(service.now)
+    try:
+        async with service:
+            me = await _identify(config, service, is_once=is_once)
+            if me is None:
+                return
+            runner = Runner(
+                config=config,
+                me=me,
+                service=service,
+                clock=clock,
+                state=state,
+                memory=memory,
+                doer_of=dry_doer_of if is_dry else real_doer_of,
+                figures=figures,
+            )
+            service.on_answer = runner.heard
+            async with _around(runner, config, figures, reread):
+                logs.say(f"watching {service.url} as {me.name}", name=me.name)
+                await runner.run(_once(runner, service) if is_once else None)
+    finally:
+        state.close()
+
+
+def _once(runner: Runner, service: Service) -> Callable[[], bool]:
+    def is_done() -> bool:
+        if not service.has_answered and service.trouble:
+            raise EventsUnavailable(service.trouble)
+        return service.has_answered and runner.is_idle and not service.seen.is_in_doubt
+
+    return is_done
+
+
+async def _identify(config: Config, service: Service, *, is_once: bool) -> Instance | None:
+    """Asks until the service answers. None: a signal came first."""
+    needs_tags = any(rule.tags for rule in config.rules)
+    if config.name and not needs_tags:
+        return Instance(name=config.name)
+    with _stops() as stopped:
+        said = ""
+        while not stopped.is_set():
+            try:
+                me = await service.instance()
+            except EventsUnavailable as problem:
+                if is_once:
+                    raise
+                if str(problem) != said:
+                    said = str(problem)
+                    logs.warn(f"cannot ask who this VM is: {problem}; trying again")
+            else:
+                return replace(me, name=config.name or me.name)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ASK_AGAIN_S):
+                    await stopped.wait()
+    return None
+
+
+@contextlib.contextmanager
+def _stops() -> Iterator[asyncio.Event]:
+    """Set by the signals that end a service."""
+    stopped = asyncio.Event()
+    with _on_signals(stopped.set):
+        yield stopped
+
+
+@contextlib.contextmanager
+def _on_signals(
+    stop: Callable[[], None], reload: Callable[[], None] | None = None
+) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    wanted = {signal.SIGTERM: stop, signal.SIGINT: stop}
+    if reload is not None:
+        wanted[signal.SIGHUP] = reload
+    for number, act in wanted.items():
+        loop.add_signal_handler(number, act)
+    try:
+        yield
+    finally:
+        for number in wanted:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.asynccontextmanager
+async def _around(
+    runner: Runner, config: Config, figures: Figures, reread: Callable[[], Config]
+) -> AsyncIterator[None]:
+    """Probes, signals and systemd, for as long as the runner runs."""
+    listener = Listener(figures, runner.is_drained)
+    if config.listen is not None:
+        await listener.start(*config.listen)
+
+    def stop() -> None:
+        logs.say("stopping; what is drained stays so, and the state is kept")
+        notify(STOPPING="1", STATUS="stopping")
+        runner.stop()
+
+    barking = asyncio.create_task(_bark())
+    try:
+        with _on_signals(stop, lambda: _reload(runner, reread)):
+            notify(READY="1", STATUS="watching")
+            yield
+    finally:
+        barking.cancel()
+        await asyncio.gather(barking, return_exceptions=True)
+        await listener.stop()
+
+
+async def _bark() -> None:
+    """Stops with the event loop, and then systemd knows that something is wrong."""
+    every_s = watchdog_s()
+    while every_s is not None:
+        notify(WATCHDOG="1")
+        await asyncio.sleep(every_s)
+
+
+def _reload(runner: Runner, reread: Callable[[], Config]) -> None:
+    try:
+        config = reread()
+    except (BadConfig, OSError) as problem:
+        logs.warn(f"the config was not reloaded, and the old one stays: {problem}")
+        return
+    fixed = [name for name in _FIXED if getattr(config, name) != getattr(runner.config, name)]
+    runner.config = config
+    logs.say("the config was reloaded; it counts for events that are seen from now on")
+    if fixed:
+        logs.warn(f"a change of {', '.join(fixed)} needs a restart")

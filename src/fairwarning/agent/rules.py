@@ -1,0 +1,117 @@
+"""Which rule an event takes, and why. Pure: the first that fits wins."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from fairwarning.agent.durations import human_s
+from fairwarning.agent.model import Concerns, Config, Rule, Span
+from fairwarning.client.model import Event, Instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    rule: Rule
+    is_chosen: bool
+    against: tuple[str, ...]
+    """Why it does not fit, each reason in a sentence; empty if it does."""
+    in_favour: tuple[str, ...]
+
+
+def choose(config: Config, event: Event, me: Instance, now: datetime) -> Rule | None:
+    """None: no rule fits, so nothing is done and nothing approved."""
+    return next((rule for rule in config.rules if not any(_against(rule, event, me, now))), None)
+
+
+def explain(config: Config, event: Event, me: Instance, now: datetime) -> list[Verdict]:
+    """A verdict on each rule, in the order of the file."""
+    chosen = choose(config, event, me, now)
+    return [_verdict(rule, event, me, now, is_chosen=rule is chosen) for rule in config.rules]
+
+
+def _verdict(rule: Rule, event: Event, me: Instance, now: datetime, *, is_chosen: bool) -> Verdict:
+    found = list(_judge(rule, event, me, now))
+    return Verdict(
+        rule=rule,
+        is_chosen=is_chosen,
+        against=tuple(said for holds, said in found if not holds),
+        in_favour=tuple(said for holds, said in found if holds),
+    )
+
+
+def _against(rule: Rule, event: Event, me: Instance, now: datetime) -> Iterator[str]:
+    return (said for holds, said in _judge(rule, event, me, now) if not holds)
+
+
+def _judge(rule: Rule, event: Event, me: Instance, now: datetime) -> Iterator[tuple[bool, str]]:
+    """Each thing that the rule asks for, and whether the event has it."""
+    yield _concerns(rule.concerns, event, me)
+    if rule.types:
+        holds = _is_in(event.type, rule.types)
+        yield holds, f"its type is {event.type or 'unknown'}{_not(holds, rule.types)}"
+    if rule.sources:
+        holds = _is_in(event.source, rule.sources)
+        yield holds, f"its source is {event.source or 'unknown'}{_not(holds, rule.sources)}"
+    if rule.description:
+        holds = re.search(rule.description, event.description) is not None
+        fits = "fits" if holds else "does not fit"
+        yield holds, f"its description {event.description!r} {fits} {rule.description!r}"
+    if rule.duration is not None:
+        yield _lasts(rule.duration, event)
+    if rule.resources:
+        yield _resources(rule.resources, event)
+    for name, wanted in rule.tags.items():
+        value = me.tags.get(name)
+        holds = value is not None and fnmatchcase(value, wanted)
+        has = "no such tag" if value is None else repr(value)
+        yield holds, f"this VM's tag {name} is {has}{_not(holds, (wanted,))}"
+    if rule.time_left is not None:
+        left_s = event.time_left_s(now)
+        holds = rule.time_left.holds(left_s)
+        yield holds, f"{human_s(left_s)} are left{'' if holds else _bounds(rule.time_left)}"
+
+
+def _concerns(wanted: Concerns, event: Event, me: Instance) -> tuple[bool, str]:
+    is_mine = event.concerns(me.name)
+    who = f"it concerns {me.name}" if is_mine else f"it does not concern {me.name}"
+    match wanted:
+        case Concerns.ME:
+            return is_mine, who
+        case Concerns.OTHERS:
+            return not is_mine, who
+        case Concerns.ANY:
+            return True, who
+
+
+def _lasts(wanted: Span, event: Event) -> tuple[bool, str]:
+    if event.duration_s is None:
+        return False, "nobody knows how long it lasts"
+    holds = wanted.holds(event.duration_s)
+    return holds, f"it lasts {human_s(event.duration_s)}{'' if holds else _bounds(wanted)}"
+
+
+def _resources(patterns: tuple[str, ...], event: Event) -> tuple[bool, str]:
+    found = [name for name in event.resources if any(fnmatchcase(name, each) for each in patterns)]
+    if found:
+        return True, f"{found[0]} fits {_listed(patterns)}"
+    return False, f"none of {_listed(event.resources) or 'its resources'} fits {_listed(patterns)}"
+
+
+def _is_in(value: str, wanted: tuple[str, ...]) -> bool:
+    return value.lower() in (each.lower() for each in wanted)
+
+
+def _not(holds: bool, wanted: Iterable[str]) -> str:
+    return "" if holds else f", not {_listed(wanted)}"
+
+
+def _bounds(span: Span) -> str:
+    least = "" if span.min_s is None else f"at least {human_s(span.min_s)}"
+    most = "" if span.max_s is None else f"at most {human_s(span.max_s)}"
+    return f", not {' and '.join(each for each in (least, most) if each)}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return " or ".join(words)

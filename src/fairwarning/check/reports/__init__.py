@@ -1,0 +1,1 @@
+"""The report of a check, for people (`text`, `html`) and for programs (`junit`)."""

@@ -1,0 +1,21 @@
+"""All stories, in the order in which they are told."""
+
+from fairwarning.check.stories import answers, approving, endings, times, whose
+from fairwarning.check.stories.book import BOOK, Story
+
+__all__ = ["AUDITION", "STORIES", "Story"]
+
+_CHAPTERS = (whose, times, endings, approving, answers)
+STORIES = {
+    name: each
+    for chapter in _CHAPTERS
+    for name, each in BOOK.items()
+    if each.play.__module__ == chapter.__name__
+}
+AUDITION = Story(
+    name="audition",
+    title="the handler is started",
+    why="a handler that does not ask cannot be judged",
+    play=lambda _: None,
+)
+"""Before all others: does it ask at all?"""

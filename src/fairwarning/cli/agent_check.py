@@ -1,0 +1,40 @@
+"""`fairwarning agent check-config`."""
+
+import json
+from pathlib import Path
+
+import click
+
+from fairwarning.agent.config import BadConfig
+from fairwarning.agent.model import Phase
+from fairwarning.cli.agent_config import json_option, load
+
+
+@click.command("check-config")
+@click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def check_config(path: Path, is_json: bool) -> None:
+    """Say everything that is wrong with FILE."""
+    try:
+        config = load(path)
+    except BadConfig as bad:
+        _tell_mistakes(path, bad, is_json=is_json)
+        raise SystemExit(1) from None
+    if is_json:
+        names = [rule.name for rule in config.rules]
+        click.echo(json.dumps({"ok": True, "rules": names, "mistakes": []}))
+        return
+    click.echo(f"{path} is in order. Its rules, of which the first that fits is taken:")
+    for rule in config.rules:
+        lists = ((phase, rule.actions(phase)) for phase in Phase)
+        counts = [f"{len(actions)} {phase}" for phase, actions in lists if actions]
+        click.echo(f"  {rule.name}: {', '.join(counts) or 'no actions'}")
+
+
+def _tell_mistakes(path: Path, bad: BadConfig, *, is_json: bool) -> None:
+    if is_json:
+        shown = [{"line": each.line, "message": each.message} for each in bad.mistakes]
+        click.echo(json.dumps({"ok": False, "rules": [], "mistakes": shown}))
+        return
+    for each in bad.mistakes:
+        click.echo(f"{path}:{each.line}: {each.message}", err=True)

@@ -1,0 +1,155 @@
+"""`fairwarning agent explain`: which rule an event takes, and why."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairwarning.agent.config.rules import TYPES
+from fairwarning.agent.durations import human_s, parse_duration_s
+from fairwarning.agent.model import Config, Phase, Rule
+from fairwarning.agent.rules import Verdict
+from fairwarning.agent.rules import explain as explain_event
+from fairwarning.agent.telling import about
+from fairwarning.agent.trial import made_up
+from fairwarning.cli.agent_config import config_option, json_option, load, problems_of, who_am_i
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.text import one_line
+from fairwarning.client import ScheduledEvents
+from fairwarning.client.model import Event, Instance
+from fairwarning.client.reading import BadDocument, read_document
+
+_EXAMPLES = """\b
+Examples:
+  fairwarning agent explain                       the events there are now
+  fairwarning agent explain --type Preempt
+  fairwarning agent explain --type Freeze --duration 9s --description "host update"
+  fairwarning agent explain --event '{"EventId": "…", "EventType": "Reboot", …}'
+"""
+
+
+def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    found = parse_duration_s(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no duration; write one like 30s or 15m")
+    return found
+
+
+@click.command(epilog=_EXAMPLES)
+@config_option
+@click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
+@click.option("--type", "type_", type=click.Choice(TYPES, case_sensitive=False))
+@click.option("--source", default="Platform", show_default=True)
+@click.option("--description", default="")
+@click.option("--duration", callback=_duration, metavar="D", help="How long the impact lasts.")
+@click.option("--notice", callback=_duration, metavar="D", help="Until it may begin.")
+@click.option("--resource", "resources", multiple=True, help="Another VM than this one.")
+@click.option("--event", "raw", metavar="JSON", help="An event as the service shows it.")
+@json_option
+def explain(
+    path: Path,
+    name: str,
+    type_: str | None,
+    source: str,
+    description: str,
+    duration: float | None,
+    notice: float | None,
+    resources: tuple[str, ...],
+    raw: str | None,
+    is_json: bool,
+) -> None:
+    """Show which rule an event would take, and why."""
+    with problems_of(path):
+        config = load(path)
+        me = who_am_i(config, name)
+        now = datetime.now(UTC)
+        if raw is not None:
+            events = [_read(raw)]
+        elif type_ is not None:
+            event = replace(
+                made_up(type_, me.name, now),
+                source=source,
+                description=description,
+                duration_s=None if duration is None else int(duration),
+            )
+            if notice is not None:
+                event = replace(event, not_before=now + timedelta(seconds=notice))
+            events = [replace(event, resources=resources) if resources else event]
+        else:
+            events, now = _current(config)
+    if is_json:
+        click.echo(json.dumps({"events": [_object(config, each, me, now) for each in events]}))
+        return
+    for event in events:
+        _tell(config, event, me, now)
+    if not events:
+        click.echo("There is no event now. To ask about one that might come, use --type.")
+
+
+def _read(raw: str) -> Event:
+    try:
+        body = json.dumps({"DocumentIncarnation": 1, "Events": [json.loads(raw)]}).encode()
+        found = read_document(body, version="2020-07-01").events
+    except (ValueError, BadDocument) as problem:
+        raise Problem(f"--event is no JSON: {problem}") from None
+    if not found:
+        raise Problem("--event must be one event as the service shows it, with an EventId")
+    return found[0]
+
+
+def _current(config: Config) -> tuple[list[Event], datetime]:
+    with ScheduledEvents(config.endpoint or None) as service:
+        return list(service.get().events), service.now()
+
+
+def _object(config: Config, event: Event, me: Instance, now: datetime) -> dict[str, Any]:
+    verdicts = explain_event(config, event, me, now)
+    chosen = next((each.rule.name for each in verdicts if each.is_chosen), None)
+    rules = [
+        {
+            "name": each.rule.name,
+            "fits": not each.against,
+            "because": [*(each.against or each.in_favour)],
+        }
+        for each in verdicts
+    ]
+    return {"id": event.id, "type": event.type, "rule": chosen, "rules": rules}
+
+
+def _tell(config: Config, event: Event, me: Instance, now: datetime) -> None:
+    left_s = event.time_left_s(now)
+    click.echo(one_line(f"{about(event)}, {human_s(left_s)} before it may begin:"))
+    verdicts = explain_event(config, event, me, now)
+    for each in verdicts:
+        click.echo(f"  {_sentence(each)}")
+    chosen = next((each.rule for each in verdicts if each.is_chosen), None)
+    if chosen is None:
+        click.echo("No rule fits: the agent does nothing, and does not approve.")
+    else:
+        _tell_rule(chosen)
+
+
+def _sentence(verdict: Verdict) -> str:
+    name = verdict.rule.name
+    if verdict.against:
+        return one_line(f"- {name} does not fit: {'; '.join(verdict.against)}")
+    taken = "is taken" if verdict.is_chosen else "fits too, but comes later"
+    return one_line(f"{'*' if verdict.is_chosen else '-'} {name} {taken}: "
+                    f"{'; '.join(verdict.in_favour)}")  # fmt: skip
+
+
+def _tell_rule(rule: Rule) -> None:
+    for phase in Phase:
+        for action in rule.actions(phase):
+            how = "" if action.on_failure == "stop" else ", goes on if it fails"
+            undone = ", undone afterwards" if action.is_undoable else ""
+            click.echo(one_line(f"{phase}: {action.title}{undone}{how}"))
+    policy = rule.approve
+    lead = "" if policy.lead_s is None else f", {human_s(policy.lead_s)} before it begins"
+    hold = "" if policy.hold is None else ", unless held"
+    click.echo(f"approve: {policy.when}{lead}{hold}; with other VMs: {policy.shared}")

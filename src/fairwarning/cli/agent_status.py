@@ -1,0 +1,78 @@
+"""`fairwarning agent status`: what the agent remembers, read from its state file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairwarning.agent.memory import StateProblem, read_state
+from fairwarning.agent.model import Phase
+from fairwarning.agent.records import Memory, Record
+from fairwarning.agent.telling import about
+from fairwarning.cli.agent_config import config_option, json_option, load, problems_of
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.text import one_line
+
+
+@click.command()
+@config_option
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="In place of the config's.",
+)
+@json_option
+def status(path: Path, state: Path | None, is_json: bool) -> None:
+    """Show what the agent is at: events, and what was done and undone for them."""
+    with problems_of(path):
+        chosen = Path(load(path).state) if state is None else state
+    if not chosen.exists():
+        raise Problem(f"there is no state in {chosen}; the agent has not seen an event yet")
+    try:
+        memory = read_state(chosen)
+    except StateProblem as problem:
+        raise Problem(str(problem)) from None
+    if is_json:
+        click.echo(json.dumps({"events": [_object(each) for each in memory.records.values()]}))
+    else:
+        _tell(memory)
+
+
+def _object(record: Record) -> dict[str, Any]:
+    event = record.event
+    return {
+        "id": event.id,
+        "type": event.type,
+        "phase": record.phase.value,
+        "resources": list(event.resources),
+        "notBefore": None if record.not_before is None else record.not_before.isoformat(),
+        "rule": None if record.rule is None else record.rule.name,
+        "approval": record.approval.value,
+        "actions": [
+            {"phase": phase.value, "action": title, "mark": mark, "why": why}
+            for phase, title, mark, why in _deeds(record)
+        ],
+    }
+
+
+def _deeds(record: Record) -> list[tuple[Phase, str, str, str]]:
+    found = []
+    for phase in Phase:
+        for place, action in record.actions(phase):
+            deed = record.deed(place)
+            mark = "to do" if deed is None else deed.mark.value
+            found.append((phase, action.title, mark, "" if deed is None else deed.why))
+    return found
+
+
+def _tell(memory: Memory) -> None:
+    if not memory.records:
+        click.echo("no event, and nothing is left to be undone")
+    for record in memory.records.values():
+        rule = "no rule fits" if record.rule is None else f"rule {record.rule.name!r}"
+        approved = {"done": ", approved", "begun": ", being approved"}.get(record.approval, "")
+        click.echo(one_line(f"{about(record.event)} is {record.phase}; {rule}{approved}"))
+        for phase, title, mark, why in _deeds(record):
+            click.echo(one_line(f"- {phase}: {title}: {mark}") + (f" ({why})" if why else ""))

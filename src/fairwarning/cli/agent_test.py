@@ -1,0 +1,61 @@
+"""`fairwarning agent test`: a rehearsal of one VM's own actions."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from fairwarning.agent import logs
+from fairwarning.agent.config.rules import TYPES
+from fairwarning.agent.program import real_doer_of
+from fairwarning.agent.rules import choose
+from fairwarning.agent.trial import made_up, play
+from fairwarning.cli.agent_config import config_option, load, problems_of, who_am_i
+from fairwarning.cli.problems import Problem
+from fairwarning.client.model import Event
+
+_EXAMPLES = """\b
+Examples:
+  fairwarning agent test reboot --config agent.toml
+  fairwarning agent test preempt --yes
+  fairwarning agent test freeze --cancelled
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("type_", metavar="TYPE", type=click.Choice(TYPES, case_sensitive=False))
+@config_option
+@click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
+@click.option("--cancelled", "is_cancelled", is_flag=True, help="Cancel it before it starts.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool) -> None:
+    """Play a made-up event of TYPE through the real actions.
+
+    It is scheduled, started and finished. The actions really run and are undone; the service
+    hears nothing of it.
+    """
+    logs.set_up("human")
+    with problems_of(path):
+        config = load(path)
+        me = who_am_i(config, name)
+    event = made_up(type_, me.name)
+    assert event.not_before is not None
+    rule = choose(config, event, me, event.not_before)
+    if rule is None:
+        raise Problem(f"no rule fits a {type_} of {me.name}; see agent explain --type {type_}")
+    if not yes:
+        _ask(event, rule.name)
+    report = asyncio.run(play(config, me, event, real_doer_of, is_cancelled=is_cancelled))
+    if report.problems:
+        for each in report.problems:
+            click.echo(each, err=True)
+        raise Problem(f"{len(report.problems)} of the actions did not work as they should")
+    click.echo("all actions worked, and all that can be undone was undone")
+
+
+def _ask(event: Event, rule: str) -> None:
+    if not sys.stdin.isatty():
+        raise Problem("this really runs the actions; say --yes where nobody can be asked")
+    said = f"This really runs the actions of rule {rule!r} for a {event.type}. Go on?"
+    click.confirm(said, abort=True, err=True)

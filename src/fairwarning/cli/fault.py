@@ -1,0 +1,99 @@
+"""`fairwarning fault`: make the endpoint misbehave, so that handlers can be tested."""
+
+from typing import Any
+
+import click
+
+from fairwarning.cli.completing import complete_instance
+from fairwarning.cli.listing import line
+from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.tables.faults import faults_table
+from fairwarning.cli.text import counted
+from fairwarning.cli.types import duration
+from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
+
+_KIND = click.Choice([each.value for each in FaultKind])
+_PART = click.Choice([each.value for each in Part])
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fairwarning fault set status --status 500 --count 3
+  fairwarning fault list
+  fairwarning fault clear
+"""
+)
+def fault() -> None:
+    """Make the endpoint misbehave, in test fleets only."""
+
+
+@fault.command(
+    "set",
+    epilog="""\b
+Examples:
+  fairwarning fault set empty --instance web-0
+  fairwarning fault set status --status 503 --on approve --count 2
+  fairwarning fault set slow --delay 2s --probability 0.1 --for 10m
+""",
+)
+@click.argument("kind", type=_KIND, metavar="KIND")
+@click.option(
+    "--instance",
+    "instances",
+    multiple=True,
+    metavar="N",
+    shell_complete=complete_instance,
+    help="Only for this one; may be given several times. Unless given: all of test fleets.",
+)
+@click.option("--on", type=_PART, default="poll", show_default=True, help="Which requests.")
+@click.option("--count", type=click.IntRange(1, COUNT_MAX), metavar="N", help="So often.")
+@click.option(
+    "--probability",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="P",
+    help="So likely, up to 1.",
+)
+@click.option("--for", "for_", type=duration, metavar="D", help="So long, by the server's clock.")
+@click.option(
+    "--status",
+    type=click.Choice([str(each) for each in STATUSES]),
+    help="Of the kind status; 503 unless set.",
+)
+@click.option("--delay", type=duration, metavar="D", help="Of the slow kinds; 5s unless set.")
+@why_option
+@connected
+def set_fault(session: Session, kind: str, why: str | None, **given: Any) -> None:
+    """Set a fault of KIND on the endpoint.
+
+    KIND is status, empty, reset, slow, slow-body, iso-dates, unknown-type, unknown-fields,
+    incarnation-reset, stale or duplicate. Without --count and --for it stays until cleared.
+    """
+    body: dict[str, Any] = {"kind": kind, "instances": list(given.pop("instances"))}
+    body |= {key.rstrip("_"): value for key, value in given.items() if value is not None}
+    if "status" in body:
+        body["status"] = int(body["status"])
+    made = session.api.post("faults", body=body, why=why)
+    session.answer(made, lambda now: [faults_table([made], now)])
+
+
+@fault.command("list", epilog="Example: fairwarning fault list --json")
+@connected
+def list_faults(session: Session) -> None:
+    """List the faults that are set."""
+    found = session.api.get("faults")
+    session.answer(found, lambda now: [faults_table(found["faults"], now)])
+
+
+@fault.command(epilog="Example: fairwarning fault clear 4f2a9c01")
+@click.argument("id", required=False)
+@why_option
+@connected
+def clear(session: Session, id: str | None, why: str | None) -> None:
+    """Clear the fault ID, or all of them."""
+    if id is not None:
+        done = session.api.delete("faults", id, why=why)
+        session.answer(done, lambda _: [line(f"Fault {id} is cleared.")])
+        return
+    done = session.api.delete("faults", why=why)
+    session.answer(done, lambda _: [line(f"{counted(done['cleared'], 'fault')} cleared.")])

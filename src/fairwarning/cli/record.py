@@ -1,0 +1,110 @@
+"""`fairwarning record`: on a VM, write down what its endpoint says. It needs no server of ours."""
+
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.times import NotATime, parse_duration_ms
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairwarning record --output recorded.jsonl
+  fairwarning record --endpoint http://127.0.0.1:8169/vm/web-0 --for 1h > recorded.jsonl
+  fairwarning scenario run recorded.jsonl --serve
+"""
+)
+@click.option(
+    "--endpoint",
+    metavar="URL",
+    help="Of the metadata service. Unless given: where Azure's is, or what "
+    "FAIRWARNING_METADATA_URL says.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Append to this file. Unless given: standard output.",
+)
+@click.option("--for", "for_", metavar="D", help="End after that long; else with Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="Print how it went as JSON, with --output.")
+def record(endpoint: str | None, output: Path | None, for_: str | None, as_json: bool) -> None:
+    """Write down what the endpoint of this VM says over time, one JSON object a line.
+
+    It only reads: nothing is approved. Each document that differs from the last is written at
+    once and made safe, so that nothing is lost when the machine goes down. `fairwarning scenario
+    run FILE` plays it back.
+    """
+    from fairwarning.client.discovery import endpoint_url  # noqa: PLC0415  help comes at once
+    from fairwarning.rehearsal.recorder import Recorder  # noqa: PLC0415
+
+    for_s = _seconds(for_)
+    url = endpoint or endpoint_url()
+    with _opened(output) as stream:
+        try:
+            recorder = Recorder(url, _writer(stream))
+        except ValueError as problem:
+            raise click.UsageError(f"--endpoint: {problem}") from None
+        click.echo(f"Recording from {url}; Ctrl-C ends it.", err=True)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            recorder.run(for_s)
+        except KeyboardInterrupt:
+            pass
+        except OSError as problem:
+            raise Problem(f"the recording cannot be written: {problem}") from None
+    counts = {"documents": recorder.documents, "outages": recorder.outages}
+    if as_json and output is not None:
+        click.echo(json.dumps({**counts, "output": str(output)}))
+    else:
+        told = ", ".join(f"{count} {name}" for name, count in counts.items())
+        click.echo(f"Recorded: {told}.", err=True)
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration_ms(text) / 1000
+    except NotATime as error:
+        raise click.UsageError(f"--for: {error}") from None
+
+
+def _opened(path: Path | None) -> IO[str]:
+    if path is None:
+        return click.open_file("-", "w")
+    try:
+        _refuse_other(path)
+        return path.open("a", encoding="utf-8")
+    except OSError as problem:
+        raise Problem(f"{path} cannot be written: {problem.strerror}") from None
+
+
+def _refuse_other(path: Path) -> None:
+    """A recording may be gone on with; anything else must not be spoilt."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    content = path.read_bytes()
+    if not content.startswith(b'{"kind":"begin"'):
+        raise Problem(f"{path} is there and is no recording; choose another name")
+    # A machine that went down in the middle of a line left half of it.
+    os.truncate(path, content.rfind(b"\n") + 1)
+
+
+def _writer(stream: IO[str]) -> Any:
+    is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+
+    def write(line: dict[str, Any]) -> None:
+        stream.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        stream.flush()
+        if is_file:
+            os.fsync(stream.fileno())
+
+    return write

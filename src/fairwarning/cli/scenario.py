@@ -1,0 +1,131 @@
+"""`fairwarning scenario`: stories of what happens to machines, played on a server."""
+
+import click
+
+from fairwarning.cli.completing import complete_instance, complete_story
+from fairwarning.cli.listing import Cell, Column, Listing
+from fairwarning.cli.output import draw, echo_json, make_console
+from fairwarning.cli.serve_address import one_address
+from fairwarning.cli.session import Session, connected, why_option
+
+_COLUMNS = (Column("NAME", whole=True), Column("STORY"), Column("INSTANCES"))
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fairwarning scenario list
+  fairwarning scenario run user-reboot --serve
+  fairwarning scenario show live-migration > mine.toml
+"""
+)
+def scenario() -> None:
+    """Play stories of what happens to machines."""
+
+
+@scenario.command("list", epilog="Example: fairwarning scenario list --json")
+@_json_option
+def list_scenarios(as_json: bool) -> None:
+    """List the stories that come with the program."""
+    from fairwarning.cli.scenario_file import find_scenario  # noqa: PLC0415  help comes at once
+    from fairwarning.rehearsal import library  # noqa: PLC0415
+    from fairwarning.rehearsal.casting import cast_of  # noqa: PLC0415
+
+    found = [(name, find_scenario(name)) for name in library.names()]
+    if as_json:
+        shown = [
+            {
+                "name": name,
+                "title": each.title,
+                "story": " ".join(each.story.split()),
+                "instances": list(cast_of(each)),
+            }
+            for name, each in found
+        ]
+        echo_json({"scenarios": shown})
+        return
+    rows = tuple(
+        (Cell(name, "bold"), Cell(each.title), Cell(", ".join(cast_of(each))))
+        for name, each in found
+    )
+    draw(make_console(), Listing(columns=_COLUMNS, rows=rows, empty="There are none."))
+
+
+@scenario.command(epilog="Example: fairwarning scenario show user-reboot > mine.toml")
+@click.argument("name", shell_complete=complete_story)
+@_json_option
+def show(name: str, as_json: bool) -> None:
+    """Print the TOML of the story NAME: the start of one's own."""
+    from fairwarning.cli.scenario_file import library_text  # noqa: PLC0415
+
+    text = library_text(name)
+    if as_json:
+        echo_json({"name": name, "toml": text})
+    else:
+        click.echo(text, nl=False)
+
+
+def _metadata(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    return None if value is None else one_address(value)
+
+
+@scenario.command(
+    epilog="""\b
+Examples:
+  fairwarning scenario run live-migration
+  fairwarning scenario run user-reboot --speed 60 --target db
+  fairwarning scenario run mine.toml --serve --metadata 127.0.0.1:8169
+  fairwarning scenario run recorded.jsonl --serve --no-wait
+"""
+)
+@click.argument("story", metavar="NAME|FILE", shell_complete=complete_story)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, 100_000, min_open=True),
+    metavar="N",
+    help="So many seconds of the story in each real one. Unless given, a virtual clock leaps.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="INSTANCE",
+    shell_complete=complete_instance,
+    help="Who plays, instead of the story's own instances and in their order.",
+)
+@click.option("--serve", "serves", is_flag=True, help="On a server of the story's own.")
+@click.option(
+    "--metadata",
+    callback=_metadata,
+    metavar="HOST:PORT",
+    help="With --serve: where handlers ask; a free port of 127.0.0.1 unless given.",
+)
+@click.option("--no-wait", is_flag=True, help="With --serve: do not wait until somebody polls.")
+@why_option
+@connected
+def run(
+    session: Session,
+    story: str,
+    speed: float | None,
+    targets: tuple[str, ...],
+    serves: bool,
+    metadata: tuple[str, int] | None,
+    no_wait: bool,
+    why: str | None,
+) -> None:
+    """Play the story NAME, or the one in FILE (TOML, or what `record` wrote), and tell it.
+
+    Time is advanced on a virtual clock, and waited for on a real one. With --serve the story
+    waits for a handler, and then goes on at speed 60 unless --speed says otherwise. The exit
+    code is 1 if an expectation of the story is not met.
+    """
+    from fairwarning.cli.scenario_run import Asked, perform, perform_alone  # noqa: PLC0415
+
+    if not serves and (metadata is not None or no_wait):
+        raise click.UsageError("--metadata and --no-wait belong to --serve; give that too")
+    asked = Asked(story=story, speed=speed, targets=targets, why=why or f"scenario {story}")
+    if serves:
+        perform_alone(session, asked, metadata or ("127.0.0.1", 0), waits=not no_wait)
+    else:
+        perform(session, asked)

@@ -1,0 +1,178 @@
+"""`fairwarning scenario run`: on the server that is there, or on one of its own."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+from fairwarning.boot import BadStoreUrl
+from fairwarning.cli.private_server import PrivateServer
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.scenario_file import find_scenario
+from fairwarning.cli.session import Session, connect
+from fairwarning.cli.telling import Teller, pending_line
+from fairwarning.cli.text import counted
+from fairwarning.core.refusals import Refused
+from fairwarning.node import CannotListen
+from fairwarning.rehearsal.casting import cast_of, recast
+from fairwarning.rehearsal.model import Scenario
+from fairwarning.rehearsal.operator import Declined, Json
+from fairwarning.rehearsal.pace import NoSuchSpeed, choose_pace
+from fairwarning.rehearsal.player import Player, StepFailed
+
+if TYPE_CHECKING:
+    from fairwarning.cli.client import Api
+
+T = TypeVar("T")
+HANDLER_SPEED = 60.0
+"""With a handler that looks on, a leap would hide everything from it."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    story: str
+    speed: float | None
+    targets: tuple[str, ...]
+    why: str
+
+
+class ApiOperator:
+    """The commands' own client, in the form that a player wants."""
+
+    def __init__(self, api: "Api", why: str) -> None:
+        self._api = api
+        self._why = why
+
+    def get(self, *path: str, **params: Any) -> Json:
+        return _asked(lambda: self._api.get(*path, **params))
+
+    def post(self, *path: str, body: Json | None = None) -> Json:
+        return _asked(lambda: self._api.post(*path, body=body, why=self._why))
+
+    def delete(self, *path: str) -> Json:
+        return _asked(lambda: self._api.delete(*path, why=self._why))
+
+
+def _asked(ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except Problem as problem:
+        raise Declined(problem.message, status=problem.status) from None
+
+
+def perform(session: Session, asked: Asked) -> None:
+    """On the server that the session is about."""
+    scenario = _cast(find_scenario(asked.story), asked.targets)
+    teller = Teller(as_json=session.as_json)
+    _play(ApiOperator(session.api, asked.why), scenario, asked, teller)
+
+
+def perform_alone(
+    session: Session, asked: Asked, metadata: tuple[str, int], *, waits: bool
+) -> None:
+    scenario = _cast(find_scenario(asked.story), asked.targets)
+    teller = Teller(as_json=session.as_json)
+    try:
+        server = PrivateServer(scenario.fleet, metadata)
+    except (BadStoreUrl, CannotListen, Refused) as problem:
+        raise Problem(str(problem)) from None
+    with server, _interruptible():
+        vms = {name: f"{server.url}/vm/{name}" for name in _first(cast_of(scenario), server)}
+        teller.ready(metadata=server.url, control=server.control_url, vms=vms, waits=waits)
+        if waits:
+            _wait(server)
+        api = connect(server.control_url, None, None)
+        speed = asked.speed or (HANDLER_SPEED if waits else None)
+        try:
+            _play(
+                ApiOperator(api, asked.why),
+                scenario,
+                Asked(story=asked.story, speed=speed, targets=(), why=asked.why),
+                teller,
+            )
+        finally:
+            api.close()
+
+
+def _first(cast: tuple[str, ...], server: PrivateServer) -> list[str]:
+    """Who plays, and then everybody else: a neighbour's handler is worth a test too."""
+    return [*dict.fromkeys([*cast, *server.names])]
+
+
+def _wait(server: PrivateServer) -> None:
+    try:
+        server.wait_for_poll()
+    except KeyboardInterrupt:
+        raise Problem("you stopped before anybody had polled; nothing has happened") from None
+
+
+def _cast(scenario: Scenario, targets: tuple[str, ...]) -> Scenario:
+    if not targets:
+        return scenario
+    cast = cast_of(scenario)
+    if len(targets) != len(cast):
+        raise Problem(
+            f"the story has {counted(len(cast), 'instance')} ({', '.join(cast)}) and you gave "
+            f"{len(targets)}; give --target once for each"
+        )
+    return recast(scenario, dict(zip(cast, targets, strict=True)))
+
+
+def _play(operator: ApiOperator, scenario: Scenario, asked: Asked, teller: Teller) -> None:
+    try:
+        pace = choose_pace(operator, asked.speed)
+        scopes = _scopes(operator, scenario)
+        player = Player(operator, pace, teller.tell, scopes)
+        teller.open(scenario)
+        with _interruptible():
+            _perform(player, scenario)
+        teller.close(unmet=player.unmet, pending=player.pending())
+    except StepFailed as failed:
+        place = f"{asked.story}:{failed.line}" if failed.line else "fairwarning"
+        raise Problem(str(failed), place=place) from None
+    except (Declined, NoSuchSpeed) as problem:
+        raise Problem(str(problem)) from None
+    if player.unmet:
+        raise Problem(f"{counted(player.unmet, 'expectation')} of the story not met; see above")
+
+
+def _perform(player: Player, scenario: Scenario) -> None:
+    try:
+        player.play(scenario)
+    except KeyboardInterrupt:
+        pending = "; ".join(map(pending_line, player.pending())) or "nothing"
+        raise Problem(
+            f"you stopped the story; none of its faults is set any more, and still pending is: "
+            f"{pending}"
+        ) from None
+
+
+def _scopes(operator: ApiOperator, scenario: Scenario) -> dict[str, str]:
+    """Of each instance of the cast."""
+    found: dict[str, str] = {}
+    missing = []
+    for name in cast_of(scenario):
+        try:
+            found[name] = operator.get("instances", name)["scope"]
+        except Declined as declined:
+            if declined.status != 404:
+                raise
+            missing.append(name)
+    if missing:
+        raise Problem(
+            f"the server's fleet has no {', '.join(missing)}; play the story on a server of its "
+            "own with --serve, or with other instances: one --target for each of "
+            f"{', '.join(cast_of(scenario))}"
+        )
+    return found
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A polite kill ends the story as Ctrl-C does, so that no fault is left behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

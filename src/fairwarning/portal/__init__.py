@@ -1,0 +1,1 @@
+"""The portal: pages for people, made on the server from the operator API."""

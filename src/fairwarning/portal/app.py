@@ -1,0 +1,155 @@
+"""The portal's routes: pages, deeds, assets, and the way in."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from fairwarning.control.context import Control
+from fairwarning.control.dispatch import Dispatch, as_problem, read_all
+from fairwarning.control.operation import Operation
+from fairwarning.control.problems import Problem, of_stop
+from fairwarning.control.reading import BODY_BYTES_MAX
+from fairwarning.portal.asking import Asking
+from fairwarning.portal.desk import Desk
+from fairwarning.portal.forms import Fields, read_form
+from fairwarning.portal.frame import HEADERS, Frame
+from fairwarning.portal.live import changes
+from fairwarning.portal.sessions import Sessions
+from fairwarning.portal.texts import english
+
+Handler = Callable[[Desk], Awaitable[Response]]
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A GET if `sends` is False, else the target of a form."""
+
+    path: str
+    handler: Handler
+    sends: bool = False
+
+
+class Portal:
+    def __init__(
+        self,
+        control: Control,
+        dispatch: Dispatch,
+        operations: Sequence[Operation],
+        pages: Sequence[Page],
+        *,
+        needs_token: bool,
+    ) -> None:
+        self._control = control
+        self._dispatch = dispatch
+        self._sessions = Sessions(control, needs_token=needs_token)
+        self._frame = Frame(Asking(control, operations), self._sessions, english())
+        self._pages = pages
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            *(self._route(page) for page in self._pages),
+            Route("/login", self._log_in, methods=["GET", "POST"]),
+            Route("/stream", self._stream, methods=["GET"]),
+            Route("/logout", self._log_out, methods=["POST"]),
+            Route("/static/{name}", _asset, methods=["GET"]),
+        ]
+
+    def _route(self, page: Page) -> Route:
+        async def answer(request: Request) -> Response:
+            try:
+                return await self._answer(page, request)
+            except asyncio.CancelledError:
+                if not self._dispatch.is_stopping:
+                    raise
+                return self._frame.bare("plain_problem.html", 503, problem=of_stop())
+
+        return Route(page.path, answer, methods=["POST" if page.sends else "GET"])
+
+    async def _answer(self, page: Page, request: Request) -> Response:
+        desk: Desk | None = None
+        try:
+            caller = await self._sessions.caller(request)
+            if caller is None:
+                here = quote(request.url.path) if not page.sends else "/"
+                return RedirectResponse(f"/login?next={here}", 303)
+            fields: Fields = {}
+            if page.sends:
+                raw = await read_all(request, BODY_BYTES_MAX)
+                fields = read_form(raw, request.headers.get("content-type", ""))
+                self._sessions.refuse_forged(request, fields.get("form_key", [""])[0])
+            desk = Desk(
+                request=request,
+                caller=caller,
+                control=self._control,
+                frame=self._frame,
+                form=_given_once(fields),
+                lists=fields,
+            )
+            return await page.handler(desk)
+        except Exception as error:
+            return self._in_vain(desk, page, as_problem(error))
+
+    def _in_vain(self, desk: Desk | None, page: Page, problem: Problem) -> Response:
+        if desk is None:
+            return self._frame.bare("plain_problem.html", problem.status, problem=problem)
+        if page.sends:
+            return desk.back(said=problem.detail, failed=True)
+        return desk.show("problem.html", problem.status, problem=problem)
+
+    async def _stream(self, request: Request) -> Response:
+        try:
+            if await self._sessions.caller(request) is None:
+                return Response(status_code=401)
+        except Problem as problem:
+            return Response(status_code=problem.status)
+        return changes(self._control, self._dispatch.stopping)
+
+    async def _log_in(self, request: Request) -> Response:
+        wanted = request.query_params.get("next", "/")
+        # Only a path of ours: `//elsewhere` would lead away.
+        onward = wanted if wanted.startswith("/") and not wanted.startswith("//") else "/"
+        if not self._sessions.needs_token:
+            return RedirectResponse(onward, 303)
+        if request.method == "GET":
+            return self._frame.bare("login.html", failed=False, next=onward)
+        fields = read_form(await read_all(request, BODY_BYTES_MAX),
+                           request.headers.get("content-type", ""))  # fmt: skip
+        token = fields.get("token", [""])[0].strip()
+        if await self._control.tokens.caller(token) is None:
+            return self._frame.bare("login.html", 401, failed=True, next=onward)
+        response = RedirectResponse(onward, 303)
+        self._sessions.log_in(response, token, is_secure=request.url.scheme == "https")
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        response = RedirectResponse("/login", 303)
+        self._sessions.log_out(response)
+        return response
+
+
+def _given_once(fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {name: values[0] for name, values in fields.items() if values and values[0].strip()}
+
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    media_type = _TYPES.get(name.rpartition(".")[2])
+    found = files("fairwarning.portal") / "static" / name
+    if media_type is None or "/" in name or not found.is_file():
+        return Response(status_code=404)
+    headers = {
+        **HEADERS,
+        "Cache-Control": "public, max-age=31536000, immutable"
+        if "v" in request.query_params
+        else "no-cache",
+    }
+    return Response(found.read_bytes(), media_type=media_type, headers=headers)

@@ -1,0 +1,78 @@
+"""Pages ask what everybody asks: the operations of the operator API, under the same roles."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fairwarning.control.access import Caller
+from fairwarning.control.context import Control
+from fairwarning.control.operation import Call, Document, Operation
+from fairwarning.control.problems import Problem
+from fairwarning.control.reading import read_body, read_query
+
+JSON = "application/json"
+
+
+class Asking:
+    def __init__(self, control: Control, operations: Sequence[Operation]) -> None:
+        self._control = control
+        self._operations = {(each.method, each.path): each for each in operations}
+
+    def may(self, caller: Caller, method: str, path: str) -> bool:
+        return caller.role >= self._operations[method, path].role
+
+    async def ask(
+        self,
+        caller: Caller,
+        method: str,
+        path: str,
+        *,
+        names: Mapping[str, str] | None = None,
+        query: Mapping[str, str | int | bool | Sequence[str] | None] | None = None,
+        body: Mapping[str, Any] | None = None,
+        why: str = "",
+    ) -> Any:
+        """The answer's own value. `path` is the operation's, `/events/{id}`; `names` fill it.
+
+        Raises Problem, Refused or StoreDown.
+        """
+        operation = self._operations[method, path]
+        if caller.role < operation.role:
+            raise Problem(
+                403,
+                "role-too-low",
+                f"this needs the role {operation.role.word} and {caller.name} has "
+                f"{caller.role.word}; ask an admin for another token",
+            )
+        raw = b"" if body is None else msgspec.json.encode(body)
+        said: Any = (
+            Document(None, body)
+            if operation.takes_toml
+            else read_body(operation.body, raw, JSON, optional=operation.is_body_optional)
+        )
+        call = Call(
+            caller=caller,
+            path=names or {},
+            query=read_query(operation.query, _pairs(query or {})),
+            body=said,
+            why=why,
+            seed=None,
+        )
+        return await operation.handle(self._control, call)
+
+
+def _pairs(
+    query: Mapping[str, str | int | bool | Sequence[str] | None],
+) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in query.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            pairs.append((name, "true" if value else "false"))
+        elif isinstance(value, str | int):
+            pairs.append((name, str(value)))
+        else:
+            pairs += [(name, each) for each in value]
+    return pairs

@@ -1,0 +1,79 @@
+"""What a page's handler works with: who looks, what was sent, and how to answer."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from fairwarning.control.access import Caller, Role
+from fairwarning.control.context import Control
+
+if TYPE_CHECKING:
+    from fairwarning.portal.frame import Frame
+
+SAID = "fairwarning-said"
+SAID_CHARS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    request: Request
+    caller: Caller
+    control: Control
+    frame: "Frame"
+    form: Mapping[str, str]
+    """Of a POST, the fields that are given once; empty ones are left out."""
+    lists: Mapping[str, Sequence[str]]
+    """All values of each field."""
+
+    async def ask(self, method: str, path: str, **more: Any) -> Any:
+        """An operation of the operator API; see `Asking.ask`."""
+        return await self.frame.asking.ask(self.caller, method, path, **more)
+
+    def may(self, method: str, path: str) -> bool:
+        return self.frame.asking.may(self.caller, method, path)
+
+    def t(self, key: str, /, **values: object) -> str:
+        return self.frame.t(key, **values)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return {name: value for name, value in self.request.query_params.items() if value}
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return self.request.path_params
+
+    def is_at_least(self, role: Role) -> bool:
+        return self.caller.role >= role
+
+    def show(self, template: str, /, status: int = 200, **values: Any) -> Response:
+        """The page, or just its live parts if a page that is open asks for them."""
+        return self.frame.page(self, template, status, values)
+
+    def go(self, url: str, *, said: str = "", failed: bool = False) -> Response:
+        """After a deed: to a page of ours, which says once what was done."""
+        response = RedirectResponse(url, 303)
+        if said:
+            note = {"text": said[:SAID_CHARS_MAX], "failed": failed}
+            packed = base64.urlsafe_b64encode(json.dumps(note).encode()).decode()
+            response.set_cookie(SAID, packed, max_age=30, httponly=True, samesite="strict")
+        return response
+
+    def back(self, *, said: str, failed: bool = False) -> Response:
+        """To the page that the form was on."""
+        return self.go(self.form.get("back") or "/", said=said, failed=failed)
+
+
+def said_before(request: Request) -> dict[str, Any] | None:
+    """What the last deed left to be said on this page."""
+    try:
+        found = json.loads(base64.urlsafe_b64decode(request.cookies.get(SAID, "")))
+    except (ValueError, binascii.Error):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("text"), str) else None

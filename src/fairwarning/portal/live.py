@@ -1,0 +1,71 @@
+"""Tells an open page that something has changed; the page then asks for itself again.
+
+Bursts are told once: whoever redraws fifty times a second shows nothing.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from starlette.responses import StreamingResponse
+
+from fairwarning.control.context import Control
+from fairwarning.engine.clocks import VirtualClock
+
+KEEP_ALIVE_S = 15.0
+QUIET_S = 0.03
+"""What follows a change this soon belongs to it."""
+VIRTUAL_S = 0.5
+"""A virtual clock moves without a line in the journal, so it is looked at."""
+_BEGIN = b"retry: 1000\n\n"
+_CHANGE = b"event: change\ndata: {}\n\n"
+_STILL_HERE = b": still here\n\n"
+
+
+def changes(control: Control, stopping: asyncio.Event) -> StreamingResponse:
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    lines = _lines(control, stopping)
+    return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+
+
+async def _lines(control: Control, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+    changed = asyncio.Event()
+    following = asyncio.create_task(_follow(control, changed))
+    stop = asyncio.create_task(stopping.wait())
+    is_virtual = isinstance(control.clock, VirtualClock)
+    news: asyncio.Task[bool] | None = None
+    now, quiet_s = control.clock.now(), 0.0
+    try:
+        yield _BEGIN
+        while not stop.done():
+            news = asyncio.create_task(changed.wait())
+            pause_s = VIRTUAL_S if is_virtual else KEEP_ALIVE_S
+            await asyncio.wait({news, stop}, timeout=pause_s,
+                               return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+            news.cancel()
+            moved = is_virtual and control.clock.now() != now
+            if changed.is_set() or moved:
+                await asyncio.sleep(QUIET_S)
+                changed.clear()
+                now, quiet_s = control.clock.now(), 0.0
+                yield _CHANGE
+            else:
+                quiet_s += pause_s
+                if quiet_s >= KEEP_ALIVE_S:
+                    quiet_s = 0.0
+                    yield _STILL_HERE
+    finally:
+        # Whoever leaves does so while `news` is awaited, so that has to end here too.
+        tasks = [each for each in (following, stop, news) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _follow(control: Control, changed: asyncio.Event) -> None:
+    entries = control.engine.changes(await control.store.end())
+    # What changed after the page was made and before now has been missed: look again, once.
+    changed.set()
+    async with contextlib.aclosing(entries):
+        async for _ in entries:
+            changed.set()

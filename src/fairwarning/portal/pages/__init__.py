@@ -1,0 +1,1 @@
+"""One module a page. Each has its routes in `PAGES`."""

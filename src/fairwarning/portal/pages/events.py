@@ -1,0 +1,51 @@
+"""All events there are and were, with filters, a page at a time."""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from fairwarning.control.problems import Problem
+from fairwarning.control.shapes import Events
+from fairwarning.core.model import EventType, Phase, Source
+from fairwarning.portal.app import Page
+from fairwarning.portal.desk import Desk
+
+ROWS = 50
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "phase": tuple(Phase),
+    "type": tuple(EventType),
+    "source": tuple(Source),
+}
+FILTERS = (*CHOICES, "scope", "instance")
+
+
+async def events(desk: Desk) -> Response:
+    chosen = {name: desk.query[name].strip() for name in FILTERS if desk.query.get(name)}
+    problem, found = "", Events(events=[], next=None)
+    try:
+        found = await desk.ask(
+            "GET", "/events", query={**chosen, "after": desk.query.get("after"), "limit": ROWS}
+        )
+    except Problem as refused:
+        # A name that fits nobody, or several: said above an empty list, so it can be mended.
+        if refused.status >= 500:
+            raise
+        problem = refused.detail
+    return desk.show(
+        "events.html",
+        events=found.events,
+        next=_url({**chosen, "after": found.next}) if found.next else "",
+        first=_url(chosen),
+        is_later="after" in desk.query,
+        chosen=chosen,
+        choices=CHOICES,
+        problem=problem,
+    )
+
+
+def _url(query: Mapping[str, str]) -> str:
+    return f"/events?{urlencode(query)}" if query else "/events"
+
+
+PAGES = (Page("/events", events),)

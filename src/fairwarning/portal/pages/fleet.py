@@ -1,0 +1,45 @@
+"""The fleet as it is: scopes with their update domains, and each scope for itself."""
+
+from starlette.responses import Response
+
+from fairwarning.control import shapes
+from fairwarning.portal.app import Page
+from fairwarning.portal.desk import Desk
+from fairwarning.portal.domains import by_update_domain, silent
+
+SCOPES_SHOWN = 20
+
+
+async def fleet(desk: Desk) -> Response:
+    query = desk.query
+    search = query.get("search", "").strip()
+    found: shapes.Fleet = await desk.ask(
+        "GET",
+        "/fleet",
+        query={"search": search or None, "after": query.get("after"), "limit": SCOPES_SHOWN},
+    )
+    return desk.show(
+        "fleet.html",
+        scopes=[(scope, by_update_domain(scope)) for scope in found.scopes],
+        search=search,
+        after=query.get("after"),
+        next=found.next,
+        summary=desk.control.views.summary(),
+    )
+
+
+async def scope(desk: Desk) -> Response:
+    found: shapes.Scope = await desk.ask(
+        "GET", "/scopes/{scope:path}", names={"scope": desk.names["scope"]}
+    )
+    events: shapes.Events = await desk.ask("GET", "/events", query={"scope": found.id, "limit": 20})
+    return desk.show(
+        "scope.html",
+        scope=found,
+        domains=by_update_domain(found),
+        silent=silent(found),
+        events=events.events,
+    )
+
+
+PAGES = (Page("/fleet", fleet), Page("/fleet/{scope:path}", scope))

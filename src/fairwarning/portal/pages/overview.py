@@ -1,0 +1,114 @@
+"""What needs a person now, what is under way, and what is coming."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from fairwarning.control.shapes import Event, Scope
+from fairwarning.core.model import EventType, Phase
+from fairwarning.core.versions import NEWEST
+from fairwarning.portal import commands, lanes
+from fairwarning.portal.app import Page
+from fairwarning.portal.desk import Desk
+from fairwarning.portal.pages.event import approving
+from fairwarning.portal.zones import ZONE, local, zone_of
+
+ROWS_MAX = 15
+PAGE = 500
+PENDING_MAX = 1_000
+ENDED_MAX = 500
+"""Of the newest, those that ended in the past day are drawn."""
+PENDING = (Phase.SCHEDULED, Phase.STARTED)
+ENDED = (Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
+Counts = Mapping[tuple[EventType, Phase], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """What is pending, by what a person can do about it."""
+
+    asking: list[Event]
+    """Nobody has agreed: soonest first."""
+    agreed: list[Event]
+    """Approved, or past its time, and waiting for its turn."""
+    started: list[Event]
+
+
+async def overview(desk: Desk) -> Response:
+    now = desk.control.clock.now()
+    zone = zone_of(desk.request.cookies.get(ZONE))
+    pending = await _events(desk, PENDING, PENDING_MAX)
+    counts = await _counts(desk)
+    has_ended = any(phase in ENDED for _, phase in counts)
+    ended = await _events(desk, ENDED, ENDED_MAX) if has_ended else []
+    groups = sort(pending)
+    return desk.show(
+        "overview.html",
+        groups=groups,
+        rows_max=ROWS_MAX,
+        chart=lanes.chart([*pending, *ended], now, zone),
+        lanes=lanes,
+        zone=zone,
+        local=local,
+        counts=counts,
+        types=[type for type in EventType if any((type, phase) in counts for phase in Phase)],
+        phases=list(Phase),
+        total={phase: sum(n for (_, p), n in counts.items() if p is phase) for phase in Phase},
+        ask=lambda event: approving(desk, event, zone),
+        start=None if pending else await _start(desk),
+    )
+
+
+def sort(pending: Sequence[Event]) -> Sorted:
+    by_time = sorted(pending, key=lambda each: (each.not_before, each.id))
+    scheduled = [each for each in by_time if each.phase is Phase.SCHEDULED]
+    return Sorted(
+        asking=[each for each in scheduled if each.announced and not each.approvals],
+        agreed=[each for each in scheduled if each.approvals or not each.announced],
+        started=[each for each in by_time if each.phase is Phase.STARTED],
+    )
+
+
+async def _events(desk: Desk, phases: Sequence[Phase], most: int) -> list[Event]:
+    found: list[Event] = []
+    after: str | None = None
+    while len(found) < most:
+        query = {"phase": list(phases), "limit": PAGE, "after": after}
+        page = await desk.ask("GET", "/events", query=query)
+        found += page.events
+        after = page.next
+        if after is None:
+            break
+    return found
+
+
+async def _counts(desk: Desk) -> Counts:
+    found = await desk.ask("GET", "/event-counts")
+    return {(each.type, each.phase): each.count for each in found.counts}
+
+
+async def _start(desk: Desk) -> Mapping[str, Any]:
+    """What a newcomer can do next. Without a machine there is no fleet."""
+    fleet = await desk.ask("GET", "/fleet", query={"limit": 1})
+    scope: Scope | None = fleet.scopes[0] if fleet.scopes else None
+    name = scope.instances[0].name if scope is not None and scope.instances else ""
+    url, host = base_of(desk), desk.request.url.hostname or "localhost"
+    urls = desk.control.metadata_urls
+    return {
+        "machine": name,
+        "can_play": commands.can_play(urls),
+        "apply": commands.program(url, "fleet", "apply", "fleet.toml"),
+        "curl": commands.curl(urls, host, name, NEWEST.name),
+        "schedule": commands.program(url, "schedule", "Reboot", name),
+        "watch": commands.program(url, "watch"),
+    }
+
+
+def base_of(desk: Desk) -> str:
+    """Where this server is, as the reader knows it."""
+    return f"{desk.request.url.scheme}://{desk.request.url.netloc}"
+
+
+PAGES = (Page("/", overview),)

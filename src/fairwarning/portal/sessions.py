@@ -1,0 +1,57 @@
+"""Who looks at a page, and whether a form was really sent from one of ours.
+
+On loopback nobody logs in, as with the operator API. Elsewhere a person gives a token once; it
+comes back as a cookie that no script can read and no other site can cause to be sent.
+"""
+
+import hashlib
+import hmac
+import secrets
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairwarning.control.access import LOCAL, Caller
+from fairwarning.control.context import Control
+from fairwarning.control.hosts import refuse_foreign, refuse_foreign_page
+from fairwarning.control.problems import Problem
+
+COOKIE = "fairwarning"
+AGE_S = 12 * 3600
+
+
+class Sessions:
+    def __init__(self, control: Control, *, needs_token: bool) -> None:
+        self._control = control
+        self.needs_token = needs_token
+        self._local_key = secrets.token_bytes(32)
+
+    async def caller(self, request: Request) -> Caller | None:
+        """None: nobody has logged in. Raises Problem for a foreign host or page."""
+        if not self.needs_token:
+            refuse_foreign(request.headers, request.url.scheme)
+            return LOCAL
+        token = request.cookies.get(COOKIE, "")
+        return await self._control.tokens.caller(token) if token else None
+
+    def form_key(self, request: Request) -> str:
+        """What a form of this session carries. Whoever cannot read the cookie cannot make it."""
+        key = request.cookies.get(COOKIE, "").encode() if self.needs_token else self._local_key
+        return hmac.new(key, b"form", hashlib.sha256).hexdigest()
+
+    def refuse_forged(self, request: Request, given: str) -> None:
+        refuse_foreign_page(request.headers, request.url.scheme)
+        if not hmac.compare_digest(given.encode(), self.form_key(request).encode()):
+            raise Problem(
+                403,
+                "form-out-of-date",
+                "this page was open for too long; load it again, then retry",
+            )
+
+    def log_in(self, response: Response, token: str, *, is_secure: bool) -> None:
+        response.set_cookie(
+            COOKIE, token, max_age=AGE_S, httponly=True, samesite="strict", secure=is_secure
+        )
+
+    def log_out(self, response: Response) -> None:
+        response.delete_cookie(COOKIE)

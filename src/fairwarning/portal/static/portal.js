@@ -1,0 +1,185 @@
+// Everything a page does in the browser. A page works without it; with it, it is alive.
+"use strict";
+
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+function span(seconds) {
+  let left = Math.max(0, Math.round(seconds));
+  const parts = [];
+  for (const [size, unit] of UNITS) {
+    if (left >= size || (unit === "s" && !parts.length)) {
+      parts.push(`${Math.floor(left / size)} ${unit}`);
+      left %= size;
+    }
+  }
+  return parts.slice(0, 2).join(" ");
+}
+
+// The server's clock may be virtual, so time left is counted from what it said, and stands
+// still with it.
+const isVirtual = document.body.hasAttribute("data-virtual");
+let serverNow = Date.parse(document.body.dataset.now || "") || Date.now();
+let saidAt = performance.now();
+function now() {
+  return isVirtual ? serverNow : serverNow + (performance.now() - saidAt);
+}
+
+const FORMS = {
+  both: { dateStyle: "medium", timeStyle: "medium" },
+  time: { timeStyle: "medium" },
+  date: { dateStyle: "medium" },
+};
+
+function writeTimes(root) {
+  for (const each of root.querySelectorAll("time[data-when]")) {
+    const at = new Date(each.dateTime);
+    const kind = each.dataset.when;
+    if (kind === "left") {
+      const left = (at - now()) / 1000;
+      each.textContent = left > 0 ? span(left) : "due";
+      each.classList.toggle("soon", left < 300);
+    } else if (kind === "ago") {
+      const past = (now() - at) / 1000;
+      each.textContent = past < 2 ? "just now" : past > 0 ? `${span(past)} ago` : `in ${span(-past)}`;
+    } else {
+      each.textContent = new Intl.DateTimeFormat(undefined, FORMS[kind] || FORMS.both).format(at);
+    }
+  }
+}
+
+function swap(fresh) {
+  if (fresh.body.dataset.now) {
+    serverNow = Date.parse(fresh.body.dataset.now);
+    saidAt = performance.now();
+  }
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = part.id && fresh.getElementById(part.id);
+    if (!other) { part.remove(); continue; }
+    writeTimes(other);
+    if (part.innerHTML === other.innerHTML && part.className === other.className) continue;
+    // Somebody is being asked whether to send this form: it must still be there afterwards.
+    if (part.querySelector("form[data-asking]")) continue;
+    if (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
+    const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
+    const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+    part.replaceWith(other);
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    if (focused) document.getElementById(focused)?.focus();
+  }
+}
+
+let asking = false;
+let askAgain = false;
+async function refresh() {
+  if (asking) { askAgain = true; return; }
+  asking = true;
+  try {
+    const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
+    if (answer.ok && !answer.redirected) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  } catch { /* the stream says when the server is back */ }
+  asking = false;
+  if (askAgain) { askAgain = false; refresh(); }
+}
+
+function live() {
+  if (!document.querySelector("[data-live]")) return;
+  const offline = document.getElementById("offline");
+  const stream = new EventSource("/stream");
+  let wasLost = false;
+  stream.addEventListener("open", () => {
+    if (offline) offline.hidden = true;
+    if (wasLost) refresh();
+    wasLost = false;
+  });
+  stream.addEventListener("error", () => {
+    wasLost = true;
+    setTimeout(() => { if (wasLost && offline) offline.hidden = false; }, 3000);
+  });
+  stream.addEventListener("change", refresh);
+}
+
+function confirmed(form) {
+  const dialog = document.getElementById("confirm");
+  document.getElementById("confirm-title").textContent = form.dataset.askTitle || "";
+  document.getElementById("confirm-text").textContent = form.dataset.ask;
+  document.getElementById("confirm-yes").textContent = form.dataset.askTitle || "OK";
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.ask || form.dataset.sure) return;
+  event.preventDefault();
+  const button = event.submitter;
+  form.dataset.asking = "1";
+  const sure = await confirmed(form);
+  delete form.dataset.asking;
+  if (sure) {
+    form.dataset.sure = "1";
+    form.requestSubmit(button);
+  } else {
+    refresh();
+  }
+});
+
+// A bar of the timeline leads to its event; the table below it has the same as links.
+document.addEventListener("click", (event) => {
+  const part = event.target.closest("[data-go]");
+  if (part) location.href = part.dataset.go;
+});
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  try { await navigator.clipboard.writeText(button.dataset.copy); } catch { return; }
+  const before = button.textContent;
+  button.textContent = "✓";
+  setTimeout(() => { button.textContent = before; }, 1200);
+});
+
+// A filter that acts while one types; without scripts its button does the same.
+let typing;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-filter]");
+  if (!form) return;
+  clearTimeout(typing);
+  typing = setTimeout(async () => {
+    const url = new URL(form.action || location.href);
+    url.search = new URLSearchParams(new FormData(form)).toString();
+    const answer = await fetch(url, { headers: { "X-Live": "1" } });
+    if (!answer.ok) return;
+    history.replaceState(null, "", url);
+    swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  }, 150);
+});
+
+for (const choice of document.querySelectorAll("[data-theme-choice]")) {
+  try { choice.value = localStorage.getItem("theme") || "auto"; } catch { /* private mode */ }
+  choice.addEventListener("change", () => {
+    try { localStorage.setItem("theme", choice.value); } catch { /* private mode */ }
+    if (choice.value === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = choice.value;
+  });
+}
+
+const menu = document.querySelector("[data-menu]");
+const wide = matchMedia("(min-width: 900px)");
+function fold() { if (menu) menu.open = wide.matches; }
+wide.addEventListener("change", fold);
+fold();
+
+// What the server draws or says in a sentence is in the reader's zone once it knows which.
+function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const note = `fairwarning-zone=${zone}`;
+  if (!zone || document.cookie.split("; ").includes(note)) return;
+  document.cookie = `${note}; path=/; max-age=31536000; SameSite=Strict`;
+  refresh();
+}
+
+writeTimes(document);
+setInterval(() => writeTimes(document), 1000);
+live();
+tellZone();

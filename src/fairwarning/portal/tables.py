@@ -1,0 +1,24 @@
+"""Every page, from the modules that make them."""
+
+from fairwarning.portal.app import Page
+from fairwarning.portal.pages import (
+    event,
+    events,
+    fleet,
+    instance,
+    overview,
+    plan,
+    rollouts,
+    scale_sets,
+)
+
+PAGES: tuple[Page, ...] = (
+    *overview.PAGES,
+    *events.PAGES,
+    *event.PAGES,
+    *fleet.PAGES,
+    *instance.PAGES,
+    *scale_sets.PAGES,
+    *plan.PAGES,
+    *rollouts.PAGES,
+)

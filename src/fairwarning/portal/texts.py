@@ -1,0 +1,41 @@
+"""Every word that a page says, from one file. A page names a text; a missing one is a bug."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+
+class Texts:
+    def __init__(self, tables: Mapping[str, object]) -> None:
+        self._texts = dict(_flat("", tables))
+
+    def __call__(self, key: str, /, **values: object) -> str:
+        """`t("event.approve.done", name="web-0")`."""
+        return self._texts[key].format(**values) if values else self._texts[key]
+
+    def known(self) -> list[str]:
+        """Every key there is."""
+        return [*self._texts]
+
+
+@cache
+def english() -> Texts:
+    """All files of the folder: one for each part of the portal, so that each stays small."""
+    tables: dict[str, object] = {}
+    folder = files("fairwarning.portal") / "texts" / "en"
+    for each in sorted(folder.iterdir(), key=lambda found: found.name):
+        if each.name.endswith(".toml"):
+            tables |= tomllib.loads(each.read_text(encoding="utf-8"))
+    return Texts(tables)
+
+
+def _flat(prefix: str, tables: Mapping[str, object]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, value in tables.items():
+        name = f"{prefix}.{key}" if prefix else key
+        if isinstance(value, Mapping):
+            found += _flat(name, value)
+        else:
+            found.append((name, str(value)))
+    return found

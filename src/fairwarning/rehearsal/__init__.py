@@ -1,0 +1,1 @@
+"""Rehearsals: stories of what happens to machines, played on a server and told as they go."""

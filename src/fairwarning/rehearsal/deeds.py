@@ -1,0 +1,145 @@
+"""What a step does, read from its one deed. Every mistake is `Misplaced`."""
+
+from collections.abc import Callable, Mapping
+
+from fairwarning.core.faults import FaultKind
+from fairwarning.core.model import ANNOUNCED_TYPES, EventType, OperationKind
+from fairwarning.fleetfile.problems import Misplaced
+from fairwarning.rehearsal.model import (
+    Approve,
+    Cancel,
+    ClearFaults,
+    Deed,
+    Expect,
+    Json,
+    Operate,
+    Postpone,
+    Schedule,
+    SetFault,
+    StartRollout,
+)
+from fairwarning.rehearsal.tables import Table
+
+_PHASES = ("scheduled", "started", "completed", "cancelled", "failed")
+_ROLLOUT_PHASES = ("running", "paused", "completed", "failed", "cancelled")
+_FAULT_KEYS = ("on", "count", "probability", "status", "delay", "for")
+_ROLLOUT_KEYS = ("notice", "duration", "pause", "name", "description")
+
+
+def _schedule(step: Table) -> Deed:
+    table = Table(step.raw("schedule"), step.at("schedule"))
+    deed = Schedule(
+        type=table.choice("type", EventType, sorted(ANNOUNCED_TYPES)),
+        targets=table.some_names("targets"),
+        notice_ms=table.span_ms("notice"),
+        duration_ms=table.span_ms("duration"),
+        lasts_ms=table.span_ms("lasts"),
+        description=table.text("description") if table.has("description") else None,
+        already_happened=table.flag("already-happened"),
+    )
+    table.close()
+    if deed.already_happened and deed.notice_ms is not None:
+        message = "what already happened has no notice; leave `notice` out"
+        raise Misplaced(table.at("notice"), message)
+    return deed
+
+
+def _operation(kind: OperationKind) -> Callable[[Table], Deed]:
+    return lambda step: Operate(kind=kind, instance=step.needed(kind))
+
+
+def _approve(step: Table) -> Deed:
+    return Approve(event=step.needed("approve"))
+
+
+def _cancel(step: Table) -> Deed:
+    return Cancel(event=step.needed("cancel"), reason=step.text("reason"))
+
+
+def _postpone(step: Table) -> Deed:
+    table = Table(step.raw("postpone"), step.at("postpone"))
+    event, notice_ms = table.needed("event"), table.span_ms("notice")
+    table.close()
+    if notice_ms is None:
+        raise Misplaced(table.path, '`notice` is missing; say for how long, as in "2h"')
+    return Postpone(event=event, notice_ms=notice_ms)
+
+
+def _fault(step: Table) -> Deed:
+    table = Table(step.raw("fault"), step.at("fault"))
+    deed = SetFault(
+        kind=table.choice("kind", FaultKind),
+        instances=table.names("instances"),
+        more=_given(table, _FAULT_KEYS),
+    )
+    table.close()
+    return deed
+
+
+def _clear_faults(step: Table) -> Deed:
+    if not step.flag("clear-faults"):
+        raise Misplaced(step.at("clear-faults"), "`clear-faults` can only be true")
+    return ClearFaults()
+
+
+def _rollout(step: Table) -> Deed:
+    table = Table(step.raw("rollout"), step.at("rollout"))
+    types = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
+    deed = StartRollout(
+        type=table.choice("type", EventType, types),
+        of=table.some_names("of"),
+        more=_given(table, _ROLLOUT_KEYS),
+    )
+    table.close()
+    return deed
+
+
+def _expect(step: Table) -> Deed:
+    table = Table(step.raw("expect"), step.at("expect"))
+    is_rollout = table.has("rollout")
+    name = table.text("rollout") if is_rollout else table.needed("event")
+    deed = Expect(
+        name=name,
+        is_rollout=is_rollout,
+        phases=table.names("phase"),
+        approved=None if is_rollout else _approved(table),
+        within_ms=table.span_ms("within") or 0,
+    )
+    table.close()
+    known = _ROLLOUT_PHASES if is_rollout else _PHASES
+    for each in deed.phases:
+        if each not in known:
+            raise Misplaced(table.at("phase"), f"`{each}` is no phase; it may be {_or(known)}")
+    if not deed.phases and deed.approved is None:
+        raise Misplaced(table.path, "say what to expect: `phase`, `approved` or both")
+    return deed
+
+
+def _approved(table: Table) -> bool | str | None:
+    value = table.raw("approved")
+    if not isinstance(value, bool | str | None):
+        message = "`approved` must be true, false or the name of an instance"
+        raise Misplaced(table.at("approved"), message)
+    return value
+
+
+def _given(table: Table, keys: tuple[str, ...]) -> Json:
+    """Values that the server reads and checks, by names that both use."""
+    return {key: table.raw(key) for key in keys if table.has(key)}
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+DEEDS: Mapping[str, Callable[[Table], Deed]] = {
+    "schedule": _schedule,
+    **{str(kind): _operation(kind) for kind in OperationKind},
+    "approve": _approve,
+    "cancel": _cancel,
+    "postpone": _postpone,
+    "fault": _fault,
+    "clear-faults": _clear_faults,
+    "rollout": _rollout,
+    "expect": _expect,
+}

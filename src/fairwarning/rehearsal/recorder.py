@@ -1,0 +1,108 @@
+"""Writes down what an endpoint says over time, on the VM itself. It changes nothing there.
+
+Only the client library is used, so this runs on any VM, with no server about. Lines are
+objects with a `kind`: `begin`, `document` for each one that differs from the last, `outage` and
+`back`, and `end`. `s` counts seconds since the beginning, whatever the VM's clock does; `at` is
+what that clock says, and `date` what the service's does.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from fairwarning.client.flow import WAIT_S, Flow, Outcome, Response, who_am_i
+from fairwarning.client.reading import BadDocument, read_instance
+from fairwarning.client.sockets import BlockingLink
+from fairwarning.client.wire import Address, Broken
+
+Json = dict[str, Any]
+Write = Callable[[Json], None]
+
+
+class Recorder:
+    def __init__(
+        self,
+        url: str,
+        write: Write,
+        *,
+        seconds: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`write` must not return before the line is safe."""
+        self._link = BlockingLink(Address(url))
+        self._write = write
+        self._seconds = seconds
+        self._sleep = sleep
+        self._began_s = seconds()
+        self._flow = Flow()
+        self._last = b""
+        self._trouble = ""
+        self.documents = 0
+        self.outages = 0
+
+    def run(self, for_s: float | None = None) -> None:
+        """Until that time is over, or for ever. Whatever ends it, the end is written too."""
+        self._began_s = self._seconds()
+        self._note("begin", endpoint=self._link.address.url, instance=self._who())
+        try:
+            while (left_s := self._left_s(for_s)) > 0:
+                self._sleep(min(self._look(left_s), max(0.0, self._left_s(for_s))))
+        finally:
+            self._note("end")
+            self._link.close()
+
+    def _left_s(self, for_s: float | None) -> float:
+        return float("inf") if for_s is None else self._began_s + for_s - self._seconds()
+
+    def _look(self, left_s: float) -> float:
+        """One poll. How long to wait before the next."""
+        request = self._flow.poll(waits=left_s > WAIT_S)
+        held = "wait=" in request.target
+        began_s = self._seconds()
+        try:
+            response = self._link.ask(request)
+        except Broken as problem:
+            self._flow, outcome = self._flow.failed(str(problem))
+            self._take(b"", outcome)
+        else:
+            version = self._flow.api_version
+            self._flow, outcome = self._flow.take(
+                response, held=held, took_s=self._seconds() - began_s
+            )
+            self._take(response.body, outcome, version)
+        chance = random.random()  # noqa: S311  (only to spread the load)
+        return self._flow.pause_s(outcome, chance, held=held)
+
+    def _take(self, body: bytes, outcome: Outcome, version: str = "") -> None:
+        if outcome.trouble:
+            if not self._trouble:
+                self.outages += 1
+                self._note("outage", trouble=outcome.trouble)
+            self._trouble = outcome.trouble
+        elif self._trouble and not outcome.asks_again:
+            self._trouble = ""
+            self._note("back")
+        if outcome.document is not None and body != self._last:
+            self._last = body
+            self.documents += 1
+            date = None if outcome.date is None else _text(outcome.date)
+            document = json.loads(body.decode("utf-8-sig"))
+            self._note("document", date=date, version=version, document=document)
+
+    def _who(self) -> str | None:
+        try:
+            answer: Response = self._link.ask(who_am_i())
+            return read_instance(answer.body).name if answer.status == 200 else None
+        except (Broken, BadDocument):
+            return None
+
+    def _note(self, kind: str, **more: Any) -> None:
+        since_s = round(self._seconds() - self._began_s, 3)
+        self._write({"kind": kind, "at": _text(datetime.now(UTC)), "s": since_s, **more})
+
+
+def _text(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,38 @@
+"""What a test writes, as values; a wrong word is answered with the right ones."""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+from fairwarning.core.model import EventType
+from fairwarning.core.spans import parse_duration_ms
+
+E = TypeVar("E", bound=StrEnum)
+Span = str | int | float | timedelta
+"""`"15m"`, seconds, or a timedelta."""
+
+
+def type_of(word: str) -> EventType:
+    """Any case. `Power` is no event that an instance sees."""
+    found = one_of(EventType, word, "type of event", leaves_out=EventType.POWER)
+    assert isinstance(found, EventType)
+    return found
+
+
+def one_of(kind: type[E], word: str, what: str, *, leaves_out: E | None = None) -> E:
+    known = [each for each in kind if each is not leaves_out]
+    for each in known:
+        if each.lower() == word.lower():
+            return each
+    raise ValueError(f"{word!r} is no {what}; use one of {', '.join(known)}")
+
+
+def span_ms(span: Span) -> int:
+    if isinstance(span, timedelta):
+        return round(span.total_seconds() * 1000)
+    if isinstance(span, str):
+        found = parse_duration_ms(span)
+        if found is None:
+            raise ValueError(f"{span!r} is no duration; write one like '15m', or seconds")
+        return found
+    return round(span * 1000)

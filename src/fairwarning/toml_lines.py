@@ -1,0 +1,146 @@
+"""Where in a TOML text a value stands.
+
+Theory of operation. The text has been parsed already, so it is known to be right, and this
+walk need only tell where keys and values begin. It notes the line of every path at which
+something is said for the first time: `("vm", 2, "addresses", 0)`. A path that is nowhere in
+the text, such as a key that is missing, stands where the nearest path above it does.
+"""
+
+import re
+import tomllib
+from bisect import bisect_right
+
+Path = tuple[str | int, ...]
+"""`("scale_set", 0, "capacity")`."""
+
+_SPACE = re.compile(r"[ \t]*")
+_GAP = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SCALAR = re.compile(r"[^,\]}#\r\n]*")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})'
+    r"|'''.*?'''(?:'{0,2})"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+
+
+class Lines:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+        self._lines: dict[Path, int] = {(): 1}
+        self._lengths: dict[Path, int] = {}
+        """How many tables each array of tables has so far."""
+        self._walk()
+
+    def of(self, path: Path) -> int:
+        while path not in self._lines:
+            path = path[:-1]
+        return self._lines[path]
+
+    def _walk(self) -> None:
+        table: Path = ()
+        self._skip(_GAP)
+        while self._at < len(self._text):
+            if self._text[self._at] == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip(_GAP)
+
+    def _header(self) -> Path:
+        is_array = self._text.startswith("[[", self._at)
+        brackets = 2 if is_array else 1
+        line = self._line()
+        self._at += brackets
+        *above, last = self._keys()
+        self._skip(_SPACE)
+        self._at += brackets
+        path: Path = ()
+        for key in above:
+            path = self._newest((*path, key), line)
+        path = (*path, last)
+        if is_array:
+            self._lengths[path] = self._lengths.get(path, 0) + 1
+        return self._newest(path, line)
+
+    def _newest(self, path: Path, line: int) -> Path:
+        """A name in a header means the last table of its array, if it is one."""
+        self._note(path, line)
+        if path in self._lengths:
+            path = (*path, self._lengths[path] - 1)
+            self._note(path, line)
+        return path
+
+    def _pair(self, path: Path) -> None:
+        line = self._line()
+        for key in self._keys():
+            path = (*path, key)
+            self._note(path, line)
+        self._skip(_SPACE)
+        self._at += 1
+        self._skip(_SPACE)
+        self._value(path)
+
+    def _keys(self) -> list[str]:
+        keys: list[str] = []
+        while True:
+            self._skip(_SPACE)
+            quoted = _STRING.match(self._text, self._at)
+            found = quoted or _BARE.match(self._text, self._at)
+            assert found is not None, f"no key at {self._at}"
+            self._at = found.end()
+            keys.append(tomllib.loads(f"key = {found[0]}")["key"] if quoted else found[0])
+            self._skip(_SPACE)
+            if not self._text.startswith(".", self._at):
+                return keys
+            self._at += 1
+
+    def _value(self, path: Path) -> None:
+        match self._text[self._at]:
+            case "[":
+                self._array(path)
+            case "{":
+                self._inline_table(path)
+            case '"' | "'":
+                self._skip(_STRING)
+            case _:
+                self._skip(_SCALAR)
+
+    def _array(self, path: Path) -> None:
+        self._at += 1
+        number = 0
+        while self._goes_on("]"):
+            self._note((*path, number), self._line())
+            self._value((*path, number))
+            number += 1
+
+    def _inline_table(self, path: Path) -> None:
+        self._at += 1
+        while self._goes_on("}"):
+            self._pair(path)
+
+    def _goes_on(self, end: str) -> bool:
+        """Stands at the next element, or behind the end."""
+        self._skip(_GAP)
+        if self._text[self._at] == ",":
+            self._at += 1
+            self._skip(_GAP)
+        if self._text[self._at] != end:
+            return True
+        self._at += 1
+        return False
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        found = pattern.match(self._text, self._at)
+        assert found is not None, f"{pattern.pattern} does not fit at {self._at}"
+        self._at = found.end()
+
+    def _line(self) -> int:
+        return bisect_right(self._ends, self._at - 1) + 1
+
+    def _note(self, path: Path, line: int) -> None:
+        self._lines.setdefault(path, line)

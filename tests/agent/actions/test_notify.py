@@ -1,0 +1,55 @@
+"""Messages through the real Apprise, to a real socket."""
+
+from pathlib import Path
+
+import pytest
+
+from fairwarning.agent.actions.base import ActionFailed
+from fairwarning.agent.actions.kinds import DOERS
+from fairwarning.agent.model import Action, Notify
+from tests.agent.actions.contexts import context
+from tests.agent.actions.test_http import Hub, listening
+
+
+async def do(settings: Notify) -> None:
+    await DOERS[Notify].do(Action(settings=settings), context())
+
+
+async def test_a_message_arrives_with_its_templates_filled_in() -> None:
+    hub = Hub("200 OK")
+    async with listening(hub.serve) as port:
+        await do(Notify(url=f"json://127.0.0.1:{port}/", title="{event.type}", body="of {me}"))
+    assert b'"title": "Reboot"' in hub.bodies[0]
+    assert b'"message": "of Web-1"' in hub.bodies[0]
+
+
+async def test_a_message_without_words_says_what_happens() -> None:
+    hub = Hub("200 OK")
+    async with listening(hub.serve) as port:
+        await do(Notify(url=f"json://127.0.0.1:{port}/"))
+    assert b'"title": "Reboot of Web-1, web-2"' in hub.bodies[0]
+
+
+async def test_a_service_that_does_not_take_it_is_a_failure_without_secrets() -> None:
+    async with listening(Hub("500 Oops").serve) as port:
+        with pytest.raises(ActionFailed, match="json://…: the service did not take") as failed:
+            await do(Notify(url=f"json://me:s3cret@127.0.0.1:{port}/s3cret"))
+    assert "s3cret" not in str(failed.value)
+
+
+async def test_a_url_that_apprise_does_not_know_is_a_failure_that_says_so() -> None:
+    with pytest.raises(ActionFailed, match="nosuch://…: Apprise knows no such service"):
+        await do(Notify(url="nosuch://s3cret"))
+
+
+async def test_without_apprise_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apprise.py").write_text("raise ImportError('not here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ActionFailed, match=r"pip install 'fairwarning\[chat\]'"):
+        await do(Notify(url="json://127.0.0.1:1/"))
+
+
+async def test_a_message_is_never_unsaid() -> None:
+    await DOERS[Notify].undo(Action(settings=Notify(url="nosuch://x")), context())

@@ -1,0 +1,11 @@
+"""Nothing here waits for real time: pauses between polls are short, deadlines are virtual."""
+
+import pytest
+
+from fairwarning.client import flow
+
+
+@pytest.fixture(autouse=True)
+def polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "POLL_S", 0.01)
+    monkeypatch.setattr(flow, "BACKOFF_S_MAX", 0.02)

@@ -1,0 +1,172 @@
+"""The agent without its event loop, in a world that can be stopped between any two instants.
+
+It does what the runner does, in the same order: writes down, does, writes down. A crash loses
+everything but the disk and the world.
+"""
+
+import random
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from fairwarning.agent import noting
+from fairwarning.agent.absorbing import absorb
+from fairwarning.agent.approving import Facts, Heard, is_ready
+from fairwarning.agent.model import Config, Run
+from fairwarning.agent.plan import Now, decide
+from fairwarning.agent.records import Mark, Memory, Place
+from fairwarning.agent.steps import (
+    Approve,
+    AskPeers,
+    CheckHold,
+    CutOff,
+    Do,
+    Noted,
+    Report,
+    Step,
+    Undo,
+    Wait,
+    Work,
+    event_of,
+)
+from fairwarning.client.changes import Seen
+from tests.agent.values import ME
+
+STEPS_MAX = 2_000
+
+
+class Crash(Exception):
+    """kill -9."""
+
+
+@dataclass(kw_only=True)
+class Machine:
+    config: Config
+    failing: frozenset[str] = frozenset()
+    hanging: frozenset[str] = frozenset()
+    crashes: frozenset[int] = frozenset()
+    """At which instants, counted from 1."""
+    dice: random.Random = field(default_factory=lambda: random.Random(0))
+    done: set[str] = field(default_factory=set)
+    """The world: what is drained at this moment."""
+    story: list[str] = field(default_factory=list)
+    approved: set[str] = field(default_factory=set)
+    disk: Memory = field(default_factory=Memory)
+    instants: int = 0
+
+    def __post_init__(self) -> None:
+        self.memory = self.disk
+        self.running: dict[str, Do] = {}
+        self.heard: dict[str, Heard] = {}
+
+    def show(self, seen: Seen, at: datetime) -> datetime | None:
+        """Goes on until there is nothing to do; returns when there is more."""
+        while True:
+            try:
+                return self._until_idle(seen, at)
+            except Crash:
+                self.memory = self.disk
+                self.running, self.heard = {}, {}
+
+    def settle(self, at: datetime) -> None:
+        """Lets all time pass that undoing needs."""
+        until = self.show(Seen(), at)
+        for _ in range(50):
+            if until is None:
+                return
+            until = self.show(Seen(), max(at, until))
+        raise AssertionError("it never ends")
+
+    def _until_idle(self, seen: Seen, at: datetime) -> datetime | None:
+        if seen != self.memory.seen:
+            memory, _ = absorb(self.memory, seen, self.config, ME, at)
+            self._save(memory)
+        for _ in range(STEPS_MAX):
+            facts = Facts(me=ME.name, peers=self.heard)
+            steps = decide(self.memory, Now(at=at, facts=facts, running=self.running))
+            self.check()
+            todo = [each for each in steps if not isinstance(each, Wait)]
+            if not todo:
+                return min((s.until for s in steps if isinstance(s, Wait)), default=None)
+            self._take(self.dice.choice(todo), at)
+        raise AssertionError("it goes round in circles")
+
+    def check(self) -> None:
+        """What one event still needs is never undone for another."""
+        for record in self.memory.records.values():
+            for phase in ("scheduled", "started"):
+                for place, action in record.actions(phase):  # type: ignore[arg-type]
+                    deed = record.deed(place)
+                    if deed is None or deed.mark is not Mark.DONE or not action.is_undoable:
+                        continue
+                    assert self._name(place) in self.done, f"{place} was undone too early"
+
+    def _take(self, step: Step, at: datetime) -> None:
+        match step:
+            case CutOff():
+                self.running.pop(event_of(step), None)
+                self._save(noting.note(self.memory, step))
+            case Wait():
+                raise AssertionError("nothing to take")
+            case step if isinstance(step, Noted):
+                self._save(noting.note(self.memory, step))
+            case _:
+                assert not isinstance(step, Noted)
+                self._work(step, at)
+
+    def _work(self, step: Work, at: datetime) -> None:
+        self._save(noting.begin(self.memory, step))
+        self._instant()
+        why = self._carry_out(step, at)
+        if isinstance(step, Do) and self._name(step.place) in self.hanging:
+            self.running[event_of(step)] = step
+            return
+        self._instant()
+        if why:
+            self._save(noting.fail(self.memory, step, why, at))
+        else:
+            self._save(noting.succeed(self.memory, step))
+
+    def _carry_out(self, step: Work, at: datetime) -> str:
+        match step:
+            case Do():
+                name = self._name(step.place)
+                self.done.add(name)
+                self.story.append(f"{step.place.phase}:{name}")
+                return "it failed" if name in self.failing else ""
+            case Undo():
+                name = self._name(step.place)
+                deed = self.memory.records[step.place.event_id].deeds[step.place.slot]
+                self.story.append(f"undo:{name}")
+                if f"un{name}" in self.failing and deed.undo_failures < 3:
+                    return "it failed"
+                self.done.discard(name)
+            case Approve():
+                record = self.memory.records[step.event_id]
+                assert record.is_mine
+                assert is_ready(record), "never after a failed drain"
+                self.approved.add(step.event_id)
+            case Report() | AskPeers():
+                self.heard[step.event_id] = Heard(at=at)
+            case CheckHold():
+                raise AssertionError("no policy here holds")
+        return ""
+
+    def _name(self, place: Place) -> str:
+        settings = self.memory.action(place).settings
+        assert isinstance(settings, Run)
+        return settings.command[0]
+
+    def _save(self, memory: Memory) -> None:
+        self._instant()
+        self.memory = memory
+        self.disk = memory
+        self._instant()
+
+    def _instant(self) -> None:
+        self.instants += 1
+        if self.instants in self.crashes:
+            raise Crash
+
+
+def later(at: datetime, seconds: float) -> datetime:
+    return at + timedelta(seconds=seconds)

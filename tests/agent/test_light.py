@@ -1,0 +1,22 @@
+"""The agent runs on production VMs: it brings nothing of the server, and nothing heavy."""
+
+import subprocess
+import sys
+
+SERVER = ("core", "engine", "stores", "metadata", "control", "drivers", "notices", "fleetfile",
+          "node", "boot", "sim", "testing", "portal", "rehearsal")  # fmt: skip
+HEAVY = ("msgspec", "starlette", "uvicorn", "httpx", "rich", "cryptography", "psycopg", "uvloop",
+         "prometheus_client", "apprise")  # fmt: skip
+MODULES = ("fairwarning.cli.agent", "fairwarning.agent.program", "fairwarning.cli.agent_check",
+           "fairwarning.cli.agent_explain", "fairwarning.cli.agent_test",
+           "fairwarning.cli.agent_status", "fairwarning.agent.actions.kinds")  # fmt: skip
+
+
+def test_the_agent_imports_nothing_of_the_server() -> None:
+    program = f"import sys, {', '.join(MODULES)}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert not [name for name in SERVER if f"fairwarning.{name}" in loaded]
+    assert not [name for name in HEAVY if name in loaded]

@@ -1,0 +1,87 @@
+"""What probes, Prometheus and other agents are told."""
+
+import asyncio
+import socket
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fairwarning.agent.figures import STALE_S, Figures
+from fairwarning.agent.listener import CannotListen, Listener
+
+
+class Watch:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+def listener(figures: Figures) -> Listener:
+    return Listener(figures, lambda event: ["web-0"] if event == "E1" else [])
+
+
+def test_ready_means_that_the_service_answers_and_the_state_is_kept() -> None:
+    watch = Watch()
+    figures = Figures(watch)
+    probes = listener(figures)
+    assert probes.answer("GET /readyz HTTP/1.1")[0] == 503
+    assert probes.answer("GET /healthz HTTP/1.1")[0] == 200
+    figures.polled(is_answer=True, is_failure=False)
+    assert probes.answer("GET /readyz HTTP/1.1")[0] == 200
+    figures.is_state_written = False
+    assert probes.answer("GET /readyz HTTP/1.1")[2] == "the state cannot be written\n"
+    figures.is_state_written = True
+    watch.s = STALE_S + 1
+    assert "for 121 s" in probes.answer("GET /readyz HTTP/1.1")[2]
+
+
+def test_prometheus_can_read_the_metrics() -> None:
+    watch = Watch()
+    figures = Figures(watch)
+    figures.polled(is_answer=True, is_failure=False)
+    figures.polled(is_answer=False, is_failure=True)
+    figures.count("events_total", type='of "tomorrow"\n\\', phase="scheduled")
+    figures.gauge("undo_owed", 2)
+    watch.s = 7.5
+    families = {each.name: each for each in text_string_to_metric_families(figures.text())}
+    values = {name: [each.value for each in family.samples] for name, family in families.items()}
+    assert values["fairwarning_agent_polls"] == [2]
+    assert values["fairwarning_agent_poll_failures"] == [1]
+    assert values["fairwarning_agent_undo_owed"] == [2]
+    assert values["fairwarning_agent_last_document_age_seconds"] == [7.5]
+    (sample,) = families["fairwarning_agent_events"].samples
+    assert sample.labels["type"] == 'of "tomorrow"\n\\'
+
+
+async def test_over_the_wire() -> None:
+    probes = listener(Figures())
+    await probes.start("127.0.0.1", 0)
+    answer = await ask(probes.port, b"GET /drained?EventId=e1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b'{"EventId": "E1", "Drained": ["web-0"]}')
+    assert b" 404 " in await ask(probes.port, b"GET / HTTP/1.1\r\n\r\n")
+    assert b" 405 " in await ask(probes.port, b"POST /metrics HTTP/1.1\r\n\r\n")
+    assert b" 400 " in await ask(probes.port, b"GET /drained HTTP/1.1\r\n\r\n")
+    assert await ask(probes.port, b"x" * 20_000 + b"\r\n\r\n") == b""
+    await probes.stop()
+
+
+async def test_an_address_that_is_taken_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(CannotListen, match="set `listen`"):
+            await listener(Figures()).start(*taken.getsockname())

@@ -1,0 +1,108 @@
+"""The state on disk: whole, of one agent, and understood."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from fairwarning.agent.absorbing import absorb
+from fairwarning.agent.config import read_config
+from fairwarning.agent.memory import FORM, StateFile, StateProblem, read_state
+from fairwarning.agent.records import Approval, Deed, Mark, Memory
+from fairwarning.client.changes import Seen
+from tests.agent.test_config import WHOLE
+from tests.agent.values import ME, NOW, event
+
+
+def full_memory() -> Memory:
+    """With every kind of action, and every field set."""
+    seen = Seen(incarnation=3, events={"E1": event()}, approved=frozenset("E1"), over=("E0",))
+    config = replace(read_config(WHOLE), rules=(replace(read_config(WHOLE).rules[0], duration=None,
+                     description=""),))  # fmt: skip
+    memory, _ = absorb(Memory(), seen, config, ME, NOW)
+    deeds = {
+        "scheduled/0": Deed(mark=Mark.DONE),
+        "started/0": Deed(mark=Mark.UNDOING, why="no", undo_failures=2, retry_at=NOW),
+    }
+    record = memory.records["E1"]
+    assert record.rule is not None
+    memory = memory.with_record(replace(record, deeds=deeds, approval=Approval.BEGUN))
+    return replace(memory, kept={"key": {"active": "a b"}})
+
+
+def test_what_was_saved_is_what_is_read(tmp_path: Path) -> None:
+    state = StateFile(tmp_path / "new" / "agent.json")
+    assert state.open() == Memory()
+    state.save(full_memory())
+    state.close()
+    assert read_state(state.path) == full_memory()
+    assert StateFile(state.path).open() == full_memory()
+    assert os.stat(state.path).st_mode & 0o077 == 0, "headers may hold secrets"
+
+
+def test_two_agents_do_not_share_a_state(tmp_path: Path) -> None:
+    first, second = StateFile(tmp_path / "s.json"), StateFile(tmp_path / "s.json")
+    first.open()
+    with pytest.raises(StateProblem, match="another agent uses"):
+        second.open()
+    first.close()
+    second.open()
+    second.close()
+
+
+def test_a_write_that_was_cut_off_changes_nothing(tmp_path: Path) -> None:
+    state = StateFile(tmp_path / "s.json")
+    state.open()
+    state.save(full_memory())
+    state.close()
+    (tmp_path / "s.json.new").write_text('{"form": 1, "mem')
+    again = StateFile(tmp_path / "s.json")
+    assert again.open() == full_memory()
+    again.save(Memory())
+    again.close()
+    assert read_state(again.path) == Memory()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (json.dumps({"form": FORM + 1, "new": True}), "a newer agent"),
+        ('{"form": 1, "mem', "is damaged"),
+        ("[]", "no state of an agent"),
+        ('{"form": 1, "memory": {"records": {"a": 5}}}', "no state of an agent"),
+    ],
+)
+def test_a_state_that_is_not_understood_is_left_alone(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(text)
+    state = StateFile(path)
+    with pytest.raises(StateProblem, match=said):
+        state.open()
+    assert path.read_text() == text
+    path.unlink()
+    state.open()
+    state.close()
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateProblem, match="set `state`"):
+        StateFile(tmp_path / "file" / "s.json").open()
+
+
+def test_fields_of_another_version_are_no_problem(tmp_path: Path) -> None:
+    """One that is missing has its default, one that is unknown is left out."""
+    state = StateFile(tmp_path / "s.json")
+    state.open()
+    state.save(full_memory())
+    state.close()
+    raw = json.loads(state.path.read_text())
+    raw["memory"]["of_tomorrow"] = 5
+    del raw["memory"]["records"]["E1"]["margin_s"]
+    state.path.write_text(json.dumps(raw))
+    record = read_state(state.path).records["E1"]
+    assert record.margin_s == 0
+    assert record.not_before == NOW + timedelta(minutes=15)

@@ -1,0 +1,73 @@
+"""How VMs hear of each other where the service is not Fairwarning."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fairwarning.agent import peers
+from fairwarning.agent.figures import Figures
+from fairwarning.agent.listener import Listener
+from fairwarning.agent.model import Peers
+from fairwarning.agent.service import NotFairwarning, Service
+from fairwarning.client.changes import Seen
+from fairwarning.testing import Server
+from tests.agent.values import event
+
+SHARED = event(resources=("web-0", "web-1"))
+
+
+class Azure:
+    """Knows nothing of who is ready."""
+
+    async def report(self, event_id: str) -> tuple[str, ...]:
+        raise NotFairwarning
+
+    async def waiting(self, event_id: str) -> tuple[str, ...]:
+        raise NotFairwarning
+
+
+async def test_a_directory_that_all_share(tmp_path: Path) -> None:
+    shared = Peers(directory=str(tmp_path))
+    assert await peers.report(Azure(), shared, SHARED, "web-0") == ("web-1",)
+    assert await peers.report(Azure(), shared, SHARED, "web-0") == ("web-1",)
+    assert await peers.report(Azure(), shared, SHARED, "web-1") == ()
+    assert await peers.waiting(Azure(), shared, SHARED, "web-0") == ()
+    peers.forget(shared, SHARED, "web-0")
+    assert await peers.waiting(Azure(), shared, SHARED, "web-1") == ("web-0",)
+    peers.forget(shared, SHARED, "web-1")
+    assert os.listdir(tmp_path) == [], "the last one tidies up"
+
+
+async def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(peers.PeersUnknown, match="cannot be written"):
+        await peers.report(Azure(), Peers(directory=str(tmp_path / "file")), SHARED, "web-0")
+
+
+async def test_the_agents_of_the_others() -> None:
+    ready: list[str] = []
+    other = Listener(Figures(), lambda event: ready if event == "E1" else [])
+    await other.start("127.0.0.1", 0)
+    urls = Peers(urls=(f"http://127.0.0.1:{other.port}", "http://127.0.0.1:9"))
+    assert await peers.report(Azure(), urls, SHARED, "web-0") == ("web-1",)
+    ready.append("web-1")
+    assert await peers.waiting(Azure(), urls, SHARED, "web-0") == ()
+    await other.stop()
+
+
+async def test_without_peers_it_says_what_to_set() -> None:
+    with pytest.raises(peers.PeersUnknown, match="set `peers`"):
+        await peers.report(Azure(), None, SHARED, "web-0")
+
+
+async def test_fairwarning_needs_no_peers(fairwarning: Server) -> None:
+    planned = fairwarning.schedule("Reboot", "web-0")
+    shown = event(planned.id)
+    url = fairwarning.vm("web-0").url
+    async with Service(url, seen=Seen(), figures=Figures()) as service:
+        await service.get()
+        assert await peers.waiting(service, None, shown, "web-0") == ("web-0",)
+        assert await peers.report(service, None, shown, "web-0") == ()
+        with pytest.raises(peers.PeersUnknown):
+            await peers.waiting(service, None, event("UNKNOWN"), "web-0")

@@ -1,0 +1,275 @@
+"""What is done when: the order, the deadline, approval and undoing, example by example."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from fairwarning.agent.absorbing import absorb
+from fairwarning.agent.approving import Facts, Heard
+from fairwarning.agent.model import (
+    Approve,
+    Concerns,
+    Config,
+    Hold,
+    OnFailure,
+    Phase,
+    Rule,
+    Shared,
+    When,
+)
+from fairwarning.agent.plan import Now, deadline, decide
+from fairwarning.agent.records import Memory
+from fairwarning.agent.steps import Approve as ApproveStep
+from fairwarning.agent.steps import AskPeers, CheckHold, Do, Report, Skip, Step, Undo, Wait
+from fairwarning.client.changes import Seen
+from fairwarning.client.model import Event, Status
+from tests.agent.machine import Machine, later
+from tests.agent.values import ME, NOW, action, config, event
+
+DRAIN = Rule(name="drain", scheduled=(action("a"), action("b")))
+
+
+def seen(*events: Event) -> Seen:
+    return Seen(events={each.id: each for each in events})
+
+
+def started(shown: Event) -> Event:
+    return replace(shown, status=Status.STARTED, not_before=None)
+
+
+def remembered(rules: Config, *events: Event) -> Memory:
+    return absorb(Memory(), seen(*events), rules, ME, NOW)[0]
+
+
+def test_an_event_from_its_announcement_to_its_end() -> None:
+    rule = replace(
+        DRAIN,
+        started=(action("s"),),
+        finished=(action("f", has_undo=False),),
+        cancelled=(action("c", has_undo=False),),
+    )
+    machine = Machine(config=config(rule))
+    machine.show(seen(event()), NOW)
+    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.approved == {"E1"}
+    machine.show(seen(started(event())), later(NOW, 10))
+    machine.show(seen(), later(NOW, 60))
+    assert machine.story[2:] == ["started:s", "undo:s", "undo:b", "undo:a", "finished:f"]
+    assert machine.memory.records == {}
+
+
+def test_a_cancelled_event_is_undone_too() -> None:
+    rule = replace(DRAIN, approve=Approve(when=When.NEVER),
+                   cancelled=(action("c", has_undo=False),))  # fmt: skip
+    machine = Machine(config=config(rule))
+    machine.show(seen(event()), NOW)
+    machine.show(seen(), later(NOW, 60))
+    assert machine.story[2:] == ["undo:b", "undo:a", "cancelled:c"]
+    assert not machine.approved
+
+
+def test_an_event_that_appears_started_is_not_prepared_for() -> None:
+    rule = replace(DRAIN, started=(action("s"),))
+    machine = Machine(config=config(rule))
+    machine.show(seen(event(status=Status.STARTED)), NOW)
+    assert (machine.story, machine.approved) == (["started:s"], set())
+    machine.show(seen(), later(NOW, 60))
+    assert machine.done == set()
+
+
+@pytest.mark.parametrize("when", [When.SUCCESS, When.ALWAYS, When.NEVER])
+def test_a_failed_drain_is_approved_only_if_it_was_asked_for(when: When) -> None:
+    rule = replace(DRAIN, approve=Approve(when=when))
+    machine = Machine(config=config(rule), failing=frozenset("a"))
+    machine.show(seen(event()), NOW)
+    assert machine.story == ["scheduled:a"], "the rest is left out"
+    assert machine.approved == ({"E1"} if when is When.ALWAYS else set())
+    machine.settle(later(NOW, 1000))
+    assert machine.done == set(), "also what failed may be half done"
+
+
+def test_a_failure_that_does_not_matter() -> None:
+    rule = replace(DRAIN, scheduled=(action("a", on_failure=OnFailure.CONTINUE), action("b")))
+    machine = Machine(config=config(rule), failing=frozenset("a"))
+    machine.show(seen(event()), NOW)
+    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.approved == {"E1"}
+
+
+def test_what_takes_too_long_is_cut_off_and_the_rest_left_out() -> None:
+    machine = Machine(config=config(DRAIN), hanging=frozenset("a"))
+    until = machine.show(seen(event()), NOW)
+    assert until == later(NOW, 900 - 30), "the margin is kept free"
+    assert machine.running
+    machine.show(seen(event()), until)
+    assert not machine.running
+    assert machine.story == ["scheduled:a"]
+    assert machine.approved == set()
+    whys = [each.why for each in machine.memory.records["E1"].deeds.values()]
+    assert whys == ["cut off: no time is left before the event",
+                    "no time is left before the event"]  # fmt: skip
+    machine.settle(later(NOW, 1000))
+    assert machine.done == set()
+
+
+@pytest.mark.parametrize(("shown", "why"), [
+    (started(event()), "the event has started"), (None, "the event is over"),
+])  # fmt: skip
+def test_news_of_the_event_cut_off_what_is_running(shown: Event | None, why: str) -> None:
+    machine = Machine(config=config(DRAIN), hanging=frozenset("a"))
+    machine.show(seen(event()), NOW)
+    machine._until_idle(seen(*([shown] if shown else [])), later(NOW, 5))
+    assert not machine.running
+    if shown:
+        assert machine.memory.records["E1"].deeds["scheduled/0"].why == f"cut off: {why}"
+    else:
+        assert machine.done == set()
+
+
+def test_an_eviction_leaves_most_of_its_notice_for_the_actions() -> None:
+    memory = remembered(config(DRAIN), event(type="Preempt", notice_s=30))
+    assert deadline(memory.records["E1"]) == later(NOW, 22.5)
+
+
+def test_a_neighbours_event_runs_its_actions_and_is_never_approved() -> None:
+    rule = replace(DRAIN, concerns=Concerns.OTHERS, approve=Approve(when=When.ALWAYS))
+    machine = Machine(config=config(rule))
+    machine.show(seen(event(resources=("web-1",))), NOW)
+    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert not machine.approved
+
+
+def test_an_event_that_no_rule_fits_is_left_alone() -> None:
+    machine = Machine(config=config(replace(DRAIN, types=("Freeze",))))
+    machine.show(seen(event()), NOW)
+    machine.show(seen(), later(NOW, 60))
+    assert (machine.story, machine.approved, machine.memory.records) == ([], set(), {})
+
+
+def test_what_two_events_need_is_done_once_and_undone_with_the_last() -> None:
+    machine = Machine(config=config(DRAIN))
+    machine.show(seen(event("E1")), NOW)
+    machine.show(seen(event("E1"), event("E2")), later(NOW, 1))
+    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.approved == {"E1", "E2"}
+    machine.show(seen(event("E2")), later(NOW, 2))
+    assert machine.done == {"a", "b"}
+    machine.show(seen(), later(NOW, 3))
+    assert machine.done == set()
+    assert machine.story[2:] == ["undo:b", "undo:a"]
+
+
+def test_a_new_event_waits_for_an_undo_that_is_on_its_way() -> None:
+    machine = Machine(config=config(Rule(name="r", scheduled=(action("a"),))),
+                      failing=frozenset({"una"}))  # fmt: skip
+    machine.show(seen(event("E1")), NOW)
+    machine.show(seen(), later(NOW, 1))
+    assert machine.done == {"a"}, "the undo failed so far"
+    machine.show(seen(event("E2")), later(NOW, 2))
+    assert machine.approved == {"E1", "E2"}
+    machine.settle(later(NOW, 2000))
+    assert machine.done == set()
+
+
+def test_an_undo_that_fails_is_tried_until_it_works_and_holds_up_nothing() -> None:
+    rule = replace(DRAIN, finished=(action("f", has_undo=False),))
+    machine = Machine(config=config(rule), failing=frozenset({"unb"}))
+    machine.show(seen(event()), NOW)
+    until = machine.show(seen(), later(NOW, 60))
+    assert machine.story[2:] == ["undo:b", "undo:a", "finished:f"]
+    assert until == later(NOW, 70)
+    machine.settle(until)
+    assert machine.done == {"f"}
+    assert machine.memory.records == {}
+
+
+def policy_steps(policy: Approve, shown: Event, facts: Facts, after_s: float = 0) -> list[Step]:
+    rules = config(Rule(name="r", approve=policy))
+    return decide(remembered(rules, shown), Now(at=later(NOW, after_s), facts=facts))
+
+
+SHARED = event(resources=("web-0", "web-1"))
+MINE = Facts(me="web-0")
+
+
+def test_a_shared_event_is_approved_by_its_leader_alone() -> None:
+    leader = Approve(shared=Shared.LEADER)
+    assert policy_steps(leader, SHARED, MINE) == [ApproveStep(event_id="E1")]
+    other = event(resources=("web-1", "web-0"))
+    assert policy_steps(leader, other, MINE) == []
+
+
+def test_or_by_whoever_sees_that_all_are_ready() -> None:
+    assert policy_steps(Approve(), SHARED, MINE) == [Report(event_id="E1")]
+    memory = remembered(config(Rule(name="r")), SHARED)
+    memory = memory.with_record(replace(memory.records["E1"], is_reported=True))
+
+    def steps(heard: Heard | None, after_s: float = 0) -> list[Step]:
+        facts = Facts(me="web-0", peers={} if heard is None else {"E1": heard})
+        return decide(memory, Now(at=later(NOW, after_s), facts=facts))
+
+    assert steps(None) == [AskPeers(event_id="E1")]
+    waiting = Heard(at=NOW, waiting=("web-1",))
+    (wait,) = steps(waiting)
+    assert isinstance(wait, Wait)
+    assert steps(waiting, 2) == [AskPeers(event_id="E1")]
+    assert steps(Heard(at=NOW)) == [ApproveStep(event_id="E1")]
+
+
+def test_approval_waits_for_its_lead_time() -> None:
+    lead = Approve(lead_s=120)
+    (wait,) = policy_steps(lead, event(), MINE)
+    assert isinstance(wait, Wait)
+    assert wait.until == later(NOW, 780)
+    assert policy_steps(lead, event(), MINE, 780) == [ApproveStep(event_id="E1")]
+
+
+def test_approval_is_held_while_the_command_says_so() -> None:
+    hold = Hold(command=("healthy",), every_s=10)
+    policy = Approve(hold=hold)
+    assert policy_steps(policy, event(), MINE) == [CheckHold(event_id="E1", hold=hold)]
+    held = Facts(me="web-0", holds={"E1": Heard(at=NOW, waiting=("2 of 5",))})
+    (wait,) = policy_steps(policy, event(), held)
+    assert isinstance(wait, Wait)
+    assert policy_steps(policy, event(), held, 10) == [CheckHold(event_id="E1", hold=hold)]
+    free = Facts(me="web-0", holds={"E1": Heard(at=NOW)})
+    assert policy_steps(policy, event(), free, 9) == [ApproveStep(event_id="E1")]
+    assert policy_steps(policy, event(), free, 11) == [CheckHold(event_id="E1", hold=hold)]
+
+
+def test_an_approval_that_failed_is_tried_again() -> None:
+    put_off = Facts(me="web-0", not_again_before={"E1": later(NOW, 4)})
+    (wait,) = policy_steps(Approve(), event(), put_off)
+    assert isinstance(wait, Wait)
+    assert policy_steps(Approve(), event(), put_off, 4) == [ApproveStep(event_id="E1")]
+
+
+def test_a_new_config_changes_nothing_for_an_event_that_is_known() -> None:
+    machine = Machine(config=config(DRAIN))
+    machine.show(seen(event()), NOW)
+    machine.config = config(Rule(name="other", finished=(action("x"),)))
+    machine.show(seen(started(event())), later(NOW, 1))
+    machine.show(seen(), later(NOW, 60))
+    assert machine.story[2:] == ["undo:b", "undo:a"]
+
+
+def test_without_time_nothing_is_begun() -> None:
+    memory = remembered(config(DRAIN), event())
+    (step,) = decide(memory, Now(at=later(NOW, 870), facts=MINE))
+    assert isinstance(step, Skip)
+    (step,) = decide(memory, Now(at=later(NOW, 869.9), facts=MINE))
+    assert isinstance(step, Do)
+    assert step.ends_at == NOW + timedelta(seconds=870)
+    assert step.place.phase is Phase.SCHEDULED
+
+
+def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:
+    """The VM's own clock may be wrong after its boot, and say that every deadline is over."""
+    machine = Machine(config=config(DRAIN))
+    machine.show(seen(event("E1")), NOW)
+    memory, _ = absorb(machine.memory, seen(event("E2")), config(DRAIN), ME, NOW)
+    wrong = later(NOW, 1_000_000)
+    (step,) = decide(memory, Now(at=wrong, facts=MINE, is_certain=False))
+    assert isinstance(step, Undo)
+    assert len(decide(memory, Now(at=wrong, facts=MINE))) == 2

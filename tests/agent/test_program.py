@@ -1,0 +1,287 @@
+"""The agent as a process, and the commands around it, with commands of the shell as actions."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fairwarning.agent.config import read_file
+from fairwarning.agent.memory import StateFile, read_state
+from fairwarning.agent.records import Mark
+from fairwarning.cli.agent import agent
+from fairwarning.testing import Server
+
+CONFIG = """\
+endpoint = "{url}"
+state = "{folder}/state.json"
+listen = "127.0.0.1:0"
+
+[[rule]]
+name = "reboots"
+types = ["Reboot"]
+
+[[rule.scheduled]]
+run = "touch {folder}/drained; cat > {folder}/event.json"
+undo = "rm {folder}/drained"
+
+[[rule.finished]]
+run = ["touch", "{folder}/{{event.type}}-{{me}}"]
+"""
+
+
+@pytest.fixture
+def file(fairwarning: Server, tmp_path: Path) -> Path:
+    path = tmp_path / "agent.toml"
+    path.write_text(CONFIG.format(url=fairwarning.vm("web-0").url, folder=tmp_path))
+    return path
+
+
+class Process:
+    """A real one; its log is read line by line, so nothing sleeps."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fairwarning", "agent", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self.said: list[str] = []
+
+    def until(self, text: str) -> str:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line.strip())
+            if text in line:
+                return line
+        raise AssertionError(f"it ended without saying {text!r}: {self.said}")
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        assert self.process.stderr is not None
+        self.said += [line.strip() for line in self.process.stderr]
+        self.process.stderr.close()
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def processes() -> Iterator[list[Process]]:
+    started: list[Process] = []
+    yield started
+    for each in started:
+        if each.process.poll() is None:
+            each.end(signal.SIGKILL)
+        assert each.process.stderr is not None
+        each.process.stderr.close()
+
+
+def test_a_process_drains_approves_is_killed_and_undoes(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    first = Process("--config", str(file), "--log-format", "json")
+    processes.append(first)
+    watching = json.loads(first.until("watching"))
+    assert (watching["level"], watching["name"]) == ("info", "web-0")
+    planned = fairwarning.schedule("Reboot", "web-0")
+    first.until('"approved"')
+    first.until("is started")
+    assert (file.parent / "drained").exists()
+    heard = json.loads((file.parent / "event.json").read_text())
+    assert (heard["event"]["EventId"], heard["me"], heard["purpose"]) == (planned.id, "web-0", "do")
+    first.end(signal.SIGKILL)
+    fairwarning.advance(minutes=5)
+    second = Process("--config", str(file))
+    processes.append(second)
+    second.until("all is done and undone")
+    assert not (file.parent / "drained").exists()
+    assert (file.parent / "Reboot-web-0").exists()
+    assert second.end() == 0
+
+
+def test_a_stop_keeps_the_state_and_systemd_is_told(
+    fairwarning: Server, file: Path, processes: list[Process], tmp_path: Path
+) -> None:
+    file.write_text(file.read_text().replace("[[rule.sch", 'approve.when = "never"\n[[rule.sch'))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(20)
+        process = Process(
+            "--config", str(file), NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC="60000000"
+        )
+        processes.append(process)
+        told = {systemd.recv(1000).decode() for _ in range(2)}
+        assert told == {"READY=1\nSTATUS=watching", "WATCHDOG=1"}
+        planned = fairwarning.schedule("Reboot", "web-0")
+        process.until("done: run")
+        assert process.end() == 0
+        told = set()
+        while "STOPPING=1\nSTATUS=stopping" not in told:
+            told.add(systemd.recv(1000).decode())
+    assert (tmp_path / "drained").exists(), "what is drained stays so"
+    record = read_state(tmp_path / "state.json").records[planned.id]
+    assert record.deeds["scheduled/0"].mark is Mark.DONE
+
+
+def test_sighup_reads_the_file_again_if_it_is_in_order(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    process = Process("--config", str(file))
+    processes.append(process)
+    process.until("watching")
+    good = file.read_text()
+    file.write_text(good + "oops")
+    process.process.send_signal(signal.SIGHUP)
+    assert "the old one stays" in process.until("not reloaded")
+    file.write_text(good.replace('types = ["Reboot"]', 'types = ["Freeze"]'))
+    process.process.send_signal(signal.SIGHUP)
+    process.until("was reloaded")
+    fairwarning.schedule("Reboot", "web-0")
+    process.until("no rule fits")
+    assert process.end() == 0
+
+
+def test_a_second_agent_is_kept_out(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    state = StateFile(file.parent / "state.json")
+    state.open()
+    second = Process("--config", str(file))
+    processes.append(second)
+    second.until("another agent uses")
+    assert second.process.wait(20) == 1
+    state.close()
+
+
+def test_once_does_what_is_due_and_ends(fairwarning: Server, file: Path) -> None:
+    fairwarning.vm("web-0").document()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    done = CliRunner().invoke(agent, ["--config", str(file), "--once"])
+    assert (done.exit_code, (file.parent / "drained").exists()) == (0, True)
+    assert fairwarning.event(planned.id).phase == "started"
+    fairwarning.advance(minutes=5)
+    done = CliRunner().invoke(agent, ["--config", str(file), "--once"])
+    assert (done.exit_code, (file.parent / "drained").exists()) == (0, False)
+
+
+def test_once_without_a_service_says_what_to_do(file: Path) -> None:
+    text = re.sub('endpoint = ".*"', 'endpoint = "http://127.0.0.1:9"', file.read_text())
+    file.write_text('name = "web-0"\n' + text)
+    done = CliRunner().invoke(agent, ["--config", str(file), "--once"])
+    assert done.exit_code == 1
+    assert "set `endpoint`" in done.output
+
+
+def test_a_dry_run_tells_and_does_nothing(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    process = Process("--config", str(file), "--dry-run")
+    processes.append(process)
+    process.until("watching")
+    planned = fairwarning.schedule("Reboot", "web-0")
+    process.until("would do: run")
+    process.until("would approve")
+    assert process.end() == 0
+    assert fairwarning.event(planned.id).approvals == []
+    assert not (file.parent / "drained").exists()
+    assert not (file.parent / "state.json").exists()
+
+
+def test_the_probes_of_a_process(fairwarning: Server, file: Path, processes: list[Process]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    file.write_text(file.read_text().replace("127.0.0.1:0", f"127.0.0.1:{port}"))
+    process = Process("--config", str(file))
+    processes.append(process)
+    process.until("watching")
+    fairwarning.wait_until(lambda: len(fairwarning.requests()) > 1)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        assert b"fairwarning_agent_polls_total" in answer.read()
+    assert process.end() == 0
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(agent, arguments)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+def test_check_config(file: Path, tmp_path: Path) -> None:
+    assert run("check-config", str(file)) == (
+        0,
+        f"{file} is in order. Its rules, of which the first that fits is taken:\n"
+        "  reboots: 1 scheduled, 1 finished\n",
+    )
+    bad = tmp_path / "bad.toml"
+    bad.write_text("margn = '1s'\n[[rule]]\ntypes = 5\n")
+    code, said = run("check-config", str(bad))
+    assert code == 1
+    assert f"{bad}:1: unknown key `margn`; did you mean `margin`?" in said
+    assert f"{bad}:3: `types` must be a list" in said
+    code, said = run("check-config", str(bad), "--json")
+    assert [each["line"] for each in json.loads(said)["mistakes"]] == [1, 3]
+    code, said = run("--config", str(bad))
+    assert code == 1
+    assert said.startswith(f"{bad}:1: ")
+    assert "and 1 more" in said
+    assert run("check-config", str(tmp_path / "none.toml"))[0] == 1
+
+
+def test_explain(fairwarning: Server, file: Path) -> None:
+    code, said = run("explain", "--config", str(file), "--type", "reboot")
+    assert code == 0
+    assert "* reboots is taken: it concerns web-0; its type is Reboot" in said
+    assert "scheduled: run" in said
+    assert ", undone afterwards" in said
+    code, said = run("explain", "--config", str(file), "--type", "Freeze", "--json")
+    assert json.loads(said)["events"][0]["rule"] is None
+    assert "There is no event now" in run("explain", "--config", str(file))[1]
+    fairwarning.schedule("Freeze", "web-0")
+    code, said = run("explain", "--config", str(file))
+    assert "its type is Freeze, not Reboot" in said
+    raw = '{"EventId": "1", "EventType": "Reboot", "Resources": ["web-0"]}'
+    assert "reboots is taken" in run("explain", "--config", str(file), "--event", raw)[1]
+    assert run("explain", "--config", str(file), "--event", "{")[0] == 1
+
+
+def test_test_runs_the_real_actions(file: Path) -> None:
+    code, said = run("test", "reboot", "--config", str(file))
+    assert code == 1
+    assert "--yes" in said
+    assert not (file.parent / "event.json").exists()
+    code, said = run("test", "reboot", "--config", str(file), "--yes")
+    assert (code, said.splitlines()[-1]) == (
+        0, "all actions worked, and all that can be undone was undone",
+    )  # fmt: skip
+    assert (file.parent / "Reboot-web-0").exists()
+    assert not (file.parent / "drained").exists()
+    assert "no rule fits" in run("test", "freeze", "--config", str(file), "--yes")[1]
+    file.write_text(file.read_text().replace("rm {", "false {").replace("rm /", "false /"))
+    code, said = run("test", "reboot", "--config", str(file), "--yes")
+    assert code == 1
+    assert "1 of the actions did not work" in said
+
+
+def test_status_shows_what_the_agent_is_at(fairwarning: Server, file: Path) -> None:
+    code, said = run("status", "--config", str(file))
+    assert code == 1
+    assert "has not seen an event yet" in said
+    fairwarning.vm("web-0").document()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    run("--config", str(file), "--once")
+    code, said = run("status", "--config", str(file))
+    assert f"Reboot of web-0 ({planned.id}) is " in said
+    assert ", approved" in said
+    assert ": done" in said
+    shown = json.loads(run("status", "--config", str(file), "--json")[1])
+    assert shown["events"][0]["actions"][0]["mark"] == "done"
+    assert read_file(file).state == str(file.parent / "state.json")

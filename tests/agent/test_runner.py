@@ -1,0 +1,326 @@
+"""The agent against a real server: each story from the announcement to the end."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairwarning.agent.model import Approve, Config, Hold, Rule, Shared, When
+from fairwarning.agent.records import Approval, Record
+from fairwarning.testing import Server
+from tests.agent.rig import Rig
+from tests.agent.values import action, config
+
+DRAIN = Rule(
+    name="drain",
+    scheduled=(action("a"), action("b")),
+    started=(action("s"),),
+    finished=(action("f", has_undo=False),),
+    cancelled=(action("c", has_undo=False),),
+)
+
+
+def with_policy(**more: object) -> Config:
+    return config(replace(DRAIN, approve=Approve(**more)))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def rig(fairwarning: Server, tmp_path: Path) -> Rig:
+    return Rig(fairwarning, "web-0", config(DRAIN), tmp_path)
+
+
+def only(rig: Rig) -> Record:
+    (record,) = rig.runner.memory.records.values()
+    return record
+
+
+async def test_a_reboot_from_its_announcement_to_its_end_and_then_another(
+    fairwarning: Server, rig: Rig
+) -> None:
+    await rig.start()
+    for _ in range(2):
+        rig.world.story.clear()
+        planned = fairwarning.schedule("Reboot", "web-0")
+        await rig.until(lambda: "s" in rig.world.done)
+        assert rig.world.done == {"a", "b", "s"} | (rig.world.done & {"f"})
+        assert [each.by for each in fairwarning.approvals() if each.event == planned.id] == [
+            "instance:web-0"
+        ]
+        await rig.advance(minutes=5)
+        await rig.until_calm()
+        assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    await rig.stop()
+
+
+async def test_a_failed_drain_is_not_approved_and_is_undone(fairwarning: Server, rig: Rig) -> None:
+    rig.world.failing = {"b"}
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "b" in rig.world.story)
+    await rig.advance(minutes=15)
+    await rig.until(lambda: "s" in rig.world.story)
+    assert fairwarning.event(planned.id).approvals == []
+    await rig.advance(minutes=5)
+    await rig.until_calm()
+    assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    await rig.stop()
+
+
+async def test_what_is_not_done_in_time_is_cut_off(fairwarning: Server, rig: Rig) -> None:
+    rig.world.hanging = {"a"}
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: rig.world.story == ["a"])
+    await rig.advance(minutes=4)
+    assert not rig.runner.is_idle, "its own timeout is not over yet"
+    await rig.advance(minutes=2)
+    await rig.until(lambda: "scheduled/1" in only(rig).deeds)
+    record = only(rig)
+    assert record.deeds["scheduled/0"].why == "not done within 300 s"
+    assert record.deeds["scheduled/1"].why == "an action before it failed"
+    assert fairwarning.event(planned.id).phase == "scheduled"
+    await rig.kill()
+
+
+async def test_the_deadline_comes_before_the_timeout(fairwarning: Server, tmp_path: Path) -> None:
+    slow = replace(DRAIN, scheduled=(action("a", timeout_s=3600), action("b")))
+    rig = Rig(fairwarning, "web-0", config(slow), tmp_path)
+    rig.world.hanging = {"a"}
+    await rig.start()
+    fairwarning.schedule("Preempt", "web-0")
+    await rig.until(lambda: rig.world.story == ["a"])
+    await rig.advance(seconds=24)
+    await rig.until(lambda: "scheduled/1" in only(rig).deeds)
+    record = only(rig)
+    assert record.deeds["scheduled/0"].why == "cut off: no time is left before the event"
+    await rig.advance(minutes=5)
+    await rig.until_calm()
+    assert rig.world.done <= {"f"}
+    await rig.stop()
+
+
+async def test_an_event_that_is_cancelled_while_it_is_drained_for(
+    fairwarning: Server, rig: Rig
+) -> None:
+    rig.world.hanging = {"b"}
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "b" in rig.world.story)
+    fairwarning.cancel(planned)
+    await rig.until_calm()
+    assert rig.world.story == ["a", "b", "unb", "una", "c"]
+    await rig.stop()
+
+
+async def test_an_event_that_has_already_happened(fairwarning: Server, rig: Rig) -> None:
+    await rig.start()
+    fairwarning.schedule("Reboot", "web-0", already_happened=True)
+    await rig.until(lambda: "s" in rig.world.story)
+    await rig.advance(minutes=5)
+    await rig.until_calm()
+    assert rig.world.story == ["s", "uns", "f"]
+    await rig.stop()
+
+
+async def test_a_neighbours_event_is_not_ours(fairwarning: Server, rig: Rig) -> None:
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-1")
+    await rig.until(lambda: rig.runner.memory.records)
+    await rig.advance(minutes=14)
+    assert rig.world.story == []
+    assert fairwarning.event(planned.id).approvals == []
+    await rig.stop()
+
+
+async def test_the_agents_own_reboot(fairwarning: Server, rig: Rig) -> None:
+    """It is gone when its VM goes down, and undoes what it did when it is back."""
+    await rig.start()
+    fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "s" in rig.world.done)
+    await rig.kill()
+    fairwarning.advance(minutes=5)
+    assert rig.world.done == {"a", "b", "s"}
+    await rig.start()
+    await rig.until_calm()
+    assert rig.world.done == {"f"}
+    await rig.stop()
+
+
+async def test_a_stop_leaves_drained_what_is_drained(fairwarning: Server, rig: Rig) -> None:
+    rig.config = with_policy(when=When.NEVER)
+    await rig.start()
+    fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "b" in rig.world.done)
+    await rig.stop()
+    assert rig.world.done == {"a", "b"}
+    await rig.start()
+    await rig.advance(minutes=20)
+    await rig.until_calm()
+    assert rig.world.done == {"f"}
+    await rig.stop()
+
+
+async def test_killed_after_any_write_it_comes_to_the_same_end(
+    fairwarning: Server, tmp_path: Path
+) -> None:
+    for dies_after in range(1, 40):
+        rig = Rig(fairwarning, "web-0", config(DRAIN), tmp_path)
+        rig.dies_after = dies_after
+        await rig.start()
+        fairwarning.schedule("Reboot", "web-0")
+        was_killed = await _through(fairwarning, rig)
+        assert rig.world.done == {"f"}, f"killed after write {dies_after}"
+        assert list(dict.fromkeys(rig.world.story)) == ["a", "b", "s", "uns", "unb", "una", "f"]
+        if not was_killed:
+            assert dies_after > 10
+            return
+    raise AssertionError("a story has fewer writes than that")
+
+
+async def _through(fairwarning: Server, rig: Rig) -> bool:
+    """Starts the agent again when it dies; says whether it did."""
+    was_killed = False
+
+    async def reach(goal: Callable[[], bool]) -> None:
+        nonlocal was_killed
+        while await rig.until(lambda: rig.is_dead or goal()) and rig.is_dead:
+            was_killed = True
+            await rig.kill()
+            await rig.start()
+
+    await reach(lambda: "s" in rig.world.done)
+    fairwarning.advance(minutes=5)
+    await reach(lambda: "f" in rig.world.done and not rig.runner.memory.records)
+    await rig.stop()
+    return was_killed
+
+
+async def test_an_approval_that_failed_is_sent_again(fairwarning: Server, rig: Rig) -> None:
+    await rig.start()
+    fairwarning.fault("status", "web-0", on="approve", count=2)
+    planned = fairwarning.schedule("Reboot", "web-0")
+    for _ in range(4):
+        await rig.until(lambda: rig.runner.is_idle)
+        await rig.advance(seconds=5)
+    await rig.until(lambda: "s" in rig.world.story)
+    assert len(fairwarning.event(planned.id).approvals) == 1
+    await rig.kill()
+
+
+async def test_lead_time_and_hold(fairwarning: Server, tmp_path: Path) -> None:
+    open_ = tmp_path / "open"
+    hold = Hold(command=("test", "-e", str(open_)), every_s=10)
+    rig = Rig(fairwarning, "web-0", with_policy(lead_s=300, hold=hold), tmp_path)
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "b" in rig.world.done)
+    await rig.advance(minutes=9)
+    assert planned.id not in rig.runner._carrier.holds, "not asked before the lead time"
+    await rig.advance(minutes=1)
+    await rig.until(lambda: planned.id in rig.runner._carrier.holds)
+    assert fairwarning.event(planned.id).approvals == []
+    open_.write_text("")
+    await rig.advance(seconds=10)
+    await rig.until(lambda: "s" in rig.world.story)
+    assert len(fairwarning.event(planned.id).approvals) == 1
+    await rig.kill()
+
+
+SHARED = {"availability_set": [{"name": "web", "update_domains": 1, "instances": [
+    {"name": "web-0", "addresses": ["127.0.1.10"]}, {"name": "web-1", "addresses": ["127.0.1.11"]},
+]}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_all_of_a_shared_event_are_waited_for(tmp_path: Path, fails: bool) -> None:
+    with Server(fleet=SHARED) as server:
+        rigs = [Rig(server, name, config(DRAIN), tmp_path) for name in ("web-0", "web-1")]
+        rigs[1].world.hanging = {"b"}
+        for rig in rigs:
+            await rig.start()
+        planned = server.schedule("Reboot", "web-0", "web-1")
+        one, other = rigs
+        await one.until(lambda: one.runner.is_drained(planned.id))
+        await other.until(lambda: "b" in other.world.story)
+        assert server.event(planned.id).phase == "scheduled", "web-1 is not ready"
+        await other.kill()
+        other.world.hanging = set()
+        other.world.failing = {"b"} if fails else set()
+        await other.start()
+        await other.until(lambda: other.world.story.count("b") == 2)
+        if fails:
+            await one.advance(seconds=4)
+            await one.until(lambda: one.runner.is_idle)
+            assert server.event(planned.id).approvals == []
+        else:
+            await other.until(lambda: "s" in other.world.done)
+            assert server.event(planned.id).phase == "started"
+        for rig in rigs:
+            await rig.kill()
+
+
+async def test_only_the_leader_approves_if_it_was_said_so(tmp_path: Path) -> None:
+    with Server(fleet=SHARED) as server:
+        leads = with_policy(shared=Shared.LEADER)
+        rigs = [Rig(server, name, leads, tmp_path) for name in ("web-0", "web-1")]
+        await rigs[1].start()
+        planned = server.schedule("Reboot", "web-0", "web-1")
+        await rigs[1].until(lambda: "b" in rigs[1].world.done and rigs[1].runner.is_idle)
+        assert server.event(planned.id).phase == "scheduled"
+        await rigs[0].start()
+        await rigs[0].until(lambda: "s" in rigs[0].world.done)
+        assert [each.by for each in server.approvals()] == ["instance:web-0"]
+        for rig in rigs:
+            await rig.kill()
+
+
+@pytest.mark.parametrize("kind", ["status", "empty", "reset", "incarnation-reset", "duplicate"])
+async def test_a_service_that_misbehaves_makes_no_difference(
+    fairwarning: Server, rig: Rig, kind: str
+) -> None:
+    await rig.start()
+    fairwarning.fault(kind, "web-0", count=2)
+    fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "s" in rig.world.done)
+    fairwarning.fault(kind, "web-0", count=2)
+    fairwarning.advance(minutes=5)
+    await rig.until_calm()
+    assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    await rig.stop()
+
+
+async def test_a_disk_that_is_full_does_not_stop_a_drain(
+    fairwarning: Server, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    await rig.start()
+    monkeypatch.setattr("os.fsync", full)
+    fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "s" in rig.world.done)
+    assert "cannot be written" in rig.figures.not_ready
+    monkeypatch.undo()
+    await rig.advance(minutes=5)
+    await rig.until_calm()
+    assert rig.figures.not_ready == ""
+    await rig.stop()
+
+
+async def test_a_restart_while_it_approves_approves_again(fairwarning: Server, rig: Rig) -> None:
+    rig.config = with_policy(lead_s=60)
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "b" in rig.world.done and rig.runner.is_idle)
+    await rig.kill()
+    record = rig.runner.memory.records[planned.id]
+    begun = rig.runner.memory.with_record(replace(record, approval=Approval.BEGUN))
+    rig.state.open()
+    rig.state.save(begun)
+    rig.state.close()
+    fairwarning.advance(minutes=14)
+    await rig.start()
+    await rig.until(lambda: "s" in rig.world.done)
+    assert len(fairwarning.event(planned.id).approvals) == 1
+    await rig.kill()

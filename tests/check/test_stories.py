@@ -1,0 +1,93 @@
+"""Every story finds the fault that it is for, and the good example has none."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fairwarning.check.model import Report, Verdict
+from fairwarning.check.run import Wish, check
+from fairwarning.check.stories import STORIES
+
+VARIANTS = Path(__file__).with_name("variants.py")
+PANEL = {
+    "neighbour", "scale-set-name", "days-ahead", "second-event", "completed",
+    "incarnation-reset", "re-approval", "iso-dates", "empty-body", "unknown-version",
+}  # fmt: skip
+"""What each variant is played, beside the stories that it should fail in."""
+FAULTS = {
+    "ignores_resources": {"neighbour", "similar-name"},
+    "compares_hostname": {"scale-set-name", "terminate", "re-approval"},
+    "expects_one_resource": {"multi-vm", "multi-vm-second"},
+    "stops_after_first": {"second-event", "started-first", "mixed-versions"},
+    "reads_first_event": {"days-ahead", "two-at-once", "re-approval"},
+    "approves_far_ahead": {"days-ahead"},
+    "approves_in_a_loop": {"re-approval"},
+    "believes_in_approvals": {"approval-refused"},
+    "never_undoes": {"completed", "cancelled", "own-reboot"},
+    "skips_lower_incarnations": {"incarnation-reset"},
+    "parses_whatever_comes": {"empty-body"},
+    "reads_one_date_form": {"iso-dates"},
+    "insists_on_newest_version": {"unknown-version"},
+    "uses_proxy": {"proxy"},
+}
+
+
+def play(variant: str, stories: Sequence[str], **more: object) -> Report:
+    wish = {
+        "command": (sys.executable, str(VARIANTS), variant),
+        "stories": tuple(each for each in STORIES if each in stories),
+        "patience_s": 8.0,
+        "jobs": 6,
+        "approves": True,
+        "namespace": None,
+        **more,
+    }
+    return check(Wish(**wish), lambda _: None)  # type: ignore[arg-type]
+
+
+def verdicts(report: Report, verdict: Verdict) -> set[str]:
+    return {each.story for each in report.results if each.verdict is verdict}
+
+
+def test_there_are_enough_stories_and_each_says_why() -> None:
+    assert len(STORIES) >= 16
+    assert all(each.title and each.why for each in STORIES.values())
+
+
+@pytest.mark.timeout(240)
+def test_the_good_example_comes_through_every_story() -> None:
+    report = play("none", [*STORIES])
+    bad = [each for each in report.results if each.verdict is not Verdict.PASSED]
+    assert not bad
+    assert [each.story for each in report.results] == [*STORIES]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("variant", FAULTS)
+def test_a_fault_fails_the_stories_that_are_about_it_and_no_other(variant: str) -> None:
+    report = play(variant, [*PANEL, *FAULTS[variant]])
+    assert verdicts(report, Verdict.FAILED) == FAULTS[variant]
+    assert not verdicts(report, Verdict.NOT_OBSERVED)
+
+
+def test_a_base_url_does_where_there_is_no_namespace() -> None:
+    stories = ["own-event", "neighbour", "scale-set-name"]
+    report = play("none", stories, namespace=False)
+    assert verdicts(report, Verdict.PASSED) == set(stories)
+    assert report.network == "by its base URL"
+
+
+def test_what_only_a_log_could_show_is_not_observed_without_one() -> None:
+    report = play("keeps_no_log", ["completed", "own-event"])
+    assert verdicts(report, Verdict.NOT_OBSERVED) == {"completed"}
+    assert verdicts(report, Verdict.PASSED) == {"own-event"}
+    assert report.is_good
+
+
+def test_who_never_approves_is_judged_by_its_log() -> None:
+    report = play("never_approves", ["own-event", "neighbour"], approves=False)
+    assert verdicts(report, Verdict.PASSED) == {"own-event", "neighbour"}
+    report = play("never_approves", ["own-event"])
+    assert verdicts(report, Verdict.FAILED) == {"own-event"}

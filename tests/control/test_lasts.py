@@ -1,0 +1,22 @@
+"""`lasts`: an event stays Started for as long as a rehearsal wants, whatever its duration says."""
+
+from tests.control.rig import Rig
+
+
+async def test_an_event_lasts_as_long_as_asked_and_shows_its_own_duration(rig: Rig) -> None:
+    await rig.activate("web-0")
+    event = await rig.schedule(duration="9s", lasts="40m")
+    await rig.post("/clock/advance", {"by": "54m"})
+    (shown,) = (await rig.document("web-0"))["Events"]
+    assert (shown["EventStatus"], shown["DurationInSeconds"]) == ("Started", 9)
+    await rig.post("/clock/advance", {"by": "1m"})
+    found = await rig.get(f"/events/{event['id']}")
+    assert found["phase"] == "completed"
+    assert "AttemptFailed" not in [each["kind"] for each in found["timeline"]]
+    assert (await rig.document("web-0"))["Events"] == []
+
+
+async def test_nothing_lasts_for_ever(rig: Rig) -> None:
+    body = {"type": "Reboot", "targets": ["web-0"], "lasts": "999999d"}
+    assert (await rig.post("/events", body, 422))["code"] == "duration-invalid"
+    assert (await rig.get("/events"))["events"] == []

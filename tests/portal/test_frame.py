@@ -1,0 +1,152 @@
+"""Around every page: strict headers, one place for words, and nobody's forms but ours."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fairwarning.control.access import Role
+from fairwarning.control.server import Tls
+from fairwarning.control.tokens import Tokens
+from fairwarning.portal.texts import english
+from tests.control.rig import ME, Rig, running
+from tests.control.test_access import make_certificate
+
+PORTAL = Path(__file__).parents[2] / "src" / "fairwarning" / "portal"
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    async with running() as rig:
+        yield rig
+
+
+@pytest.fixture
+async def browser(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as client:
+        yield client
+
+
+async def test_a_page_is_strict_about_what_a_browser_may_load(browser: httpx.AsyncClient) -> None:
+    answer = await browser.get("/")
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "style=" not in answer.text
+    assert not re.search(r"<script(?![^>]*src=)", answer.text)
+
+
+async def test_assets_come_from_here_and_are_kept_by_their_hash(
+    browser: httpx.AsyncClient,
+) -> None:
+    page = (await browser.get("/")).text
+    found = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
+    assert len(found) >= 4
+    assert "http://" not in re.sub(
+        r"<(code|pre)[^>]*>.*?</\1>|value=\"[^\"]*\"", "", page, flags=re.S
+    )
+    for url in found:
+        answer = await browser.get(url)
+        assert answer.status_code == 200, url
+        assert "immutable" in answer.headers["cache-control"]
+    for bad in ("/static/../app.py", "/static/app.py", "/static/none.css"):
+        assert (await browser.get(bad)).status_code == 404
+
+
+async def test_a_foreign_host_sees_no_page(rig: Rig, browser: httpx.AsyncClient) -> None:
+    answer = await browser.get("/", headers={"Host": "evil.example"})
+    assert answer.status_code == 403
+    assert "web-0" not in answer.text
+
+
+async def test_a_form_of_another_site_is_refused(rig: Rig, browser: httpx.AsyncClient) -> None:
+    event = await rig.schedule("db")
+    url = f"/events/{event['id']}/approve"
+    form_key = re.search(r'name="form_key" value="([0-9a-f]+)"', (await browser.get("/")).text)
+    assert form_key is not None
+    good = {"form_key": form_key[1]}
+    for fields, headers in [
+        ({}, {}),
+        ({"form_key": "0" * 64}, {}),
+        (good, {"Origin": "https://evil.example"}),
+        (good, {"Sec-Fetch-Site": "cross-site"}),
+    ]:
+        answer = await browser.post(url, data=fields, headers=headers)
+        assert answer.status_code == 403
+    found = await rig.get(f"/events/{event['id']}")
+    assert found["approvals"] == []
+    assert (await browser.post(url, data=good)).status_code == 303
+    assert len((await rig.get(f"/events/{event['id']}"))["approvals"]) == 1
+
+
+async def test_elsewhere_than_on_loopback_one_logs_in_with_a_token(tmp_path: Path) -> None:
+    certificate, key, authority = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        _, secret = await Tokens(rig.node.store, rig.node.clock).create(
+            "ada", Role.VIEWER, None, by=ME, why=""
+        )
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        trust = ssl.create_default_context(cafile=str(authority))
+        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=20) as client:
+            answer = await client.get("/events")
+            assert answer.headers["location"] == "/login?next=/events"
+            wrong = await client.post("/login", data={"token": "fw_wrong"})
+            assert wrong.status_code == 401
+            right = await client.post("/login?next=//evil.example", data={"token": secret})
+            assert (right.status_code, right.headers["location"]) == (303, "/")
+            cookie = right.headers["set-cookie"].lower()
+            assert "httponly" in cookie
+            assert "secure" in cookie
+            assert "samesite=strict" in cookie
+            page = await client.get("/")
+            assert "ada" in page.text
+            assert secret not in page.text
+            await client.post("/logout")
+            client.cookies.clear()
+            assert (await client.get("/")).status_code == 303
+
+
+async def test_an_open_page_hears_of_a_change(rig: Rig, browser: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(20), browser.stream("GET", "/stream") as stream:
+        lines = stream.aiter_lines()
+        assert (await anext(lines)).startswith("retry:")
+        await rig.schedule("db")
+        async for line in lines:
+            if line == "event: change":
+                break
+
+
+def used_keys() -> set[str]:
+    """Keys that templates and pages name in full."""
+    sources = [*PORTAL.rglob("*.html"), *PORTAL.rglob("*.py")]
+    text = "\n".join(each.read_text() for each in sources)
+    return set(re.findall(r"""\bt\(\s*["']([a-z-]+\.[A-Za-z0-9_.-]+)["']\s*[,)]""", text))
+
+
+def test_every_text_that_is_named_is_there() -> None:
+    missing = used_keys() - set(english().known())
+    assert not missing
+
+
+def test_every_text_is_used() -> None:
+    """Those that are put together, `t("phase." ~ phase)`, count by their beginning."""
+    sources = [*PORTAL.rglob("*.html"), *PORTAL.rglob("*.py"), *PORTAL.rglob("*.js")]
+    text = "\n".join(each.read_text() for each in sources)
+    beginnings = tuple(re.findall(r"""\bt\(\s*f?["']([a-z.-]+[.-])["'{]""", text))
+    used = used_keys()
+    idle = [key for key in english().known() if key not in used and not key.startswith(beginnings)]
+    assert not idle
+
+
+def test_nothing_inline_and_no_asset_from_elsewhere() -> None:
+    for each in PORTAL.rglob("*.html"):
+        text = each.read_text()
+        assert " style=" not in text, each
+        assert not re.search(r"\son[a-z]+=", text), each
+        assert not re.search(r"""(?:src|href)=["']https?:""", text), each

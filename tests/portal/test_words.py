@@ -1,0 +1,104 @@
+"""Command lines that work as pasted, times in the reader's zone, and a story in its order."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from fairwarning.control.shapes import Entry
+from fairwarning.portal import commands
+from fairwarning.portal.story import name_of, steps
+from fairwarning.portal.zones import local, rfc3339_of, zone_of
+from tests.portal.test_lanes import event
+
+POLL = "/metadata/scheduledevents?api-version=2020-07-01"
+
+
+def test_on_loopback_anybody_may_ask_as_any_instance() -> None:
+    urls = ["http://10.0.0.1:8169", "http://127.0.0.1:8169"]
+    found = commands.curl(urls, "portal.example", "web-0", "2020-07-01")
+    assert found == f"curl -H Metadata:true 'http://127.0.0.1:8169/vm/web-0{POLL}'"
+    assert commands.can_play(urls)
+
+
+def test_elsewhere_an_instance_asks_for_itself() -> None:
+    found = commands.curl(["http://10.0.0.1:8169"], "portal.example", "web-0", "2020-07-01")
+    assert found == f"curl -H Metadata:true 'http://10.0.0.1:8169{POLL}'"
+    assert not commands.can_play(["http://10.0.0.1:8169"])
+
+
+def test_a_listener_on_every_address_is_asked_where_the_reader_found_us() -> None:
+    found = commands.curl(["http://0.0.0.0:8169"], "fw.example", "web-0", "2020-07-01")
+    assert "http://fw.example:8169/metadata" in found
+    found = commands.curl(["http://[::]:8169"], "2001:db8::1", "web-0", "2020-07-01")
+    assert "http://[2001:db8::1]:8169/metadata" in found
+
+
+def test_a_name_cannot_leave_its_place_in_a_command() -> None:
+    found = commands.curl(["http://127.0.0.1:1"], "h", "a'; rm -rf /", "2020-07-01")
+    assert "rm -rf" not in found
+    assert commands.program("http://127.0.0.1:8170", "schedule", "a'; b").endswith("'a'\"'\"'; b'")
+
+
+def test_the_program_is_told_where_the_server_is_unless_it_knows() -> None:
+    assert commands.program("http://127.0.0.1:8170", "watch") == "fairwarning watch"
+    found = commands.program("http://127.0.0.1:9999", "watch")
+    assert found == "FAIRWARNING_URL=http://127.0.0.1:9999 fairwarning watch"
+
+
+@pytest.mark.parametrize(
+    "name", [None, "", "Nowhere/City", "../../etc/passwd", "/etc/passwd", "a\0b", "x" * 500]
+)
+def test_an_unknown_zone_is_utc(name: str | None) -> None:
+    assert zone_of(name).key == "UTC"
+
+
+def test_times_are_read_and_said_in_the_readers_zone() -> None:
+    berlin = zone_of("Europe/Berlin")
+    assert local("2026-11-16T09:30:00.000Z", berlin) == "Mon 16 Nov 2026, 10:30:00 CET"
+    assert rfc3339_of("2026-11-16T10:30", berlin) == "2026-11-16T09:30:00Z"
+    assert rfc3339_of("2026-07-16T10:30", berlin) == "2026-07-16T08:30:00Z"
+    assert rfc3339_of("2026-11-16T10:30", ZoneInfo("UTC")) == "2026-11-16T10:30:00Z"
+    assert rfc3339_of("tomorrow", berlin) is None
+
+
+def entry(kind: str, second: int, *, why: str = "", by: str = "operator:ada", **data: str) -> Entry:
+    at = f"2026-11-16T09:30:{second:02}.000Z"
+    return Entry(
+        position="1", at=at, scope="s", event="E", kind=kind, by=by, why=why, text="", data=data
+    )
+
+
+def test_a_lease_that_is_renewed_again_and_again_is_one_step() -> None:
+    found = event()
+    found.timeline = [
+        entry("Started", 0, cause="due"),
+        *(entry("LeaseRenewed", n, by="engine:engine") for n in (10, 20, 30)),
+        entry("Completed", 40),
+    ]
+    told = steps(found)
+    assert [each.kind for each in told] == ["Started", "LeaseRenewed", "Completed"]
+    assert (told[1].repeats, told[1].at[-7:-5], told[1].until[-7:-5]) == (3, "10", "30")
+
+
+def test_the_reason_for_a_commit_is_told_once() -> None:
+    found = event()
+    found.timeline = [
+        entry("Approved", 5, why="drained"),
+        entry("Started", 5, why="drained", cause="approved"),
+        entry("Cancelled", 9, why="drained"),
+    ]
+    assert [each.why for each in steps(found)] == ["drained", "", "drained"]
+
+
+def test_what_the_scope_did_is_no_part_of_the_events_story() -> None:
+    found = event()
+    found.timeline = [entry("DocumentChanged", 1), entry("Seen", 2, name="web-0")]
+    assert [(each.kind, each.name) for each in steps(found)] == [("Seen", "web-0")]
+
+
+def test_the_engine_is_nobody() -> None:
+    assert [name_of(by) for by in ("operator:ada", "instance:web-0", "engine:engine")] == [
+        "ada",
+        "web-0",
+        "",
+    ]

@@ -1,0 +1,114 @@
+"""A scenario file is read as it is meant, and a mistake is told with its line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fairwarning.core.faults import FaultKind
+from fairwarning.core.model import EventType, OperationKind
+from fairwarning.rehearsal import library
+from fairwarning.rehearsal.casting import cast_of, recast
+from fairwarning.rehearsal.deeds import DEEDS
+from fairwarning.rehearsal.model import Operate, ScenarioProblem, Schedule
+from fairwarning.rehearsal.reading import read_scenario
+
+DOCS = Path(__file__).parents[2] / "docs"
+GOOD = """\
+title = "Two machines"
+
+[fleet]
+[[fleet.vm]]
+name = "a"
+[[fleet.vm]]
+name = "b"
+
+[[step]]
+say = "It begins."
+schedule = { type = "reboot", targets = "a", notice = "15m", lasts = "10m" }
+as = "first"
+
+[[step]]
+after = "5m"
+restart = "b"
+
+[[step]]
+after = "1m"
+approve = "first"
+
+[[step]]
+at = "20m"
+expect = { event = "first", phase = "completed", approved = "a" }
+"""
+
+
+def test_steps_come_at_their_times_and_with_their_deeds() -> None:
+    scenario = read_scenario(GOOD)
+    assert [each.at_ms // 60_000 for each in scenario.steps] == [0, 5, 6, 20]
+    assert [each.line for each in scenario.steps] == [9, 14, 18, 22]
+    first, second, *_ = (each.deed for each in scenario.steps)
+    assert first == Schedule(
+        type=EventType.REBOOT, targets=("a",), notice_ms=900_000, lasts_ms=600_000
+    )
+    assert second == Operate(kind=OperationKind.RESTART, instance="b")
+    assert scenario.fleet is not None
+    assert scenario.fleet["test"] is True
+
+
+def test_others_can_play() -> None:
+    scenario = read_scenario(GOOD)
+    assert cast_of(scenario) == ("a", "b")
+    assert cast_of(recast(scenario, {"a": "x", "b": "a"})) == ("x", "a")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('title = "Two machines"', "titel = 1", 1, "`title` is missing"),
+        ('name = "b"', 'name = "b"\ncolour = "red"', 8, "unknown key `colour`"),
+        ('name = "b"', 'name = "a"', 7, "a"),
+        ('say = "It begins."', "say = It begins", 10, "TOML"),
+        ('say = "It begins."', "say = 3", 10, "string"),
+        ('type = "reboot"', 'type = "Explode"', 11, "Explode"),
+        ('targets = "a"', "targets = []", 11, "at least one"),
+        ('notice = "15m"', 'notice = "soon"', 11, "duration"),
+        ('notice = "15m"', 'notise = "15m"', 11, "did you mean `notice`"),
+        ('after = "5m"', 'afther = "5m"', 15, "did you mean `after`"),
+        ('restart = "b"', 'restart = "b"\ndelete = "b"', 17, "one thing"),
+        ('restart = "b"', "restart = 5", 16, "string"),
+        ('approve = "first"', 'approve = "fist"', 18, "did you mean `first`"),
+        ('approve = "first"', 'approve = "first"\nas = "x"', 21, "nothing that could have a name"),
+        ('restart = "b"', 'restart = "b"\nas = "first"', 17, "taken"),
+        ('at = "20m"', 'at = "2m"', 23, "in order"),
+        ('at = "20m"', 'at = "20m"\nafter = "1m"', 24, "the same"),
+        ('phase = "completed"', 'phase = "done"', 24, "no phase"),
+        ('phase = "completed", approved = "a"', 'within = "5s"', 24, "what to expect"),
+    ],
+)
+def test_a_mistake_has_its_line(old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ScenarioProblem) as refused:
+        read_scenario(GOOD.replace(old, new, 1))
+    assert refused.value.line == line
+    assert words in refused.value.message
+
+
+def test_a_file_without_steps_is_none() -> None:
+    with pytest.raises(ScenarioProblem, match=r"\[\[step\]\]"):
+        read_scenario('title = "x"')
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_a_story_of_ours_says_what_it_is_about_and_checks_something(name: str) -> None:
+    scenario = read_scenario(library.text(name))
+    assert len(scenario.story) > 100
+    assert cast_of(scenario)
+    assert "expect" in library.text(name)
+
+
+def test_the_pages_name_every_deed_fault_and_story_and_their_example_is_right() -> None:
+    page = (DOCS / "scenarios.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(read_scenario(example).steps) == 3
+    assert all(f"`{each}" in page for each in (*DEEDS, *library.names()))
+    assert all(f"| `{each}` |" in (DOCS / "faults.md").read_text() for each in FaultKind)

