@@ -92,8 +92,8 @@ def test_a_process_drains_approves_is_killed_and_undoes(
     watching = json.loads(first.until("watching"))
     assert (watching["level"], watching["name"]) == ("info", "web-0")
     planned = fairwarning.schedule("Reboot", "web-0")
-    first.until('"approved"')
     first.until("is started")
+    assert [each.by for each in fairwarning.approvals()] == ["instance:web-0"]
     assert (file.parent / "drained").exists()
     heard = json.loads((file.parent / "event.json").read_text())
     assert (heard["event"]["EventId"], heard["me"], heard["purpose"]) == (planned.id, "web-0", "do")

@@ -87,7 +87,7 @@ def test_what_changes_something_may_be_given_a_reason(
     path: tuple[str, ...], command: click.Command
 ) -> None:
     reads = {"show", "list", "plan", "events", "history", "watch", "completion", "test",
-             "record", "check"}  # fmt: skip
+             "record", "check", "check-config", "explain", "status"}  # fmt: skip
     options = {name for parameter in command.params for name in parameter.opts}
     assert ("--why" in options) == (path[-1] not in reads)
 

@@ -5,8 +5,17 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from fairwarning.core.commands import AddInstances, ChangeModel, Command, Declare, Schedule
+from fairwarning.core.commands import (
+    Activate,
+    AddInstances,
+    ChangeModel,
+    Command,
+    Declare,
+    OperateAll,
+    Schedule,
+)
 from fairwarning.core.decide import decide
 from fairwarning.core.fleet import (
     AvailabilitySet,
@@ -21,11 +30,19 @@ from fairwarning.core.fleet import (
     suffixes_of,
 )
 from fairwarning.core.instants import MINUTE_MS
-from fairwarning.core.model import EventType, Instance, InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.model import (
+    EventType,
+    Instance,
+    InstanceName,
+    OperationKind,
+    Roster,
+    Scope,
+    ScopeId,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleetfile.model import Action, Fleet, Plan
 from fairwarning.fleetfile.plan import exists, plan, refuse_plan, removal
-from tests.core.builders import E1, T0, names
+from tests.core.builders import E1, T0, event_id, names
 
 FILE = Place(origin="file")
 
@@ -309,6 +326,50 @@ def test_a_terminate_notice_raises_the_generation_once() -> None:
     assert roster.model.generation == 2
     assert [roster.latest_model_applied(each) for each in roster.live] == [False, True]
     assert world.plan(pool(2, notice_ms=5 * MINUTE_MS)) == Plan()
+
+
+def delete(world: World, *gone: str) -> None:
+    """Asked for by their owner and announced, so they stay for the time of the notice."""
+    scope = next(each for each in world.current if each.roster.has_live(InstanceName(gone[0])))
+    world.do(scope.id, Activate())
+    targets = tuple((event_id(n), name) for n, name in enumerate(names(*gone), start=1))
+    world.do(scope.id, OperateAll(kind=OperationKind.DELETE, targets=targets))
+
+
+def test_whoever_is_about_to_be_deleted_is_not_counted_and_not_touched() -> None:
+    notice = 5 * MINUTE_MS
+    before = pool(3, "10.0.0.1", "10.0.0.2", "10.0.0.3", notice_ms=notice)
+    world = World(before)
+    delete(world, "pool_1")
+    found = world.apply(replace(before, tags={"a": "b"}))
+    assert said(found) == [
+        "change instance pool_0: tags none → a=b",
+        "change instance pool_2: tags none → a=b",
+        "add instance pool_3",
+    ]
+    (going,) = (each for each in world.live("pool") if each.name == "pool_1")
+    assert (going.name, going.addresses, going.tags) == ("pool_1", ("10.0.0.2",), {})
+    assert world.only().unfinished, "nothing was cancelled"
+
+
+def test_a_set_whose_instances_all_go_gets_others() -> None:
+    world = World(pool(2, notice_ms=5 * MINUTE_MS))
+    delete(world, "pool_0", "pool_1")
+    world.apply(pool(2, notice_ms=5 * MINUTE_MS))
+    assert sorted(world.names("pool")) == ["pool_0", "pool_1", "pool_2", "pool_3"]
+
+
+def test_whoever_is_about_to_be_deleted_needs_its_place_but_not_its_domain() -> None:
+    world = World(pool(100, notice_ms=5 * MINUTE_MS))
+    domain = world.live("pool")[3].update_domain
+    delete(world, "pool_3")
+    world.apply(pool(100, notice_ms=5 * MINUTE_MS))
+    assert [len(each.roster.live) for each in world.current] == [100, 1]
+    world = World(pool(5, notice_ms=5 * MINUTE_MS))
+    delete(world, "pool_3")
+    world.apply(pool(5, notice_ms=5 * MINUTE_MS))
+    (newcomer,) = (each for each in world.live("pool") if each.name == "pool_5")
+    assert newcomer.update_domain == domain
 
 
 def test_an_address_passes_from_one_scope_to_another() -> None:

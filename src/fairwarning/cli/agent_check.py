@@ -9,8 +9,14 @@ from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
 from fairwarning.cli.agent_config import json_option, load
 
+_EXAMPLES = """\b
+Examples:
+  fairwarning agent check-config agent.toml
+  fairwarning agent check-config /etc/fairwarning/agent.toml --json
+"""
 
-@click.command("check-config")
+
+@click.command("check-config", epilog=_EXAMPLES)
 @click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def check_config(path: Path, is_json: bool) -> None:

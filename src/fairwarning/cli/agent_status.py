@@ -15,7 +15,14 @@ from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 
 
-@click.command()
+_EXAMPLES = """\b
+Examples:
+  fairwarning agent status
+  fairwarning agent status --config agent.toml --json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
 @config_option
 @click.option(
     "--state",

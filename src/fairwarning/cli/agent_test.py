@@ -1,6 +1,7 @@
 """`fairwarning agent test`: a rehearsal of one VM's own actions."""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from fairwarning.agent.config.rules import TYPES
 from fairwarning.agent.program import real_doer_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.trial import made_up, play
-from fairwarning.cli.agent_config import config_option, load, problems_of, who_am_i
+from fairwarning.cli.agent_config import config_option, json_option, load, problems_of, who_am_i
 from fairwarning.cli.problems import Problem
 from fairwarning.client.model import Event
 
@@ -29,7 +30,8 @@ Examples:
 @click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
 @click.option("--cancelled", "is_cancelled", is_flag=True, help="Cancel it before it starts.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool) -> None:
+@json_option
+def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_json: bool) -> None:
     """Play a made-up event of TYPE through the real actions.
 
     It is scheduled, started and finished. The actions really run and are undone; the service
@@ -47,11 +49,15 @@ def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool) -> No
     if not yes:
         _ask(event, rule.name)
     report = asyncio.run(play(config, me, event, real_doer_of, is_cancelled=is_cancelled))
+    if is_json:
+        shown = {"ok": not report.problems, "rule": rule.name, "problems": report.problems}
+        click.echo(json.dumps(shown))
+    elif not report.problems:
+        click.echo("all actions worked, and all that can be undone was undone")
+    for each in report.problems if not is_json else ():
+        click.echo(each, err=True)
     if report.problems:
-        for each in report.problems:
-            click.echo(each, err=True)
         raise Problem(f"{len(report.problems)} of the actions did not work as they should")
-    click.echo("all actions worked, and all that can be undone was undone")
 
 
 def _ask(event: Event, rule: str) -> None:

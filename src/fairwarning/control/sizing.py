@@ -11,18 +11,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from fairwarning.core.leaving import leaving
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
-from fairwarning.core.model import (
-    Event,
-    EventType,
-    Instance,
-    InstanceName,
-    OperationKind,
-    Scope,
-    ScopeId,
-    Source,
-)
+from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
 from fairwarning.fleetfile.settling import placed
 
 SUFFIX_CHARS = 8
@@ -41,14 +33,9 @@ def members(groups: Sequence[Scope]) -> list[Member]:
     """Live and to stay, in order of number, or of name in a flexible set."""
     found = []
     for scope in groups:
-        going = {name for each in scope.unfinished if _takes_away(each) for name in each.resources}
+        going = leaving(scope)
         found += [(scope, each) for each in scope.roster.live if each.name not in going]
     return sorted(found, key=_order)
-
-
-def _takes_away(event: Event) -> bool:
-    is_asked = event.type is EventType.TERMINATE and event.source is Source.USER
-    return is_asked or event.operation is OperationKind.DELETE
 
 
 def _order(member: Member) -> tuple[int, str]:

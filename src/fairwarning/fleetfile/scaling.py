@@ -1,7 +1,8 @@
 """A scale set that grows and shrinks over its placement groups.
 
 Who lives stays. It shrinks from the highest number, or the last name if it is flexible, and
-grows with numbers that none of its groups has used since it was last empty.
+grows with numbers that none of its groups has used since it was last empty. Whoever is about
+to be deleted does not count, and keeps its place and its address until it is gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.declaring import declared_model
 from fairwarning.core.fleet import Orchestration, ScaleSet, expand, scope_id, suffixes_of
+from fairwarning.core.leaving import leaving
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
@@ -24,6 +26,9 @@ from fairwarning.core.model import (
 )
 from fairwarning.fleetfile.settling import Known, placed, with_addresses
 
+Going = Mapping[int, Sequence[Instance]]
+"""Who is about to be deleted, by placement group."""
+
 
 def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]:
     """The roster of each placement group, of those that are left empty too.
@@ -34,20 +39,22 @@ def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]
     fresh = expand(resource)
     before = {_group(scope.id): scope.roster for scope in groups}
     template = fresh[0].roster
-    members = _survivors(resource, before)
-    if members:
+    going = {_group(scope.id): _going(scope) for scope in groups}
+    members = _survivors(resource, before, going)
+    if members or any(going.values()):
         # A further group is of the model of the others, which says more than the file does.
-        model = declared_model(before[min(members)], template)
+        first = min(group for group, roster in before.items() if roster.live)
+        model = declared_model(before[first], template)
         template = replace(template, model=model)
-        _grow(members, resource, before, model)
+        _grow(members, resource, before, going, model)
     else:
         members = {_group(scope.id): [*scope.roster.live] for scope in fresh}
     known = {each.name: each for roster in before.values() for each in roster.live}
-    members = _equipped(members, known, resource)
+    members = _equipped(members, known, resource, going)
     rosters = {}
     for group in sorted({*before, *members}):
         id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
-        rosters[id] = _roster(template, members.get(group, ()), known)
+        rosters[id] = _roster(template, members.get(group, ()), going.get(group, ()), known)
     return rosters
 
 
@@ -60,8 +67,20 @@ def _group(id: ScopeId) -> int:
     return int(id.rpartition("/")[2])
 
 
-def _survivors(resource: ScaleSet, before: Mapping[int, Roster]) -> dict[int, list[Instance]]:
-    live = [(group, each) for group, roster in sorted(before.items()) for each in roster.live]
+def _going(scope: Scope) -> tuple[Instance, ...]:
+    names = leaving(scope)
+    return tuple(each for each in scope.roster.live if each.name in names)
+
+
+def _survivors(
+    resource: ScaleSet, before: Mapping[int, Roster], going: Going
+) -> dict[int, list[Instance]]:
+    live = [
+        (group, each)
+        for group, roster in sorted(before.items())
+        for each in roster.live
+        if each not in going[group]
+    ]
     if resource.orchestration is Orchestration.UNIFORM:
         live.sort(key=lambda each: number_of(before[each[0]], each[1].name) or 0)
     members: dict[int, list[Instance]] = {}
@@ -74,12 +93,13 @@ def _grow(
     members: dict[int, list[Instance]],
     resource: ScaleSet,
     before: Mapping[int, Roster],
+    going: Going,
     model: Model,
 ) -> None:
     missing = resource.capacity - sum(map(len, members.values()))
     group = 0
     for name in islice(_new_names(resource, before), missing):
-        while len(members.get(group, ())) >= SCOPE_INSTANCES_MAX:
+        while len(members.get(group, ())) + len(going.get(group, ())) >= SCOPE_INSTANCES_MAX:
             group += 1
         members.setdefault(group, []).append(Instance(name=name, model=model))
 
@@ -97,7 +117,7 @@ def _new_names(resource: ScaleSet, before: Mapping[int, Roster]) -> Iterator[Ins
 
 
 def _equipped(
-    members: Mapping[int, Sequence[Instance]], known: Known, resource: ScaleSet
+    members: Mapping[int, Sequence[Instance]], known: Known, resource: ScaleSet, going: Going
 ) -> dict[int, list[Instance]]:
     """Addresses belong to the whole set, so they are handed out over all its groups at once."""
     everyone = [
@@ -105,15 +125,21 @@ def _equipped(
         for _, own in sorted(members.items())
         for each in own
     ]
-    ready = {each.name: each for each in with_addresses(everyone, known, resource.addresses)}
+    held = {address for own in going.values() for each in own for address in each.addresses}
+    free = [address for address in resource.addresses if address not in held]
+    ready = {each.name: each for each in with_addresses(everyone, known, free)}
     return {group: [ready[each.name] for each in own] for group, own in members.items()}
 
 
-def _roster(template: Roster, members: Sequence[Instance], known: Known) -> Roster:
+def _roster(
+    template: Roster, members: Sequence[Instance], going: Sequence[Instance], known: Known
+) -> Roster:
+    """Whoever is going makes room in its domains already."""
     domains = (template.update_domains, template.fault_domains)
-    numbers = (number_of(template, each.name) for each in members)
+    everyone = (*placed(members, known, domains), *placed(going, known, domains))
+    numbers = (number_of(template, each.name) for each in everyone)
     return replace(
         template,
         next_number=max((number + 1 for number in numbers if number is not None), default=0),
-        instances={each.name: each for each in placed(members, known, domains)},
+        instances={each.name: each for each in everyone},
     )

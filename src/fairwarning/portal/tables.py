@@ -5,11 +5,13 @@ from fairwarning.portal.pages import (
     event,
     events,
     fleet,
+    history,
     instance,
     overview,
     plan,
     rollouts,
     scale_sets,
+    settings,
 )
 
 PAGES: tuple[Page, ...] = (
@@ -21,4 +23,6 @@ PAGES: tuple[Page, ...] = (
     *scale_sets.PAGES,
     *plan.PAGES,
     *rollouts.PAGES,
+    *history.PAGES,
+    *settings.PAGES,
 )

@@ -1,12 +1,13 @@
 """The life of one event, and a real agent that is run at each stage of it."""
 
-import os
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from fairwarning.testing import Server
 
@@ -62,8 +63,38 @@ class Doom:
     """In the middle of every action, once each."""
 
 
+class Agents:
+    """Runs agents, one after the other; see `doomed`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.agent.process.doomed"],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def run(self, when: str, number: int, arguments: list[str]) -> int:
+        """Its exit code."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"when": when, "number": number, "arguments": arguments}
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=10)
+
+
 class Play:
-    def __init__(self, server: Server, folder: Path, doom: Doom, *, approves: bool) -> None:
+    def __init__(
+        self, server: Server, agents: Agents, folder: Path, doom: Doom, *, approves: bool
+    ) -> None:
+        self._agents = agents
         self._server = server
         self._folder = folder
         self._doom = doom
@@ -91,14 +122,9 @@ class Play:
         return {each.name for each in self._folder.iterdir() if each.name in DEEDS}
 
     def _run(self, number: int) -> int:
-        module = ["-m", "tests.agent.process.doomed", self._doom.when, str(number)]
-        arguments = ["--config", str(self._folder / "agent.toml"), "--once", "--log-level", "error"]
-        return subprocess.run(
-            [sys.executable, *module, *arguments],
-            cwd=ROOT,
-            check=False,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        ).returncode
+        config = str(self._folder / "agent.toml")
+        arguments = ["--config", config, "--once", "--log-level", "error"]
+        return self._agents.run(self._doom.when, number, arguments)
 
 
 def finished(server: Server, play: Play) -> dict[str, object]:

@@ -1,11 +1,12 @@
 """kill -9 of the real agent, at any point of a story, ends in the same final state."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fairwarning.testing import server as serving
-from tests.agent.process.story import STORIES, VM, Doom, Play
+from tests.agent.process.story import STORIES, VM, Agents, Doom, Play
 
 ENDS: dict[str, dict[str, object]] = {
     "finished": {
@@ -17,24 +18,34 @@ ENDS: dict[str, dict[str, object]] = {
 }
 
 
-def deaths(name: str, folder: Path, doom: Doom) -> int:
+@pytest.fixture(scope="module")
+def agents() -> Iterator[Agents]:
+    with Agents() as running:
+        yield running
+
+
+def deaths(name: str, agents: Agents, folder: Path, doom: Doom) -> int:
     """Plays a story and compares its end; returns how often the agent was killed in it."""
     with serving(fleet={"vm": [{"name": VM}], "test": True}) as server:
-        play = Play(server, folder, doom, approves=name == "finished")
+        play = Play(server, agents, folder, doom, approves=name == "finished")
         assert STORIES[name](server, play) == ENDS[name], doom
     return play.killed
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_the_story_itself(name: str, tmp_path: Path) -> None:
-    assert deaths(name, tmp_path / "story", Doom()) == 0
+def test_the_story_itself(name: str, agents: Agents, tmp_path: Path) -> None:
+    assert deaths(name, agents, tmp_path / "story", Doom()) == 0
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", STORIES)
-def test_killed_around_any_write_of_its_state(name: str, when: str, tmp_path: Path) -> None:
+def test_killed_around_any_write_of_its_state(
+    name: str, when: str, agents: Agents, tmp_path: Path
+) -> None:
     number = total = 0
-    while killed := deaths(name, tmp_path / f"{number}", Doom(when=when, number=number + 1)):
+    while killed := deaths(
+        name, agents, tmp_path / f"{number}", Doom(when=when, number=number + 1)
+    ):
         number += 1
         total += killed
     assert total >= 8, "there are not that few points"
@@ -43,6 +54,6 @@ def test_killed_around_any_write_of_its_state(name: str, when: str, tmp_path: Pa
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(("name", "deeds"), [("finished", 7), ("cancelled", 5)])
 def test_killed_in_the_middle_of_every_action(
-    name: str, deeds: int, when: str, tmp_path: Path
+    name: str, deeds: int, when: str, agents: Agents, tmp_path: Path
 ) -> None:
-    assert deaths(name, tmp_path / "story", Doom(when=when, at_deeds=True)) == deeds
+    assert deaths(name, agents, tmp_path / "story", Doom(when=when, at_deeds=True)) == deeds

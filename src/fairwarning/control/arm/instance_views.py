@@ -7,7 +7,8 @@ from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.fleet import Machine
 from fairwarning.core.fleet import uniform_hostname
 from fairwarning.core.instants import SECOND_MS, Instant, format_rfc3339, later
-from fairwarning.core.model import Event, EventType, OperationKind, Phase, Scope, Source
+from fairwarning.core.leaving import takes_away
+from fairwarning.core.model import Event, EventType, Phase, Scope, Source
 
 _MAINTENANCE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 
@@ -67,11 +68,6 @@ def events_of(machine: Machine) -> list[Event]:
     """All that are not over."""
     name = machine.instance.name
     return [each for each in machine.scope.unfinished if name in each.resources]
-
-
-def takes_away(event: Event) -> bool:
-    """Whether its owner asked for the end of the instance."""
-    return event.operation is OperationKind.DELETE
 
 
 def computer_name(machine: Machine, prefix: str) -> str:

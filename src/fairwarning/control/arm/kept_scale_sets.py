@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from fairwarning.control.arm.call import Arm
 from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import Machine, ids_of_kind, resource_names, scopes_of
-from fairwarning.control.arm.instance_views import events_of, takes_away
+from fairwarning.control.arm.instance_views import events_of
 from fairwarning.control.arm.operations import Operation, State
 from fairwarning.control.arm.paths import ResourcePath, resource_id, resource_path
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.control.scale_sets import members
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
+from fairwarning.core.leaving import takes_away
 from fairwarning.core.model import ENGINE, EventId, Roster, Scope, ScopeKind
 from fairwarning.engine.ports import RecordChanged
 

@@ -8,7 +8,7 @@ from fairwarning.control.arm.bodies import object_at
 from fairwarning.control.arm.call import Arm, ArmCall, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import Machine, machines_in
-from fairwarning.control.arm.instance_views import events_of, takes_away, view_json
+from fairwarning.control.arm.instance_views import events_of, view_json
 from fairwarning.control.arm.inventory import scopes_in
 from fairwarning.control.arm.kept_machines import TYPE, Standing, machine_id, of_machine, standing
 from fairwarning.control.arm.listing import listed
@@ -22,6 +22,7 @@ from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.profiles import refuse_too_new
 from fairwarning.control.holding import held
 from fairwarning.control.scale_sets import operate_all
+from fairwarning.core.leaving import takes_away
 from fairwarning.core.model import OperationKind
 from fairwarning.engine.ports import RecordChanged
 

@@ -1,0 +1,1 @@
+"""What the portal costs, and how alive it is."""

@@ -1,0 +1,71 @@
+"""What happened, newest first, with filters; and all of it as a table for a spreadsheet."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+
+from starlette.responses import Response, StreamingResponse
+
+from fairwarning.control import shapes
+from fairwarning.portal.app import Page
+from fairwarning.portal.desk import Desk
+from fairwarning.portal.frame import HEADERS
+
+ENTRIES_SHOWN = 100
+CSV_PAGE = 500
+CSV_ROWS_MAX = 100_000
+COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
+
+
+async def history(desk: Desk) -> Response:
+    found = await _page(desk, desk.query.get("after"), ENTRIES_SHOWN)
+    return desk.show(
+        "history.html",
+        entries=found.entries,
+        next=found.next,
+        scope=desk.query.get("scope", ""),
+        event=desk.query.get("event", ""),
+        after=desk.query.get("after"),
+    )
+
+
+async def as_csv(desk: Desk) -> Response:
+    # The first page before the answer begins, so that a mistake in a filter is still a page.
+    first = await _page(desk, None, CSV_PAGE)
+    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="history.csv"'}
+    return StreamingResponse(_rows(desk, first), media_type="text/csv; charset=utf-8",
+                             headers=headers)  # fmt: skip
+
+
+async def _rows(desk: Desk, found: shapes.Entries) -> AsyncIterator[str]:
+    yield _line(COLUMNS)
+    count = 0
+    while True:
+        for entry in found.entries:
+            yield _line([str(getattr(entry, name) or "") for name in COLUMNS])
+        count += len(found.entries)
+        if found.next is None or count >= CSV_ROWS_MAX:
+            return
+        found = await _page(desk, found.next, CSV_PAGE)
+
+
+async def _page(desk: Desk, after: str | None, limit: int) -> shapes.Entries:
+    query = desk.query
+    found: shapes.Entries = await desk.ask(
+        "GET",
+        "/history",
+        query={"scope": query.get("scope"), "event": query.get("event"), "after": after,
+               "limit": limit},
+    )  # fmt: skip
+    return found
+
+
+def _line(values: tuple[str, ...] | list[str]) -> str:
+    """A cell that begins like a formula is no formula to a spreadsheet if a quote stands first."""
+    safe = [f"'{each}" if each[:1] in ("=", "+", "-", "@", "\t", "\r") else each for each in values]
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(safe)
+    return out.getvalue()
+
+
+PAGES = (Page("/history", history), Page("/history.csv", as_csv))

@@ -1,0 +1,70 @@
+"""How this server stands, who has access, and who is told."""
+
+from starlette.responses import Response
+
+from fairwarning import __version__
+from fairwarning.control import shapes
+from fairwarning.portal.app import Page
+from fairwarning.portal.desk import Desk
+
+LISTED = 200
+
+
+async def settings(desk: Desk) -> Response:
+    clock: shapes.ClockFace = await desk.ask("GET", "/clock")
+    azure: shapes.AzureShown = await desk.ask("GET", "/azure")
+    return desk.show(
+        "settings.html",
+        clock=clock,
+        azure=azure,
+        summary=desk.control.views.summary(),
+        version_now=__version__,
+        tokens=await _tokens(desk),
+        notices=await _notices(desk),
+        made=None,
+    )
+
+
+async def make_token(desk: Desk) -> Response:
+    """The secret is in this one answer and nowhere else, so there is no way onward from it."""
+    form = desk.form
+    body = {"name": form.get("name", ""), "role": form.get("role", "viewer")}
+    if "expires" in form:
+        body["expires"] = form["expires"]
+    made: shapes.TokenMade = await desk.ask("POST", "/tokens", body=body)
+    return desk.show("token_made.html", made=made)
+
+
+async def revoke_token(desk: Desk) -> Response:
+    await desk.ask("DELETE", "/tokens/{id}", names={"id": desk.names["id"]})
+    return desk.go("/settings", said=desk.t("settings.revoked"))
+
+
+async def test_notice(desk: Desk) -> Response:
+    found = await desk.ask("POST", "/notices/{id}/test", names={"id": desk.names["id"]})
+    if not found.delivered:
+        return desk.go("/settings", said=found.error, failed=True)
+    return desk.go("/settings", said=desk.t("settings.notice-sent"))
+
+
+async def _tokens(desk: Desk) -> list[shapes.TokenShown] | None:
+    """None for those who may not see them."""
+    if not desk.may("GET", "/tokens"):
+        return None
+    found: shapes.Tokens = await desk.ask("GET", "/tokens", query={"limit": LISTED})
+    return found.tokens
+
+
+async def _notices(desk: Desk) -> list[object] | None:
+    if not desk.may("GET", "/notices"):
+        return None
+    found = await desk.ask("GET", "/notices")
+    return list(found.notices)
+
+
+PAGES = (
+    Page("/settings", settings),
+    Page("/settings/tokens", make_token, sends=True),
+    Page("/settings/tokens/{id}/revoke", revoke_token, sends=True),
+    Page("/settings/notices/{id}/test", test_notice, sends=True),
+)
