@@ -24,6 +24,7 @@ _PLAIN_SERVICE = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Service(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # an answer in one piece, as services give it
     def do_GET(self):
         body = b'{"DocumentIncarnation":1,"Events":[]}'
         self.send_response(200)

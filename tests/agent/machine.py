@@ -20,7 +20,6 @@ from fairwarning.agent.steps import (
     CheckHold,
     CutOff,
     Do,
-    Noted,
     Report,
     Step,
     Undo,
@@ -52,6 +51,8 @@ class Machine:
     approved: set[str] = field(default_factory=set)
     disk: Memory = field(default_factory=Memory)
     instants: int = 0
+    stays_down: bool = False
+    """After a crash, until the next news; else it is back at once."""
 
     def __post_init__(self) -> None:
         self.memory = self.disk
@@ -66,6 +67,8 @@ class Machine:
             except Crash:
                 self.memory = self.disk
                 self.running, self.heard = {}, {}
+                if self.stays_down:
+                    return at
 
     def settle(self, at: datetime) -> None:
         """Lets all time pass that undoing needs."""
@@ -87,8 +90,17 @@ class Machine:
             todo = [each for each in steps if not isinstance(each, Wait)]
             if not todo:
                 return min((s.until for s in steps if isinstance(s, Wait)), default=None)
-            self._take(self.dice.choice(todo), at)
+            self._take_all(todo, at)
         raise AssertionError("it goes round in circles")
+
+    def _take_all(self, steps: list[Step], at: datetime) -> None:
+        """As the runner: all are begun before the first has ended, and they end in any order."""
+        self.dice.shuffle(steps)
+        begun = [each for each in steps if self._begin(each)]
+        self.dice.shuffle(begun)
+        for step in begun:
+            assert isinstance(step, Work)
+            self._work(step, at)
 
     def check(self) -> None:
         """What one event still needs is never undone for another."""
@@ -100,21 +112,18 @@ class Machine:
                         continue
                     assert self._name(place) in self.done, f"{place} was undone too early"
 
-    def _take(self, step: Step, at: datetime) -> None:
-        match step:
-            case CutOff():
-                self.running.pop(event_of(step), None)
-                self._save(noting.note(self.memory, step))
-            case Wait():
-                raise AssertionError("nothing to take")
-            case step if isinstance(step, Noted):
-                self._save(noting.note(self.memory, step))
-            case _:
-                assert not isinstance(step, Noted)
-                self._work(step, at)
+    def _begin(self, step: Step) -> bool:
+        """Whether there is more to it than writing it down."""
+        if isinstance(step, Work):
+            self._save(noting.begin(self.memory, step))
+            return True
+        assert not isinstance(step, Wait)
+        if isinstance(step, CutOff):
+            self.running.pop(event_of(step), None)
+        self._save(noting.note(self.memory, step))
+        return False
 
     def _work(self, step: Work, at: datetime) -> None:
-        self._save(noting.begin(self.memory, step))
         self._instant()
         why = self._carry_out(step, at)
         if isinstance(step, Do) and self._name(step.place) in self.hanging:

@@ -69,9 +69,15 @@ def play(
     failing: frozenset[str],
     crashes: Iterable[int] = (),
     seed: int = 0,
+    *,
+    stays_down: bool = False,
 ) -> Machine:
     machine = Machine(
-        config=rules, failing=failing, crashes=frozenset(crashes), dice=random.Random(seed)
+        config=rules,
+        failing=failing,
+        crashes=frozenset(crashes),
+        dice=random.Random(seed),
+        stays_down=stays_down,
     )
     for stage in range(STAGES):
         shown = (life.at(stage, f"E{n}") for n, life in enumerate(story))
@@ -108,6 +114,22 @@ def test_any_crashes_in_any_story_end_the_same(
     assert outcome(shaken) == outcome(calm)
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    rule=RULES,
+    story=st.lists(lives(), min_size=1, max_size=3),
+    failing=st.frozensets(st.sampled_from(["a", "b", "c", "d", "una", "unc", "f"])),
+    seed=st.integers(0, 1000),
+    crashes=st.frozensets(st.integers(1, 80), min_size=1, max_size=6),
+)
+def test_an_agent_that_is_down_for_a_while_undoes_all_that_it_did(
+    rule: Rule, story: list[Life], failing: frozenset[str], seed: int, crashes: frozenset[int]
+) -> None:
+    """It may miss the start or the end of an event, or its VM is what is rebooted."""
+    shaken = play(config(rule), story, failing, crashes, seed, stays_down=True)
+    assert outcome(shaken)[:2] == (set(), {})
+
+
 def test_a_crash_at_each_single_instant() -> None:
     """Every instant of one story with two events that share an action, one after the other."""
     rule = Rule(
@@ -122,6 +144,8 @@ def test_a_crash_at_each_single_instant() -> None:
     for instant in range(1, calm.instants + 1):
         shaken = play(config(rule), story, frozenset({"una"}), [instant])
         assert outcome(shaken) == outcome(calm), f"killed at instant {instant}"
+        down = play(config(rule), story, frozenset({"una"}), [instant], stays_down=True)
+        assert outcome(down)[:2] == (set(), {}), f"down from instant {instant}"
 
 
 def test_a_crash_after_every_single_instant_but_progress() -> None:

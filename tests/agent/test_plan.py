@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from fairwarning.agent import noting
 from fairwarning.agent.absorbing import absorb
 from fairwarning.agent.approving import Facts, Heard
 from fairwarning.agent.model import (
@@ -273,3 +274,12 @@ def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:
     (step,) = decide(memory, Now(at=wrong, facts=MINE, is_certain=False))
     assert isinstance(step, Undo)
     assert len(decide(memory, Now(at=wrong, facts=MINE))) == 2
+
+
+def test_an_event_that_may_have_been_approved_counts_as_finished() -> None:
+    """Killed between the approval and its note: the service may have heard it."""
+    memory = remembered(config(Rule(name="r")), event())
+    begun = noting.begin(memory, ApproveStep(event_id="E1"))
+    for known, phase in ((memory, Phase.CANCELLED), (begun, Phase.FINISHED)):
+        after, _ = absorb(known, seen(), config(), ME, later(NOW, 5))
+        assert after.records["E1"].phase is phase

@@ -14,6 +14,7 @@ GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/default"
 NETWORK = f"{GROUP}/providers/Microsoft.Network"
 COMPUTE = f"{GROUP}/providers/Microsoft.Compute"
 DEPLOYMENTS = f"{GROUP}/providers/Microsoft.Resources/deployments"
+RESOURCES = "providers/Microsoft.Resources"
 OLD_DEPLOYMENTS = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourcegroups/DEFAULT/deployments"
 
 
@@ -248,6 +249,16 @@ async def test_what_is_no_deployment_at_all_is_refused_at_once(
     arm: Deployments, path: str, body: Any
 ) -> None:
     assert (await arm.ask("PUT", path, body, 400)).json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "place", [DEPLOYMENTS, f"/subscriptions/{DEFAULT_SUBSCRIPTION}/{RESOURCES}/deployments"]
+)
+async def test_what_if_says_no_in_the_form_of_a_result(arm: Deployments, place: str) -> None:
+    answer = await arm.ask("POST", f"{place}/d/whatIf", {"properties": {"mode": "Incremental"}})
+    error = answer.json()["error"]
+    assert error["code"] == "WhatIfNotSupported"
+    assert "az deployment group validate" in error["message"]
 
 
 async def test_a_link_to_a_template_is_refused_clearly(arm: Deployments) -> None:

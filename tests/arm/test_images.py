@@ -3,7 +3,7 @@
 import pytest
 
 from fairwarning.control.arm.images import operating_system
-from tests.arm.asking import S, asking
+from tests.arm.asking import COMPUTE, S, asking
 
 HERE = f"{S}/providers/Microsoft.Compute/locations/westeurope"
 UBUNTU = f"{HERE}/publishers/Canonical/artifacttypes/vmimage/offers/UbuntuServer/skus/18.04-LTS"
@@ -61,3 +61,12 @@ async def test_usages_count_what_is_there() -> None:
         }
         elsewhere = await arm.get(f"{HERE}/usages")
         assert {each["currentValue"] for each in elsewhere["value"]} == {0}
+
+
+async def test_a_short_name_that_nobody_knows_is_answered_with_those_that_work() -> None:
+    async with asking() as azure:
+        error = await azure.get(f"{COMPUTE}/images/UbuntuLTZ", 404)
+        assert error["code"] == "ImageNotFound"
+        assert "'UbuntuLTZ'" in error["message"]
+        for name in ("UbuntuLTS", "Ubuntu2204", "Win2022Datacenter"):
+            assert name in error["message"]

@@ -163,6 +163,41 @@ async def test_other_ways_to_log_in_are_told_the_one_that_works(door: Door, gran
     assert "az login --service-principal" in answer.json()["error_description"]
 
 
+@pytest.mark.parametrize("issuer", ["/adfs", f"/{TENANT_ID}/v2.0"])
+async def test_people_are_told_what_to_do_by_a_page_and_by_the_device_code(
+    door: Door, issuer: str
+) -> None:
+    known = await door.get(f"{issuer}/.well-known/openid-configuration")
+    query = {"redirect_uri": "http://localhost:8400", "state": '"><script>'}
+    page = await door.client.get(known["authorization_endpoint"], params=query)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "fairwarning azure-setup --run" in page.text
+    assert 'action="http://localhost:8400"' in page.text
+    assert "<script>" not in page.text
+    code = (await door.client.post(known["device_authorization_endpoint"])).json()
+    assert "fairwarning azure-setup --run" in code["message"]
+    grant = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": "none"}
+    refused = (await door.client.post(known["token_endpoint"], data=grant)).json()
+    assert refused["error"] == "unsupported_grant_type", "else az would wait for somebody"
+    assert "fairwarning azure-setup --run" in refused["error_description"]
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "javascript:alert()", "http://[", ""])
+async def test_the_page_sends_nobody_elsewhere(door: Door, target: str) -> None:
+    page = await door.client.get("/adfs/oauth2/authorize", params={"redirect_uri": target})
+    assert page.status_code == 200
+    assert "<form" not in page.text
+
+
+async def test_a_revoked_token_is_told_how_azures_clients_get_another(door: Door) -> None:
+    answer = await door.client.get(
+        "/subscriptions?api-version=2022-12-01", headers=bearer("fw_revoked")
+    )
+    assert answer.status_code == 401
+    assert "fairwarning azure-setup --run" in answer.json()["error"]["message"]
+    assert "FAIRWARNING_TOKEN" not in answer.text
+
+
 GRANT = b"grant_type=client_credentials"
 
 

@@ -328,6 +328,19 @@ async def test_a_second_interface_adds_its_address(azure: Azure) -> None:
     await azure.ask("DELETE", f"{NICS}/one")
 
 
+async def test_addresses_that_the_fleet_declared_stay_and_come_first(azure: Azure) -> None:
+    (declared,) = (await azure.instance("db"))["addresses"]
+    await azure.network()
+    await azure.interface("nic")
+    await azure.vm("db", 200, networkProfile=uses("nic"))
+    assert (await azure.instance("db"))["addresses"] == [declared, "10.9.0.4"]
+    static = {"privateIPAllocationMethod": "Static", "privateIPAddress": "10.9.0.9"}
+    await azure.interface("nic", 200, **static)
+    assert (await azure.instance("db"))["addresses"] == [declared, "10.9.0.9"]
+    await azure.vm("db", 200, networkProfile=uses())
+    assert (await azure.instance("db"))["addresses"] == [declared]
+
+
 async def test_a_vm_without_interfaces_has_no_address_left(azure: Azure) -> None:
     await azure.network()
     await azure.interface("nic")

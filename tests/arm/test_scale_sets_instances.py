@@ -1,8 +1,10 @@
 """Instances of scale sets, one by one."""
 
+from typing import Any
+
 import pytest
 
-from tests.arm.scale_set_rig import NETWORK, NETWORK_BODY, SETS, SUBNET, Arm, connected
+from tests.arm.scale_set_rig import NETWORK, NETWORK_BODY, SETS, SUBNET, Arm, body_of, connected
 
 
 async def test_a_uniform_instance_is_a_whole_resource(arm: Arm) -> None:
@@ -19,16 +21,46 @@ async def test_a_uniform_instance_is_a_whole_resource(arm: Arm) -> None:
     assert "instanceView" not in properties
 
 
-async def test_an_instance_is_the_one_that_its_own_metadata_tells_of(arm: Arm) -> None:
-    await arm.make()
-    url = f"{arm.rig.node.metadata_urls[0]}/vm/s_1/metadata/instance/compute"
+async def own_metadata(arm: Arm, name: str) -> Any:
+    url = f"{arm.rig.node.metadata_urls[0]}/vm/{name}/metadata/instance/compute"
     answer = await arm.client.get(
         url, params={"api-version": "2021-02-01"}, headers={"Metadata": "true"}
     )
-    own = answer.json()
+    return answer.json()
+
+
+async def test_an_instance_is_the_one_that_its_own_metadata_tells_of(arm: Arm) -> None:
+    await arm.make()
+    own = await own_metadata(arm, "s_1")
     found = await arm.get("s/virtualMachines/1")
     assert found["properties"]["vmId"] == own["vmId"]
     assert found["id"] == own["resourceId"]
+    view = await arm.get("s/virtualMachines/1/instanceView")
+    assert view["computerName"] == own["osProfile"]["computerName"] == "vm000001"
+
+
+async def test_a_prefix_of_computer_names_changes_everywhere_and_outlives_a_declaration(
+    arm: Arm,
+) -> None:
+    await arm.make()
+    profile = {"osProfile": {"computerNamePrefix": "web"}}
+    body = {"properties": {"virtualMachineProfile": profile}, "sku": {"capacity": 101}}
+    await arm.ask("PATCH", f"{SETS}/s", body)
+    for name in ("s_0", "s_100"):
+        number = name.removeprefix("s_")
+        own = (await own_metadata(arm, name))["osProfile"]["computerName"]
+        view = await arm.get(f"s/virtualMachines/{number}/instanceView")
+        assert own == view["computerName"]
+        assert own.startswith("web0000")
+    await arm.rig.post("/fleet", {"scale-set": [{"name": "s", "capacity": 102}]})
+    assert (await own_metadata(arm, "s_101"))["osProfile"]["computerName"].startswith("web")
+
+
+async def test_a_prefix_that_no_name_has_room_for_is_refused(arm: Arm) -> None:
+    profile = {"osProfile": {"computerNamePrefix": "x" * 59}}
+    code, message = await arm.refused("PUT", f"{SETS}/long", body_of(**profile))
+    assert code == "InvalidParameter"
+    assert "at most 58 characters" in message
 
 
 async def test_the_address_of_an_instance_is_its_interface_and_tells_who_asks(arm: Arm) -> None:

@@ -111,6 +111,7 @@ def rig(fake: Fake, run: Program, tmp_path: Path) -> Rig:
     made = {"id": "0123456789ab", "name": "azure-it", "role": "operator", "secret": SECRET,
             "expires": None}  # fmt: skip
     fake.on("POST /tokens", made)
+    fake.on("GET /tokens", {"tokens": [], "next": None})
     fake.on("DELETE /tokens/0123456789ab", {"done": True})
     return Rig(run, fake, az, tmp_path / "data", str(programs))
 
@@ -200,6 +201,27 @@ def test_run_works_a_second_time(rig: Rig) -> None:
         "logout --username azure-it --output",
         "login --service-principal -u azure-it",
     ]
+
+
+def test_run_revokes_what_it_made_before_and_only_once_az_has_the_new_one(rig: Rig) -> None:
+    rig("--run")
+    name = rig.fake.of("POST /tokens")[0].json["name"]
+    tokens = [
+        {"id": "0123456789ab", "name": name},
+        {"id": "old", "name": name[:-6] + "abcdef"},
+        {"id": "other", "name": "azure-Other-me@here-012345"},
+    ]
+    rig.fake.on("GET /tokens", {"tokens": tokens, "next": None})
+    rig.fake.on("DELETE /tokens/old", {"done": True})
+    rig.az.fails_at("login")
+    rig("--run")
+    assert not rig.fake.of("DELETE /tokens/old"), "az may still use it"
+    rig.az.fails_at("")
+    deleted = len(rig.fake.of("DELETE /tokens/0123456789ab"))
+    assert rig("--run").exit_code == 0
+    assert rig.fake.of("DELETE /tokens/old")
+    assert len(rig.fake.of("DELETE /tokens/0123456789ab")) == deleted, "it is the new one"
+    assert not rig.fake.of("DELETE /tokens/other")
 
 
 def test_run_without_az_says_so_before_it_makes_a_token(rig: Rig) -> None:

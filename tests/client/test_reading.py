@@ -3,6 +3,7 @@
 import contextlib
 import json
 from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 from hypothesis import given
@@ -124,3 +125,9 @@ def test_who_we_are() -> None:
     assert found.tags == {"a": "b", "c": "d:e"}
     with pytest.raises(BadDocument):
         read_instance(b'{"compute":{}}')
+
+
+@given(st.datetimes(timezones=st.just(UTC)).filter(lambda when: 1990 <= when.year <= 2100))
+def test_the_usual_form_of_a_date_is_read_as_the_standard_library_does(when: datetime) -> None:
+    text = format_datetime(when, usegmt=True)
+    assert read_date(text) == parsedate_to_datetime(text)

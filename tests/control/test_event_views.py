@@ -65,6 +65,28 @@ async def test_a_delete_waits_for_the_others_that_nobody_approved(rig: Rig) -> N
     assert (await rig.get(f"/events/{second['id']}"))["waitsFor"] == []
 
 
+async def test_an_event_says_what_it_waits_for(rig: Rig) -> None:
+    first = await rig.schedule("web-0", duration="1h")
+    other = await rig.schedule("web-1")
+    asked = (await rig.get(f"/events/{first['id']}"))["waits"]
+    assert asked.startswith("for an approval; without one it starts at 20")
+    assert (await rig.post(f"/events/{first['id']}/approve"))["waits"] is None
+    blocked = await rig.post(f"/events/{other['id']}/approve")
+    said = f"until Reboot {first['id']} of web-0 is over, which has started and is in its way"
+    assert blocked["waits"] == said
+    assert (await rig.get(f"/events/{other['id']}"))["waits"] == said
+    assert {each["waits"] for each in (await rig.get("/events"))["events"]} == {None}
+
+
+async def test_an_approved_delete_says_which_others_it_waits_for(rig: Rig) -> None:
+    await rig.activate("workers_0")
+    first = await rig.post("/instances/workers_0/delete", status=202)
+    second = await rig.post("/instances/workers_1/delete", status=202)
+    held = (await rig.post(f"/events/{first['id']}/approve"))["waits"]
+    assert held.startswith(f"until Terminate {second['id']} of workers_1 is approved too")
+    assert (await rig.post(f"/events/{second['id']}/approve"))["waits"] is None
+
+
 async def test_events_are_counted_by_type_and_phase(rig: Rig) -> None:
     assert (await rig.get("/event-counts"))["counts"] == []
     event = await rig.schedule("web-0")

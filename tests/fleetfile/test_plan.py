@@ -1,11 +1,11 @@
 """Planning: what a file makes of the fleet that is there, and in which order."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from fairwarning.core.commands import (
     Activate,

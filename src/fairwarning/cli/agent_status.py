@@ -14,7 +14,6 @@ from fairwarning.cli.agent_config import config_option, json_option, load, probl
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 
-
 _EXAMPLES = """\b
 Examples:
   fairwarning agent status

@@ -106,6 +106,8 @@ def azure_setup(
         except Problem:
             session.api.delete("tokens", made["id"], why="az could not be set up")
             raise
+        # az has dropped the logins before this one; left valid, their tokens would pile up.
+        _revoke(session, cloud, "az has a new one", but=made["id"])
     _tell(session, access, made, around, with_sdk=sdk, has_run=run)
 
 
@@ -243,12 +245,15 @@ def _trusted(ca_file: Path) -> dict[str, str]:
     return {} if path is None else {"REQUESTS_CA_BUNDLE": str(Path(path).resolve())}
 
 
-def _revoke(session: Session, cloud: str, why: str | None) -> list[dict[str, str]]:
+def _revoke(
+    session: Session, cloud: str, why: str | None, *, but: str = ""
+) -> list[dict[str, str]]:
+    """All that this command made for that cloud, this user and this machine."""
     pattern = re.escape(_token_prefix(cloud)) + rf"[0-9a-f]{{{2 * _SUFFIX_BYTES}}}"
     ours = [
         each
         for each in session.api.pages("tokens", key="tokens")["tokens"]
-        if re.fullmatch(pattern, each["name"])
+        if re.fullmatch(pattern, each["name"]) and each["id"] != but
     ]
     for each in ours:
         session.api.delete("tokens", each["id"], why=why)

@@ -96,6 +96,8 @@ class Event(Out):
     timeline: list[Entry] = []
     waits_for: list[str] = []
     """Events that are in its way, or would be if it were approved now."""
+    waits: str | None = None
+    """What a scheduled event waits for, in words. Lists leave it out."""
 
 
 class Events(Out):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairwarning.core.leaving import leaving
+from fairwarning.core.leaving import leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
@@ -33,7 +33,7 @@ def members(groups: Sequence[Scope]) -> list[Member]:
     """Live and to stay, in order of number, or of name in a flexible set."""
     found = []
     for scope in groups:
-        going = leaving(scope)
+        going = leavers(scope)
         found += [(scope, each) for each in scope.roster.live if each.name not in going]
     return sorted(found, key=_order)
 

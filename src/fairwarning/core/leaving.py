@@ -9,7 +9,7 @@ def takes_away(event: Event) -> bool:
     return is_asked or event.operation is OperationKind.DELETE
 
 
-def leaving(scope: Scope) -> frozenset[InstanceName]:
+def leavers(scope: Scope) -> frozenset[InstanceName]:
     """The instances whose delete is pending or under way."""
     asked = (each for each in scope.unfinished if takes_away(each))
     return frozenset(name for each in asked for name in each.resources)

@@ -175,6 +175,8 @@ class Roster(Struct, frozen=True, kw_only=True):
     is_numbered: bool = False
     """A uniform scale set: its instances have numbers, and none is ever given out twice."""
     next_number: int = 0
+    computer_name_prefix: str = ""
+    """What the computer names of numbered instances begin with; empty: the resource's name."""
     instances: Mapping[InstanceName, Instance] = {}
 
     def latest_model_applied(self, instance: Instance) -> bool:

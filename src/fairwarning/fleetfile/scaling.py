@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.declaring import declared_model
 from fairwarning.core.fleet import Orchestration, ScaleSet, expand, scope_id, suffixes_of
-from fairwarning.core.leaving import leaving
+from fairwarning.core.leaving import leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
@@ -45,7 +45,8 @@ def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]
         # A further group is of the model of the others, which says more than the file does.
         first = min(group for group, roster in before.items() if roster.live)
         model = declared_model(before[first], template)
-        template = replace(template, model=model)
+        prefix = before[first].computer_name_prefix
+        template = replace(template, model=model, computer_name_prefix=prefix)
         _grow(members, resource, before, going, model)
     else:
         members = {_group(scope.id): [*scope.roster.live] for scope in fresh}
@@ -68,7 +69,7 @@ def _group(id: ScopeId) -> int:
 
 
 def _going(scope: Scope) -> tuple[Instance, ...]:
-    names = leaving(scope)
+    names = leavers(scope)
     return tuple(each for each in scope.roster.live if each.name in names)
 
 

@@ -7,7 +7,7 @@ did not have are left out.
 import json
 from collections.abc import Mapping
 
-from fairwarning.core.fleet import uniform_hostname
+from fairwarning.core.computer_names import computer_name
 from fairwarning.core.identifiers import placement_group_id, vm_id
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Roster, Scope, ScopeKind
@@ -88,7 +88,7 @@ def _compute(scope: Scope, instance: Instance) -> dict[str, Tree]:
         "location": roster.location,
         "name": instance.name,
         "offer": "",
-        "osProfile": {"computerName": _computer_name(roster, instance)},
+        "osProfile": {"computerName": computer_name(roster, instance)},
         "osType": "Linux",
         "physicalZone": "",
         "placementGroupId": placement_group_id(scope) if is_set else "",
@@ -111,11 +111,6 @@ def _compute(scope: Scope, instance: Instance) -> dict[str, Tree]:
         "vmSize": "",
         "zone": "",
     }
-
-
-def _computer_name(roster: Roster, instance: Instance) -> str:
-    number = number_of(roster, instance.name)
-    return instance.name if number is None else uniform_hostname(roster.resource, number)
 
 
 def _provider_path(roster: Roster) -> str:

@@ -46,6 +46,7 @@ def event_card(event: Json, now: datetime) -> Card:
             ("id", Cell(event["id"], "bold")),
             ("phase", phase(event["phase"])),
             ("not before", when(event["notBefore"], now)),
+            ("waits", Cell(event.get("waits") or "")),
             ("scope", Cell(event["scope"])),
             ("update domain", Cell(_number(event.get("updateDomain")))),
             ("source", Cell(_source(event))),

@@ -39,6 +39,10 @@ def alias_document() -> Mapping[str, object]:
     return {"outputs": {"aliases": {"type": "object", "value": value}}}
 
 
+def alias_names() -> list[str]:
+    return [alias for table in (_LINUX, _WINDOWS) for alias, _ in _images(table)]
+
+
 def _images(table: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     for line in table.strip().splitlines():
         alias, image = line.split()

@@ -10,6 +10,11 @@ _IGNORED = frozenset(
 """Of a whole resource: what its path says, and what only a template says."""
 
 
+TAGS_MAX = 50
+TAG_NAME_CHARS_MAX = 512
+TAG_VALUE_CHARS_MAX = 256
+
+
 def said(body: Json | None) -> Json:
     """What the caller says of the resource itself."""
     return {key: value for key, value in (body or {}).items() if key.lower() not in _IGNORED}
@@ -52,8 +57,19 @@ def tags_of(body: Json) -> dict[str, str]:
     tags = object_at(body, "tags")
     for name, value in tags.items():
         if not isinstance(value, str):
-            raise wrong_kind(f"tags.{name}", "a string")
+            raise wrong_kind(f"tags.{name[:100]}", "a string")
+        if len(name) > TAG_NAME_CHARS_MAX or len(value) > TAG_VALUE_CHARS_MAX:
+            raise _bad_tags(
+                f"the tag '{name[:40]}' is too long; a name has at most {TAG_NAME_CHARS_MAX} "
+                f"characters and a value {TAG_VALUE_CHARS_MAX}"
+            )
+    if len(tags) > TAGS_MAX:
+        raise _bad_tags(f"there are {len(tags)} tags; a resource has at most {TAGS_MAX}")
     return dict(tags)
+
+
+def _bad_tags(why: str) -> ArmError:
+    return ArmError(400, "InvalidTagNameOrValue", f"The tags are invalid: {why}.", target="tags")
 
 
 def wrong_kind(where: str, wanted: str) -> ArmError:
@@ -81,6 +97,6 @@ def refuse_moved(name: str, group: str, before: str, wanted: str) -> None:
             409,
             "InvalidResourceLocation",
             f"The resource '{name}' already exists in location '{before}' in resource group "
-            f"'{group}'. A resource with the same name cannot be created in location '{wanted}'. "
+            f"'{group}'. A resource with the same name cannot be created in location '{wanted[:100]}'. "
             "Please select a new resource name.",
         )

@@ -104,6 +104,16 @@ async def validate(arm: Arm, call: ArmCall) -> Reply:
     return Reply(200, {"id": path.id, "name": path.name, "type": TYPE, "properties": properties})
 
 
+async def what_if(_: Arm, call: ArmCall) -> Reply:
+    """A refusal in the form of a result, because az breaks on any other."""
+    failure = Failure(
+        code="WhatIfNotSupported",
+        message="What-if is not there; check the template with `az deployment group validate`, or "
+        "deploy it without --what-if and --confirm-with-what-if.",
+    )
+    return Reply(200, {"status": "Failed", "error": failure.json()})
+
+
 async def list_operations(arm: Arm, call: ArmCall) -> Reply:
     return Reply(200, {"value": await _steps(arm, await _kept(arm, call))})
 
@@ -182,6 +192,7 @@ ROUTES: Routes = {
     ("HEAD", _KEY, ""): check,
     ("DELETE", _KEY, ""): delete,
     ("POST", _KEY, "validate"): validate,
+    ("POST", _KEY, "whatif"): what_if,
     ("GET", f"{_KEY}/operationstatuses", ""): status,
     ("GET", _KEY, "operations"): list_operations,
     ("GET", f"{_KEY}/operations", ""): show_operation,

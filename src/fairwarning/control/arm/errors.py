@@ -66,11 +66,18 @@ def of_refusal(refused: Refused) -> ArmError:
     return ArmError(status, code, refused.message)
 
 
+_LOG_IN_AGAIN = (
+    "This needs a token of Fairwarning that is valid: wrong, revoked and expired ones are refused "
+    "alike. Log in with a new one: `fairwarning azure-setup --run`."
+)
+
+
 def of_problem(problem: Problem) -> ArmError:
     codes = {401: "AuthenticationFailed", 403: "AuthorizationFailed", 413: "RequestEntityTooLarge"}
     words = problem.code.title().replace("-", "")
     code = codes.get(problem.status, words)
-    return ArmError(problem.status, code, problem.detail, headers=problem.headers)
+    detail = _LOG_IN_AGAIN if problem.status == 401 else problem.detail
+    return ArmError(problem.status, code, detail, headers=problem.headers)
 
 
 def as_arm_error(error: Exception) -> ArmError:

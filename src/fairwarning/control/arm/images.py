@@ -1,14 +1,17 @@
 """Images and sizes, as far as az asks for them before it creates something.
 
-There are no images here, so every one that somebody names exists, in one version.
+There are no images here, so every one that somebody names in full exists, in one version.
 """
 
+from fairwarning.control.arm.aliases import alias_names
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
+from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.filtering import conditions, top_of
 from fairwarning.control.arm.inventory import scopes_in
 from fairwarning.control.arm.paths import ResourcePath
 from fairwarning.control.arm.regions import REGIONS
 from fairwarning.control.arm.sizes import SIZES
+from fairwarning.control.arm.templates.faults import shown
 from fairwarning.core.model import ScopeKind
 
 VERSION = "1.0.0"
@@ -49,6 +52,16 @@ def operating_system(publisher: str, offer: str) -> str:
     return "Windows" if is_windows or publisher.startswith("microsoftsql") else "Linux"
 
 
+async def refuse_image(_: Arm, call: ArmCall) -> Reply:
+    """az asks for an image of the group when it does not know a short name."""
+    raise ArmError(
+        404,
+        "ImageNotFound",
+        f"There is no image '{shown(call.path.name)}'; write publisher:offer:sku:version, or one "
+        f"of {', '.join(alias_names())}.",
+    )
+
+
 async def list_skus(_: Arm, call: ArmCall) -> Reply:
     wanted = conditions(call, ("location",)).get("location", "").replace(" ", "").lower()
     locations = [wanted] if wanted else list(REGIONS)
@@ -87,6 +100,7 @@ _SKU = "microsoft.compute/locations/publishers/artifacttypes/offers/skus"
 ROUTES: Routes = {
     ("GET", _SKU, "versions"): list_versions,
     ("GET", f"{_SKU}/versions", ""): show_version,
+    ("GET", "microsoft.compute/images", ""): refuse_image,
     ("GET", "microsoft.compute", "skus"): list_skus,
     ("GET", "microsoft.compute/locations", "vmsizes"): list_sizes,
     ("GET", "microsoft.compute/locations", "usages"): list_usages,

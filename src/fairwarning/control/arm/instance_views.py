@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.fleet import Machine
-from fairwarning.core.fleet import uniform_hostname
+from fairwarning.core.computer_names import computer_name
 from fairwarning.core.instants import SECOND_MS, Instant, format_rfc3339, later
 from fairwarning.core.leaving import takes_away
 from fairwarning.core.model import Event, EventType, Phase, Scope, Source
@@ -19,7 +19,7 @@ def view_json(machine: Machine, now: Instant) -> Json:
     view: Json = {
         "platformUpdateDomain": instance.update_domain,
         "platformFaultDomain": instance.fault_domain,
-        "computerName": computer_name(machine, machine.scope.roster.resource),
+        "computerName": computer_name(machine.scope.roster, instance),
         "statuses": _statuses(machine),
     }
     maintenance = [each for each in pending_maintenance(machine) if each.not_before_ms > now]
@@ -68,11 +68,6 @@ def events_of(machine: Machine) -> list[Event]:
     """All that are not over."""
     name = machine.instance.name
     return [each for each in machine.scope.unfinished if name in each.resources]
-
-
-def computer_name(machine: Machine, prefix: str) -> str:
-    number = machine.number
-    return machine.instance.name if number is None else uniform_hostname(prefix, number)
 
 
 def _statuses(machine: Machine) -> list[Json]:

@@ -18,6 +18,7 @@ from fairwarning.control.access import Role
 from fairwarning.control.arm.aliases import alias_document
 from fairwarning.control.arm.app import error_response, refuse_version
 from fairwarning.control.arm.errors import ArmError, as_arm_error
+from fairwarning.control.arm.people import device_code, login_page
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, read_all
 from fairwarning.control.hosts import refuse_foreign
@@ -57,13 +58,20 @@ class Login:
             "/aliases.json": self._show_aliases,
             "/adfs/.well-known/openid-configuration": self._adfs,
             "/{tenant}/v2.0/.well-known/openid-configuration": self._directory,
+            "/adfs/oauth2/authorize": self._page,
+            "/{tenant}/oauth2/v2.0/authorize": self._page,
+        }
+        post: dict[str, _Handler] = {
+            f"{oauth}/{name}": handler
+            for oauth in ("/adfs/oauth2", "/{tenant}/oauth2/v2.0")
+            for name, handler in (("token", self._token), ("devicecode", self._device_code))
         }
         return [
             *(Route(path, self._open(each, error_response)) for path, each in get.items()),
             Route("/tenants", self._tenants),
             *(
-                Route(path, self._open(self._token, oauth_response), methods=["POST"])
-                for path in ("/adfs/oauth2/token", "/{tenant}/oauth2/v2.0/token")
+                Route(path, self._open(each, oauth_response), methods=["POST"])
+                for path, each in post.items()
             ),
         ]
 
@@ -109,6 +117,13 @@ class Login:
             "tenantCategory": "Home",
         }
         return _json({"value": [tenant]})
+
+    async def _page(self, request: Request) -> Response:
+        return Response(login_page(request.query_params), headers=_UNCACHED, media_type="text/html")
+
+    async def _device_code(self, request: Request) -> Response:
+        path = request.url.path.removesuffix("devicecode")
+        return _json(device_code(f"{base_url(request)}{path}authorize"), headers=_UNCACHED)
 
     async def _token(self, request: Request) -> Response:
         secret = asked_secret(
@@ -175,6 +190,7 @@ def openid_configuration(issuer: str, oauth: str) -> Mapping[str, object]:
         "issuer": issuer,
         "authorization_endpoint": f"{oauth}/authorize",
         "token_endpoint": f"{oauth}/token",
+        "device_authorization_endpoint": f"{oauth}/devicecode",
         "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
         "grant_types_supported": ["client_credentials"],
         "response_types_supported": ["token"],
@@ -193,7 +209,7 @@ def asked_secret(media_type: str, raw: bytes, authorization: str | None) -> str:
             "unsupported_grant_type",
             "AADSTS70003: Fairwarning knows service principals only, not the grant type "
             f"'{grant[:60]}'. Log in with `az login --service-principal`; "
-            "`fairwarning azure-setup` says how.",
+            "`fairwarning azure-setup --run` does that.",
         )
     given = [*_posted(form), *_basic(authorization)]
     if len(given) > 1:

@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from fairwarning.control.arm.attachments import attach, interfaces_for, references
+from fairwarning.control.arm.attachments import attach, interfaces_for
 from fairwarning.control.arm.bodies import location_of, object_at, refuse_moved, said, tags_of
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply
 from fairwarning.control.arm.fleet import Machine
 from fairwarning.control.arm.instance_changes import change_instance
 from fairwarning.control.arm.kept_machines import Standing, machine_id
-from fairwarning.control.arm.machine_addresses import all_addresses
+from fairwarning.control.arm.machine_addresses import all_addresses, exchanged, interfaces_of
 from fairwarning.control.arm.machine_answers import refuse_going, written
 from fairwarning.control.arm.machine_json import declared_body, membership_json
 from fairwarning.control.arm.machine_making import new_kept
@@ -37,9 +37,8 @@ async def change(arm: Arm, call: ArmCall, found: Standing) -> Reply:
     terms_of(object_at(body, "properties"))
     interfaces = await interfaces_for(arm, before.id, body)
     tags = wanted.tags if asked.get("tags") is not None else None
-    has_interfaces = references(body) or references(before.body)
-    addresses = all_addresses(interfaces) if has_interfaces else None
-    await _change_instance(arm, call, found.machine, tags, addresses)
+    had = all_addresses(await interfaces_of(arm, before.body))
+    await _change_instance(arm, call, found.machine, tags, had, all_addresses(interfaces))
     await _change_policy(arm, call, found.machine, object_at(asked, "properties"))
     operation = await arm.operations.begin(call, verb="update", target=before.id)
     kept = replace(before, body=body, operation=operation.id)
@@ -76,15 +75,16 @@ async def _change_instance(
     call: ArmCall,
     machine: Machine,
     tags: dict[str, str] | None,
-    addresses: tuple[str, ...] | None,
+    had: tuple[str, ...],
+    has: tuple[str, ...],
 ) -> None:
-    """None: as it was."""
+    """Without tags: as they were. The addresses are those of its interfaces, before and now."""
 
     def changed(instance: Instance) -> Instance:
         return replace(
             instance,
             tags=instance.tags if tags is None else tags,
-            addresses=instance.addresses if addresses is None else addresses,
+            addresses=exchanged(instance.addresses, had, has),
         )
 
     if changed(machine.instance) != machine.instance:

@@ -74,7 +74,7 @@ async def _put(arm: Arm, call: ArmCall) -> Reply:
         raise
     await give_back(arm, settled.freed, by=call.by)
     if settled.claimed or settled.freed:
-        await readdress(arm, call, await user_of(arm, kept))
+        await readdress(arm, call, await user_of(arm, kept), settled.freed)
     return Reply(201 if before is None else 200, await _shown(arm, kept))
 
 

@@ -7,12 +7,14 @@ from msgspec.structs import replace
 from fairwarning.control import scale_sets
 from fairwarning.control.arm.bodies import refuse_moved
 from fairwarning.control.arm.call import Arm, ArmCall, Json
+from fairwarning.control.arm.instance_changes import revise
 from fairwarning.control.arm.kept_scale_sets import Standing, needed, new_kept, refuse_going
 from fairwarning.control.arm.merging import merged, without_read_only
 from fairwarning.control.arm.profiles import policy_of
 from fairwarning.control.arm.scale_set_creating import addresses_for, let_go
 from fairwarning.control.arm.scale_set_json import true_body
 from fairwarning.control.arm.scale_set_reading import Wanted, refuse_changed, wanted_of
+from fairwarning.core.computer_names import prefix_of
 from fairwarning.core.model import EventId, Instance, InstanceName, Policy
 
 
@@ -28,6 +30,7 @@ async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standi
     addresses = await addresses_for(arm, call, wanted, wanted.capacity - was.capacity)
     try:
         await _change_rules(arm, call, found, policy, was, wanted)
+        await _change_prefix(arm, call, found, wanted.computer_name_prefix)
         events = await _resize(arm, call, found, was, wanted, addresses)
     finally:
         await let_go(arm, call, addresses)
@@ -58,6 +61,12 @@ async def _change_rules(
         )
     if wanted.mode != "Manual":
         await scale_sets.upgrade(control, found.groups, None, by=call.by, why=call.why)
+
+
+async def _change_prefix(arm: Arm, call: ArmCall, found: Standing, prefix: str) -> None:
+    for scope in found.groups:
+        if prefix and prefix_of(scope.roster) != prefix:
+            await revise(arm, call, scope.id, lambda r: replace(r, computer_name_prefix=prefix))
 
 
 async def _resize(

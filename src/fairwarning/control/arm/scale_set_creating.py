@@ -95,7 +95,13 @@ def _of_model(scope: Scope, wanted: Wanted) -> Scope:
         profile=wanted.fingerprint,
     )
     instances = {name: replace(each, model=model) for name, each in scope.roster.instances.items()}
-    return replace(scope, roster=replace(scope.roster, model=model, instances=instances))
+    roster = replace(
+        scope.roster,
+        model=model,
+        computer_name_prefix=wanted.computer_name_prefix,
+        instances=instances,
+    )
+    return replace(scope, roster=roster)
 
 
 async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope]) -> None:

@@ -8,12 +8,11 @@ from fairwarning.control.arm.bodies import object_at, text_at
 from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.errors import not_found
 from fairwarning.control.arm.fleet import Machine
-from fairwarning.control.arm.instance_views import computer_name, provisioning_state, view_json
+from fairwarning.control.arm.instance_views import provisioning_state
 from fairwarning.control.arm.kept_scale_sets import INSTANCE_TYPE, TYPE, Standing
 from fairwarning.control.arm.paths import ResourcePath
-from fairwarning.control.arm.scale_set_json import true_body
+from fairwarning.core.computer_names import computer_name
 from fairwarning.core.identifiers import vm_id
-from fairwarning.core.instants import Instant
 
 _OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
 
@@ -59,7 +58,6 @@ def instance_json(found: Standing, machine: Machine, body: Json, view: Json | No
 
 def _instance_properties(found: Standing, machine: Machine, body: Json, view: Json | None) -> Json:
     profile = object_at(body, "properties", "virtualMachineProfile")
-    prefix = text_at(profile, "osProfile", "computerNamePrefix") or found.roster.resource
     os_profile = {n: v for n, v in object_at(profile, "osProfile").items() if n in _OS_PROFILE}
     properties: Json = {
         "latestModelApplied": machine.scope.roster.latest_model_applied(machine.instance),
@@ -68,13 +66,10 @@ def _instance_properties(found: Standing, machine: Machine, body: Json, view: Js
         "hardwareProfile": {"vmSize": text_at(body, "sku", "name")},
         "vmId": vm_id(machine.scope, machine.instance),
         "storageProfile": object_at(profile, "storageProfile"),
-        "osProfile": {"computerName": computer_name(machine, prefix), **os_profile},
+        "osProfile": {
+            "computerName": computer_name(machine.scope.roster, machine.instance),
+            **os_profile,
+        },
         "networkProfileConfiguration": object_at(profile, "networkProfile"),
     }
     return properties if view is None else {**properties, "instanceView": view}
-
-
-def instance_view_json(found: Standing, machine: Machine, now: Instant) -> Json:
-    profile = object_at(true_body(found), "properties", "virtualMachineProfile")
-    prefix = text_at(profile, "osProfile", "computerNamePrefix") or found.roster.resource
-    return {**view_json(machine, now), "computerName": computer_name(machine, prefix)}

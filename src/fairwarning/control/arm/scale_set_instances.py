@@ -5,6 +5,7 @@ from fairwarning.control.arm.call import Arm, ArmCall, Handler, Json, Reply, Rou
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.fleet import Machine
 from fairwarning.control.arm.instance_filters import condition_of
+from fairwarning.control.arm.instance_views import view_json
 from fairwarning.control.arm.kept_scale_sets import INSTANCE_TYPE, TYPE, Standing, needed
 from fairwarning.control.arm.paging import page
 from fairwarning.control.arm.scale_set_actions import (
@@ -17,7 +18,6 @@ from fairwarning.control.arm.scale_set_actions import (
 from fairwarning.control.arm.scale_set_instance_json import (
     called,
     instance_json,
-    instance_view_json,
     one_called,
 )
 from fairwarning.control.arm.scale_set_json import true_body
@@ -46,7 +46,7 @@ async def shown(arm: Arm, call: ArmCall) -> Reply:
 async def view_shown(arm: Arm, call: ArmCall) -> Reply:
     found = await needed(arm, call.path)
     machine = one_called(found, call.path)
-    return Reply(200, instance_view_json(found, machine, arm.control.clock.now()))
+    return Reply(200, view_json(machine, arm.control.clock.now()))
 
 
 async def deleted(arm: Arm, call: ArmCall) -> Reply:
@@ -89,7 +89,7 @@ def _operation(verb: str, kind: OperationKind) -> Handler:
 def _instance_json(arm: Arm, call: ArmCall, found: Standing, machine: Machine, body: Json) -> Json:
     view = None
     if call.query.get("$expand", "").lower() == "instanceview":
-        view = instance_view_json(found, machine, arm.control.clock.now())
+        view = view_json(machine, arm.control.clock.now())
     return instance_json(found, machine, body, view)
 
 

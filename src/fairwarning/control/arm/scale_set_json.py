@@ -8,6 +8,7 @@ from fairwarning.control.arm.call import ArmCall, Json
 from fairwarning.control.arm.kept_scale_sets import TYPE, Standing
 from fairwarning.control.arm.profiles import Terms, policy_json, with_terms, without_too_new
 from fairwarning.control.arm.scale_set_reading import MODES
+from fairwarning.core.computer_names import prefix_of
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Policy, Priority, Roster
@@ -64,7 +65,7 @@ def true_body(found: Standing) -> Json:
 def _declared_body(found: Standing) -> Json:
     """Of a set that was not made in ARM: no more than its roster says."""
     profile: Json = {
-        "osProfile": {"computerNamePrefix": found.roster.resource},
+        "osProfile": {"computerNamePrefix": prefix_of(found.roster)},
         "storageProfile": {"osDisk": {"createOption": "FromImage", "osType": "Linux"}},
         "networkProfile": {"networkInterfaceConfigurations": []},
     }

@@ -19,6 +19,8 @@ from fairwarning.core.model import EvictionPolicy, Priority
 
 T = TypeVar("T")
 NAME_CHARS_MAX = 64
+PREFIX_CHARS_MAX = 58
+"""With six digits behind it, a computer's name has at most 64."""
 FAULT_DOMAINS = 5
 MODES = {each.lower(): each for each in ("Manual", "Automatic", "Rolling")}
 ORCHESTRATIONS = {"uniform": Orchestration.UNIFORM, "flexible": Orchestration.FLEXIBLE}
@@ -40,6 +42,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     terms: Terms
     subnet_id: str
     """Where its instances get their addresses; empty: they have none."""
+    computer_name_prefix: str
     fingerprint: str
     """Changes with whatever makes another model, the terms aside: the core knows those."""
 
@@ -64,6 +67,7 @@ def wanted_of(body: Json) -> Wanted:
         fault_domains=_fault_domains(properties.get("platformFaultDomainCount")),
         terms=terms_of(profile),
         subnet_id=subnet_of(profile),
+        computer_name_prefix=_prefix(text_at(profile, "osProfile", "computerNamePrefix")),
         fingerprint=fingerprint_of(body),
     )
     _refuse_spot(profile, wanted)
@@ -123,6 +127,13 @@ def refuse_changed(before: Wanted, wanted: Wanted) -> None:
                 f"Changing property '{name}' is not allowed.",
                 target=name,
             )
+
+
+def _prefix(text: str) -> str:
+    if len(text) > PREFIX_CHARS_MAX:
+        hint = f"use at most {PREFIX_CHARS_MAX} characters"
+        raise _invalid("osProfile.computerNamePrefix", text, hint)
+    return text
 
 
 def _capacity(value: object) -> int:

@@ -28,6 +28,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.starting import in_the_way
+from fairwarning.core.waiting import waits
 from fairwarning.engine.ports import Choice, Mark
 
 TIMELINE_MAX = 500
@@ -98,16 +99,18 @@ async def listed(control: Control, call: Call[shapes.EventsQuery, None]) -> shap
 
 
 async def shown(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Event:
-    found = await _shown(control, _id(call))
-    if found.phase is Phase.SCHEDULED:
-        found.waits_for = await _in_the_way(control, ScopeId(found.scope), EventId(found.id))
+    return await _with_waits(control, await _shown(control, _id(call)))
+
+
+async def _with_waits(control: Control, found: shapes.Event) -> shapes.Event:
+    if found.phase is not Phase.SCHEDULED:
+        return found
+    scope = await control.store.read(ScopeId(found.scope))
+    event = scope.events.get(EventId(found.id))
+    if event is not None:
+        found.waits_for = [each.id for each in in_the_way(scope, event)]
+        found.waits = waits(scope, event, control.clock.now())
     return found
-
-
-async def _in_the_way(control: Control, scope_id: ScopeId, id: EventId) -> list[str]:
-    scope = await control.store.read(scope_id)
-    event = scope.events.get(id)
-    return [] if event is None else [each.id for each in in_the_way(scope, event)]
 
 
 async def approve(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Event:
@@ -115,7 +118,7 @@ async def approve(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.
     scope_id, _ = await control.store.find_event(id)
     command = Approve(event_id=id, by=call.by)
     await control.engine.submit(scope_id, command, by=call.by, why=call.why)
-    return await _shown(control, id)
+    return await _with_waits(control, await _shown(control, id))
 
 
 async def cancel(control: Control, call: Call[shapes.NoQuery, shapes.CancelBody]) -> shapes.Event:
