@@ -5,6 +5,7 @@ everything but the disk and the world.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -93,8 +94,9 @@ class Machine:
             self._take_all(todo, at)
         raise AssertionError("it goes round in circles")
 
-    def _take_all(self, steps: list[Step], at: datetime) -> None:
+    def _take_all(self, given: Sequence[Step], at: datetime) -> None:
         """As the runner: all are begun before the first has ended, and they end in any order."""
+        steps = [*given]
         self.dice.shuffle(steps)
         begun = [each for each in steps if self._begin(each)]
         self.dice.shuffle(begun)

@@ -52,7 +52,7 @@ async def test_a_prefix_of_computer_names_changes_everywhere_and_outlives_a_decl
         view = await arm.get(f"s/virtualMachines/{number}/instanceView")
         assert own == view["computerName"]
         assert own.startswith("web0000")
-    await arm.rig.post("/fleet", {"scale-set": [{"name": "s", "capacity": 102}]})
+    await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 102}]})
     assert (await own_metadata(arm, "s_101"))["osProfile"]["computerName"].startswith("web")
 
 

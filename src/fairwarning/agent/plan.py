@@ -63,7 +63,7 @@ def decide(memory: Memory, now: Now) -> list[Step]:
         if step is None:
             continue
         if isinstance(step, Do | Undo | Adopt | Release):
-            pass
+            claimed.add(memory.key(step.place))
         steps.append(step)
     return steps
 

@@ -10,11 +10,12 @@ from fairwarning.control.operation import Document
 from fairwarning.control.problems import Problem
 from fairwarning.control.shapes import In
 from fairwarning.core.instants import Instant
-from fairwarning.core.spans import parse_duration_ms, parse_instant
+from fairwarning.core.spans import DURATION_PATTERN, parse_duration_ms, parse_instant
 
 BODY_BYTES_MAX = 1024 * 1024
 FLEET_BYTES_MAX = 4 * 1024 * 1024
 _PATH = re.compile(r" - at `\$?([^`]*)`$")
+_NO_DURATION = f"Expected `str` matching regex '{DURATION_PATTERN}'"
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+|\.\.\.)\]")
 
 Q = TypeVar("Q", bound=In)
@@ -123,7 +124,9 @@ def _malformed(error: Exception) -> Problem:
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str | None]:
     """The library's sentence, with the place as a JSON pointer of its own."""
-    text = str(error)
+    text = str(error).replace(
+        _NO_DURATION, "This is no duration; write one like 30s, 15m, 2h or PT15M"
+    )
     found = _PATH.search(text)
     if found is None:
         return text, None

@@ -201,8 +201,8 @@ def refuse_place(what: str, text: str) -> None:
     if not _PLACE.fullmatch(text):
         raise Refused(
             Code.FLEET_INVALID,
-            f"{text[:100]!r} is no {what}; use 1 to 90 letters, digits, '.', '-', '_', '(' and ')', not "
-            "ending in '.'",
+            f"{text[:100]!r} is no {what}; use 1 to 90 letters, digits, '.', '-', '_', '(' and "
+            "')', not ending in '.'",
         )
 
 
@@ -239,8 +239,8 @@ def refuse_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise Refused(
             Code.NAME_INVALID,
-            f"{name[:100]!r} is no name; use 1 to 64 letters, digits, '.', '-' and '_', beginning with "
-            "a letter or digit and not ending in '.' or '-'",
+            f"{name[:100]!r} is no name; use 1 to 64 letters, digits, '.', '-' and '_', beginning "
+            "with a letter or digit and not ending in '.' or '-'",
         )
 
 

@@ -238,5 +238,6 @@ class MetadataServer:
             for connection in list(self._service.connections):
                 connection.sweep(now)
             if now - sampled_s >= SAMPLE_S:
-                self._service.views.sample(time.time(), now - sampled_s)
+                now_s = self._service.endpoint.now() / 1000
+                self._service.views.sample(now_s, now - sampled_s)
                 sampled_s = now

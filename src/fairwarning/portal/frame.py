@@ -78,6 +78,7 @@ class Frame:
             is_virtual=isinstance(clock, VirtualClock),
             faults=len(desk.control.faults.list()),
             can_log_out=self.sessions.needs_token,
+            is_answer=request.method == "POST",
         )
         response = HTMLResponse(body, status, headers=HEADERS)
         if said is not None:

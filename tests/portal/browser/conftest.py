@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
 from tests.control.rig import Rig, running
 
@@ -75,9 +75,15 @@ async def new_reader(
     return context
 
 
+REFUSED = "Failed to load resource: the server responded with a status of 4"
+"""Chromium's note about a page that says what was wrong with a form or an address."""
+
+
 def listen(page: Page, complaints: list[str]) -> None:
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None,
-    )
+
+    def hear(said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning") and not said.text.startswith(REFUSED):
+            complaints.append(said.text)
+
+    page.on("console", hear)

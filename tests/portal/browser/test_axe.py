@@ -37,7 +37,7 @@ async def fill(rig: Rig) -> None:
     await rig.post("/clock/advance", {"by": "5m"})
     await rig.schedule("web-1")
     await rig.post("/rollouts", {"type": "Freeze", "scopes": ["workers"], "name": "hosts"}, 201)
-    await rig.post("/instances/workers_0/delete", {})
+    await rig.post("/instances/workers_0/delete", {}, 202)
     await rig.post("/faults", {"kind": "slow", "instances": ["web-0"]}, 201)
 
 

@@ -45,9 +45,11 @@ async def test_who_polls_with_what_and_who_never_asked(rig: Rig, page: Page) -> 
     await page.get_by_role("link", name="web", exact=True).click()
     await expect(page.get_by_text("4 of 4 have not asked")).to_be_visible()
     await rig.activate("web-1")
+    rig.node.engine.views.sample(rig.clock.now() / 1000, 60)
     await page.reload()
     await expect(page.get_by_text("3 of 4 have not asked")).to_be_visible()
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="web-1"))
+    await expect(row).to_contain_text("just now, 1.0 a minute")
     await expect(row).to_contain_text("python-httpx")
 
 

@@ -30,10 +30,13 @@ async def test_history_is_filtered_and_taken_along_as_csv(rig: Rig, page: Page) 
         await page.get_by_role("link", name="Export as CSV").click()
     download = await started.value
     assert download.suggested_filename == "history.csv"
-    text = Path(await download.path()).read_text()
-    taken = list(csv.DictReader(io.StringIO(text)))
+    taken = read(await download.path())
     assert len(taken) == count
     assert all("/db" in each["scope"] for each in taken)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text())))
 
 
 async def test_a_token_is_shown_once_and_revoked(rig: Rig, page: Page) -> None:

@@ -97,6 +97,6 @@ def refuse_moved(name: str, group: str, before: str, wanted: str) -> None:
             409,
             "InvalidResourceLocation",
             f"The resource '{name}' already exists in location '{before}' in resource group "
-            f"'{group}'. A resource with the same name cannot be created in location '{wanted[:100]}'. "
-            "Please select a new resource name.",
+            f"'{group}'. A resource with the same name cannot be created in location "
+            f"'{wanted[:100]}'. Please select a new resource name.",
         )

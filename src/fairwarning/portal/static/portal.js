@@ -1,6 +1,9 @@
 // Everything a page does in the browser. A page works without it; with it, it is alive.
 "use strict";
 
+// Every word comes from the server, which has them all in one place.
+const WORDS = document.body.dataset;
+
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
 function span(seconds) {
@@ -36,11 +39,12 @@ function writeTimes(root) {
     const kind = each.dataset.when;
     if (kind === "left") {
       const left = (at - now()) / 1000;
-      each.textContent = left > 0 ? span(left) : "due";
+      each.textContent = left > 0 ? span(left) : WORDS.due;
       each.classList.toggle("soon", left < 300);
     } else if (kind === "ago") {
       const past = (now() - at) / 1000;
-      each.textContent = past < 2 ? "just now" : past > 0 ? `${span(past)} ago` : `in ${span(-past)}`;
+      each.textContent = Math.abs(past) < 2 ? WORDS.justNow
+        : past > 0 ? WORDS.ago.replace("{span}", span(past)) : WORDS.ahead.replace("{span}", span(-past));
     } else {
       each.textContent = new Intl.DateTimeFormat(undefined, FORMS[kind] || FORMS.both).format(at);
     }
@@ -70,7 +74,10 @@ function swap(fresh) {
 
 let asking = false;
 let askAgain = false;
+// What answers a form is there once: to ask for it again would not show it again.
+const isAnswer = document.body.hasAttribute("data-answer");
 async function refresh() {
+  if (isAnswer) return;
   if (asking) { askAgain = true; return; }
   asking = true;
   try {
@@ -82,7 +89,7 @@ async function refresh() {
 }
 
 function live() {
-  if (!document.querySelector("[data-live]")) return;
+  if (isAnswer || !document.querySelector("[data-live]")) return;
   const offline = document.getElementById("offline");
   const stream = new EventSource("/stream");
   let wasLost = false;
@@ -102,7 +109,7 @@ function confirmed(form) {
   const dialog = document.getElementById("confirm");
   document.getElementById("confirm-title").textContent = form.dataset.askTitle || "";
   document.getElementById("confirm-text").textContent = form.dataset.ask;
-  document.getElementById("confirm-yes").textContent = form.dataset.askTitle || "OK";
+  document.getElementById("confirm-yes").textContent = form.dataset.askTitle || WORDS.ok;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
@@ -135,7 +142,7 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   try { await navigator.clipboard.writeText(button.dataset.copy); } catch { return; }
   const before = button.textContent;
-  button.textContent = "✓";
+  button.textContent = WORDS.copied;
   setTimeout(() => { button.textContent = before; }, 1200);
 });
 
@@ -163,6 +170,14 @@ for (const choice of document.querySelectorAll("[data-theme-choice]")) {
     else document.documentElement.dataset.theme = choice.value;
   });
 }
+
+// A field that is wrong may be on another tab: it is shown before the browser points at it.
+document.addEventListener("invalid", (event) => {
+  const tab = event.target.closest("[data-tabs] > .tab");
+  if (!tab) return;
+  const tabs = [...tab.parentElement.querySelectorAll(":scope > .tab")];
+  tab.parentElement.querySelectorAll(":scope > input")[tabs.indexOf(tab)].checked = true;
+}, true);
 
 const menu = document.querySelector("[data-menu]");
 const wide = matchMedia("(min-width: 900px)");
