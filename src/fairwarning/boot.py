@@ -21,6 +21,7 @@ from fairwarning.drivers.webhook import WebhookDriver
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.faults import Faults
 from fairwarning.engine.ports import Clock, Drivers, Ids, Store
+from fairwarning.engine.requests import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.engine.views import Views
@@ -116,6 +117,7 @@ def make_control(
     azure: AzureDoor,
     faults: Faults | None = None,
     metadata_urls: Sequence[str] = (),
+    requests: Requests | None = None,
 ) -> Control:
     return Control(
         engine=engine,
@@ -126,6 +128,7 @@ def make_control(
         rollouts=Rollouts(engine, store, clock),
         notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
         faults=faults or Faults(clock),
+        requests=requests or Requests(),
         azure=azure,
         metadata_urls=metadata_urls,
     )

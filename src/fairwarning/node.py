@@ -32,6 +32,7 @@ from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.faults import Faults
 from fairwarning.engine.pacing import Pacer
 from fairwarning.engine.ports import Clock, Ids, Store, StoreDown
+from fairwarning.engine.requests import Requests
 from fairwarning.engine.service import Engine
 from fairwarning.fleetfile.applying import apply, current_scopes
 from fairwarning.fleetfile.model import Fleet
@@ -40,7 +41,7 @@ from fairwarning.logs import log_commit
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
-from fairwarning.metadata.witness import Watcher
+from fairwarning.metadata.witness import Watcher, noting
 from fairwarning.starter import STARTER_FLEET
 
 Address = tuple[str, int]
@@ -119,6 +120,7 @@ class Node:
         self.store: Store = make_store(settings.store_url, self.clock, has_own_time=has_own_time)
         self.engine: Engine = make_engine(self.store, self.clock, ids=ids)
         self.faults = Faults(self.clock, settings.seed)
+        self.requests = Requests()
         self._metadata: MetadataServer | None = None
         self.has_starter_fleet = False
         self.metadata_urls: list[str] = []
@@ -162,6 +164,7 @@ class Node:
         exits.push_async_callback(server.stop)
         self._metadata = server
         self.metadata_urls = server.urls
+        self._note_requests(server)
         listener = self._bind(settings.control, "--control")
         self.control_url = url_of(listener, is_tls=settings.tls is not None)
         extra = self._bind_azure()
@@ -174,6 +177,7 @@ class Node:
             door,
             self.faults,
             server.urls,
+            self.requests,
         )
         needs_token = not is_loopback(settings.control[0])
         app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)
@@ -198,6 +202,11 @@ class Node:
             await each.start()
         if isinstance(self.clock, VirtualClock) and settings.clock_speed:
             self._set_going(self.clock, settings.clock_speed)
+
+    def _note_requests(self, server: MetadataServer) -> None:
+        hear = noting(self.requests)
+        self.requests.switch = lambda is_on: (server.watch if is_on else server.unwatch)(hear)
+        self._exits.callback(self.requests.stop)
 
     def _set_going(self, clock: VirtualClock, speed: float) -> None:
         pacer = Pacer(clock, speed)

@@ -283,3 +283,14 @@ def test_an_event_that_may_have_been_approved_counts_as_finished() -> None:
     for known, phase in ((memory, Phase.CANCELLED), (begun, Phase.FINISHED)):
         after, _ = absorb(known, seen(), config(), ME, later(NOW, 5))
         assert after.records["E1"].phase is phase
+
+
+def test_an_event_of_days_ahead_waits_until_it_is_near() -> None:
+    far = replace(event(), not_before=NOW + timedelta(days=3))
+    memory = remembered(config(DRAIN), far)
+    (waits,) = decide(memory, Now(at=NOW))
+    assert isinstance(waits, Wait)
+    assert waits.until == NOW + timedelta(days=3) - timedelta(hours=1)
+    assert waits.until is not None
+    (does,) = decide(memory, Now(at=waits.until))
+    assert isinstance(does, Do)

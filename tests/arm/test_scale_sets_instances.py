@@ -57,7 +57,7 @@ async def test_a_prefix_of_computer_names_changes_everywhere_and_outlives_a_decl
 
 
 async def test_a_prefix_that_no_name_has_room_for_is_refused(arm: Arm) -> None:
-    profile = {"osProfile": {"computerNamePrefix": "x" * 59}}
+    profile: Any = {"osProfile": {"computerNamePrefix": "x" * 59}}
     code, message = await arm.refused("PUT", f"{SETS}/long", body_of(**profile))
     assert code == "InvalidParameter"
     assert "at most 58 characters" in message

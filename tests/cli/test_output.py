@@ -10,7 +10,7 @@ from rich.console import Console
 from fairwarning.cli.listing import Cell, Lines, Shown
 from fairwarning.cli.output import draw
 from fairwarning.cli.tables.cells import short_scopes
-from fairwarning.cli.tables.events import event_page, events_table
+from fairwarning.cli.tables.events import event_card, event_page, events_table
 from fairwarning.cli.tables.fleet import changes_list, changes_summary, fleet_page
 from fairwarning.cli.tables.history import history_table
 from fairwarning.cli.tables.notices import letters_table, notices_table
@@ -116,6 +116,13 @@ def test_one_event_shows_what_is_known_and_nothing_else() -> None:
     assert "by operator:eva (disk)" in text
     assert "replaced by" not in text
     assert "duration" not in drawn(*event_page(an_event(), NOW))
+
+
+def test_one_event_says_what_it_waits_for() -> None:
+    assert "for an approval; or else" in drawn(
+        event_card(an_event(waits="for an approval; or else"), NOW)
+    )
+    assert "waits" not in drawn(event_card(an_event(waits=None), NOW))
 
 
 def test_empty_lists_say_what_to_do() -> None:

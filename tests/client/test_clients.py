@@ -5,6 +5,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import islice
 
 import pytest
@@ -220,3 +221,16 @@ def test_proxies_in_the_environment_are_not_asked(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with ScheduledEvents(fairwarning.vm("old").url) as events:
         assert events.get().incarnation == 1
+
+
+def test_a_second_passes_even_if_the_service_says_the_same_one(
+    fairwarning: Server, events: ScheduledEvents
+) -> None:
+    """The virtual clock stands still; whoever waits for a second must not wait for ever."""
+    events.get()
+    first = events.now()
+    events.get()
+    assert events.now() > first
+    fairwarning.advance(hours=1)
+    events.get()
+    assert events.now() - first > timedelta(minutes=59)

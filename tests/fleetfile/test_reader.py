@@ -21,7 +21,8 @@ from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
 from fairwarning.fleetfile import FleetProblem, plan, read_json, read_toml
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+FLEETS = (each for each in (ROOT / "examples").glob("*.toml") if each.name != "agent.toml")
+EXAMPLES = sorted(FLEETS)
 FLEET = """\
 test = true
 

@@ -9,11 +9,6 @@ state = "{state}/agent.json"
 listen = ""
 [approve]
 shared = "leader"
-# What is days away is left alone: to approve is to have it now.
-[[rule]]
-name = "later"
-time_left = {{ min = "1h" }}
-approve = {{ when = "never" }}
 [[rule]]
 name = "all"
   [[rule.scheduled]]

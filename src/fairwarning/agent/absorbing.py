@@ -41,6 +41,7 @@ def _new(event: Event, config: Config, me: Instance, now: datetime) -> Record:
         is_mine=event.concerns(me.name),
         not_before=event.not_before,
         margin_s=min(config.margin_s, notice_s * MARGIN_SHARE_MAX),
+        ahead_s=config.ahead_s,
     )
 
 

@@ -261,6 +261,8 @@ class Config:
     state: str = "/var/lib/fairwarning/agent.json"
     margin_s: float = 30.0
     """Kept free before NotBefore, but never more than a quarter of the notice."""
+    ahead_s: float = 3_600.0
+    """Nothing is done earlier than this before NotBefore: to approve is to have it now."""
     listen: tuple[str, int] | None = ("127.0.0.1", 9169)
     approve: Approve = Approve()
     rules: tuple[Rule, ...] = ()

@@ -1,6 +1,7 @@
 """What to do next. Pure: every rule about order, deadlines, approval and undoing is here.
 
-Theory of operation. An event goes through its rule's lists: `scheduled` until the deadline
+Theory of operation. An event that is far away waits until it is `ahead` of NotBefore. Then it
+goes through its rule's lists: `scheduled` until the deadline
 (NotBefore without the margin) or its start, `started` until it is over, then whatever was
 begun is undone in the opposite order, then `finished` or `cancelled`, and it is forgotten.
 At most one step a time is in work for an event; events do not wait for each other, except for
@@ -97,6 +98,8 @@ def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
 def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
     """None: another event is at an action that this one shares, or there is nothing to do."""
     match record.phase:
+        case Phase.SCHEDULED if (far := _still_far(record, now.at)) is not None:
+            return far
         case Phase.SCHEDULED:
             ends_at = deadline(record)
             why = "no time is left before the event"
@@ -114,6 +117,16 @@ def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step |
             return None
         case Phase.FINISHED | Phase.CANCELLED:
             return _next_after(memory, record, now, claimed)
+
+
+def _still_far(record: Record, at: datetime) -> Step | None:
+    """An event of days ahead waits, unless work on it has begun."""
+    if record.not_before is None or record.ahead_s is None or record.deeds:
+        return None
+    begins_at = record.not_before - timedelta(seconds=record.ahead_s)
+    if at >= begins_at:
+        return None
+    return Wait(event_id=record.event.id, until=begins_at, why="the event is still far away")
 
 
 def _next_after(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:

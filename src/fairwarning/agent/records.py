@@ -69,6 +69,8 @@ class Record:
     not_before: datetime | None = None
     """Kept, because the event itself forgets it when it starts."""
     margin_s: float = 0.0
+    ahead_s: float | None = None
+    """How long before NotBefore work begins; None: at once."""
     deeds: Mapping[str, Deed] = field(default_factory=dict)
     """By slot."""
     approval: Approval = Approval.NONE

@@ -20,6 +20,7 @@ from fairwarning.client.streams import AsyncLink
 from fairwarning.client.wire import Address, Broken
 
 _OK = 200
+BACK_MAX = timedelta(minutes=1)
 
 
 class _Standing:
@@ -43,6 +44,14 @@ class _Standing:
         date, at_s = self._date
         return date + timedelta(seconds=time.monotonic() - at_s)
 
+    def _set_date(self, date: datetime) -> None:
+        """Small steps back are not followed: whoever waits a second must see it pass, also where
+        the service says the same second for long, or was asked across the network."""
+        now = self.now()
+        if self._date is not None and timedelta() < now - date < BACK_MAX:
+            date = now
+        self._date = (date, time.monotonic())
+
     def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
         if isinstance(response, Broken):
             self.flow, outcome = self.flow.failed(str(response))
@@ -50,7 +59,7 @@ class _Standing:
             held = "wait=" in request.target
             self.flow, outcome = self.flow.take(response, held=held, took_s=took_s)
             if outcome.date is not None:
-                self._date = (outcome.date, time.monotonic())
+                self._set_date(outcome.date)
         return outcome
 
     def _changes(self, outcome: Outcome) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fairwarning.control.tokens import Tokens
 from fairwarning.engine.faults import Faults
 from fairwarning.engine.ports import Clock, Store
+from fairwarning.engine.requests import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
 from fairwarning.engine.views import Views
@@ -33,6 +34,7 @@ class Control:
     rollouts: Rollouts
     notices: Notices
     faults: Faults
+    requests: Requests
     azure: AzureDoor
     metadata_urls: Sequence[str] = ()
     """Where instances ask this node."""

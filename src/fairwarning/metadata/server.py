@@ -210,6 +210,9 @@ class MetadataServer:
         """Tells of every request from now on, at the price of the fast path."""
         self._service.watch(watcher)
 
+    def unwatch(self, watcher: Watcher) -> None:
+        self._service.unwatch(watcher)
+
     def start(self) -> None:
         for listener in self._listeners:
             listener.start()

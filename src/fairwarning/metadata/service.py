@@ -54,12 +54,17 @@ class Service:
         self.watchers.append(watcher)
         self.remembered.clear()
 
+    def unwatch(self, watcher: Watcher) -> None:
+        self.watchers.remove(watcher)
+
     def tell(self, member: Member, ask: Ask, received: Received, fault: Fault | None) -> None:
         agents = received.head.values("user-agent")
         for watcher in self.watchers:
             watcher(
                 Asked(
                     at_ms=self.endpoint.now(),
+                    scope_id=member.view.scope_id,
+                    is_test=member.view.is_test,
                     instance=member.name,
                     kind=ask.kind.name.lower(),
                     version=ask.version.name if ask.version else ask.instance_version,

@@ -16,12 +16,14 @@ from fairwarning.control.dispatch import Dispatch, as_problem, read_all
 from fairwarning.control.operation import Operation
 from fairwarning.control.problems import Problem, of_stop
 from fairwarning.control.reading import BODY_BYTES_MAX
+from fairwarning.engine.clocks import VirtualClock
 from fairwarning.portal.asking import Asking
 from fairwarning.portal.desk import Desk
 from fairwarning.portal.forms import Fields, read_form
 from fairwarning.portal.frame import HEADERS, Frame
-from fairwarning.portal.live import changes
+from fairwarning.portal.live import Glance, changes
 from fairwarning.portal.sessions import Sessions
+from fairwarning.portal.stage import Stage
 from fairwarning.portal.texts import english
 
 Handler = Callable[[Desk], Awaitable[Response]]
@@ -51,7 +53,9 @@ class Portal:
         self._control = control
         self._dispatch = dispatch
         self._sessions = Sessions(control, needs_token=needs_token)
-        self._frame = Frame(Asking(control, operations), self._sessions, english())
+        asking = Asking(control, operations)
+        self._frame = Frame(asking, self._sessions, english())
+        self._stage = Stage(asking, dispatch.stopping)
         self._pages = pages
 
     def routes(self) -> list[BaseRoute]:
@@ -91,6 +95,7 @@ class Portal:
                 caller=caller,
                 control=self._control,
                 frame=self._frame,
+                stage=self._stage,
                 form=_given_once(fields),
                 lists=fields,
             )
@@ -111,7 +116,16 @@ class Portal:
                 return Response(status_code=401)
         except Problem as problem:
             return Response(status_code=problem.status)
-        return changes(self._control, self._dispatch.stopping)
+        return changes(self._control, self._dispatch.stopping, self._glance(request))
+
+    def _glance(self, request: Request) -> Glance | None:
+        """What a page looks at that no journal tells of; None: nothing."""
+        control = self._control
+        is_virtual = isinstance(control.clock, VirtualClock)
+        if "rehearsal" in request.query_params:
+            return lambda: (control.clock.now() if is_virtual else 0, control.requests.count,
+                            control.requests.left_s > 0, self._stage.glance())  # fmt: skip
+        return control.clock.now if is_virtual else None
 
     async def _log_in(self, request: Request) -> Response:
         wanted = request.query_params.get("next", "/")

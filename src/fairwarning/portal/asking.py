@@ -22,6 +22,17 @@ class Asking:
     def may(self, caller: Caller, method: str, path: str) -> bool:
         return caller.role >= self._operations[method, path].role
 
+    def find(self, method: str, segments: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """The operation that `segments` name (`events`, an id), and what fills its path."""
+        for known, path in self._operations:
+            parts = path.strip("/").split("/")
+            if known != method or len(parts) != len(segments):
+                continue
+            pairs = list(zip(parts, segments, strict=True))
+            if all(part[0] == "{" or part == segment for part, segment in pairs):
+                return path, {_name(part): segment for part, segment in pairs if part[0] == "{"}
+        raise KeyError((method, *segments))
+
     async def ask(
         self,
         caller: Caller,
@@ -60,6 +71,11 @@ class Asking:
             seed=None,
         )
         return await operation.handle(self._control, call)
+
+
+def _name(part: str) -> str:
+    """`scope` for `{scope:path}`."""
+    return part.strip("{}").partition(":")[0]
 
 
 def _pairs(

@@ -15,6 +15,7 @@ from fairwarning.control.context import Control
 
 if TYPE_CHECKING:
     from fairwarning.portal.frame import Frame
+    from fairwarning.portal.stage import Stage
 
 SAID = "fairwarning-said"
 SAID_CHARS_MAX = 1_000
@@ -26,6 +27,7 @@ class Desk:
     caller: Caller
     control: Control
     frame: "Frame"
+    stage: "Stage"
     form: Mapping[str, str]
     """Of a POST, the fields that are given once; empty ones are left out."""
     lists: Mapping[str, Sequence[str]]

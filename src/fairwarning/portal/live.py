@@ -5,49 +5,52 @@ Bursts are told once: whoever redraws fifty times a second shows nothing.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from starlette.responses import StreamingResponse
 
 from fairwarning.control.context import Control
-from fairwarning.engine.clocks import VirtualClock
 
+Glance = Callable[[], object]
 KEEP_ALIVE_S = 15.0
 QUIET_S = 0.03
 """What follows a change this soon belongs to it."""
-VIRTUAL_S = 0.5
-"""A virtual clock moves without a line in the journal, so it is looked at."""
+LOOK_S = 0.5
+"""A virtual clock moves without a line in the journal, so it is looked at; others too."""
 _BEGIN = b"retry: 1000\n\n"
 _CHANGE = b"event: change\ndata: {}\n\n"
 _STILL_HERE = b": still here\n\n"
 
 
-def changes(control: Control, stopping: asyncio.Event) -> StreamingResponse:
+def changes(
+    control: Control, stopping: asyncio.Event, glance: Glance | None = None
+) -> StreamingResponse:
+    """`glance` gives a value that differs whenever something that no journal tells has changed."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    lines = _lines(control, stopping)
+    lines = _lines(control, stopping, glance)
     return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
 
-async def _lines(control: Control, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+async def _lines(
+    control: Control, stopping: asyncio.Event, glance: Glance | None
+) -> AsyncIterator[bytes]:
     changed = asyncio.Event()
     following = asyncio.create_task(_follow(control, changed))
     stop = asyncio.create_task(stopping.wait())
-    is_virtual = isinstance(control.clock, VirtualClock)
     news: asyncio.Task[bool] | None = None
-    now, quiet_s = control.clock.now(), 0.0
+    seen, quiet_s = glance and glance(), 0.0
     try:
         yield _BEGIN
         while not stop.done():
             news = asyncio.create_task(changed.wait())
-            pause_s = VIRTUAL_S if is_virtual else KEEP_ALIVE_S
+            pause_s = LOOK_S if glance else KEEP_ALIVE_S
             await asyncio.wait({news, stop}, timeout=pause_s,
                                return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
             news.cancel()
-            moved = is_virtual and control.clock.now() != now
-            if changed.is_set() or moved:
+            if changed.is_set() or (glance and glance() != seen):
                 await asyncio.sleep(QUIET_S)
                 changed.clear()
-                now, quiet_s = control.clock.now(), 0.0
+                seen, quiet_s = glance and glance(), 0.0
                 yield _CHANGE
             else:
                 quiet_s += pause_s

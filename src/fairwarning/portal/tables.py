@@ -9,6 +9,7 @@ from fairwarning.portal.pages import (
     instance,
     overview,
     plan,
+    rehearse,
     rollouts,
     scale_sets,
     settings,
@@ -23,6 +24,7 @@ PAGES: tuple[Page, ...] = (
     *scale_sets.PAGES,
     *plan.PAGES,
     *rollouts.PAGES,
+    *rehearse.PAGES,
     *history.PAGES,
     *settings.PAGES,
 )

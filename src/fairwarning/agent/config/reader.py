@@ -43,6 +43,7 @@ def _read(table: Table) -> Config:
         name=table.text("name"),
         state=table.text("state", defaults.state),
         margin_s=table.seconds("margin", defaults.margin_s),
+        ahead_s=table.seconds("ahead", defaults.ahead_s),
         listen=_listen(table, defaults.listen),
         approve=policy,
         rules=_rules(table, policy),

@@ -10,8 +10,8 @@ from html import escape
 from urllib.parse import urlsplit
 
 WHAT_TO_DO = (
-    "Fairwarning knows no people, only service principals. Press Ctrl-C if az still waits, and "
-    "run: fairwarning azure-setup --run"
+    "Fairwarning knows no people, only service principals. To log in as one, run: "
+    "fairwarning azure-setup --run"
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _PAGE = """<!doctype html>

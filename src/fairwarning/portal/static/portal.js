@@ -91,7 +91,7 @@ async function refresh() {
 function live() {
   if (isAnswer || !document.querySelector("[data-live]")) return;
   const offline = document.getElementById("offline");
-  const stream = new EventSource("/stream");
+  const stream = new EventSource(document.querySelector("[data-rehearsal]") ? "/stream?rehearsal" : "/stream");
   let wasLost = false;
   stream.addEventListener("open", () => {
     if (offline) offline.hidden = true;

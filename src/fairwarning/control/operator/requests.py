@@ -1,0 +1,67 @@
+"""What instances of test fleets ask: noted for a while after somebody wanted to see it."""
+
+from fairwarning.control.access import Role
+from fairwarning.control.context import Control
+from fairwarning.control.operation import Call, Operation
+from fairwarning.control.problems import Problem
+from fairwarning.control.reading import read_duration_ms
+from fairwarning.control.request_shapes import RequestList, RequestShown, WatchBody
+from fairwarning.control.shapes import Done, NoQuery
+from fairwarning.core.instants import HOUR_MS, format_rfc3339
+from fairwarning.engine.requests import Request
+
+WATCH_MS_MAX = HOUR_MS
+
+
+async def listed(control: Control, _: Call[NoQuery, None]) -> RequestList:
+    return _list(control)
+
+
+async def watched(control: Control, call: Call[NoQuery, WatchBody]) -> RequestList:
+    for_ms = read_duration_ms("for", call.body.for_)
+    if not 0 < for_ms <= WATCH_MS_MAX:
+        raise Problem(422, "duration-invalid", "watch for up to an hour at once", pointer="/for")
+    if not control.views.has_test_scope():
+        raise Problem(
+            409,
+            "not-a-test-fleet",
+            "no scope here is marked `test = true`, and only requests of test fleets are noted",
+        )
+    control.requests.watch(for_ms / 1000)
+    return _list(control)
+
+
+async def unwatched(control: Control, _: Call[NoQuery, None]) -> Done:
+    control.requests.stop()
+    return Done()
+
+
+def _list(control: Control) -> RequestList:
+    return RequestList(
+        watching_seconds=round(control.requests.left_s),
+        requests=[_shown(each) for each in control.requests.list()],
+    )
+
+
+def _shown(request: Request) -> RequestShown:
+    return RequestShown(
+        at=format_rfc3339(request.at_ms),
+        scope=request.scope_id,
+        instance=request.instance,
+        kind=request.kind,
+        version=request.version,
+        agent=request.agent,
+        events=list(request.events),
+        fault=request.fault,
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/requests", summary="What instances of test fleets asked lately",
+              role=Role.VIEWER, handle=listed, answer=RequestList),
+    Operation(method="POST", path="/requests/watch", summary="Note what instances ask, for a while",
+              role=Role.OPERATOR, handle=watched, body=WatchBody, is_body_optional=True,
+              answer=RequestList),
+    Operation(method="DELETE", path="/requests/watch", summary="Note it no longer",
+              role=Role.OPERATOR, handle=unwatched, answer=Done),
+)  # fmt: skip
