@@ -68,6 +68,18 @@ class Rig:
         assert isinstance(found, dict)
         return found
 
+    async def approve(self, name: str, event: str) -> None:
+        """As the instance does."""
+        url = f"{self.node.metadata_urls[0]}/vm/{name}/metadata/scheduledevents"
+        async with httpx.AsyncClient() as client:
+            answer = await client.post(
+                url,
+                params={"api-version": "2020-07-01"},
+                headers={"Metadata": "true"},
+                json={"StartRequests": [{"EventId": event}]},
+            )
+        assert answer.status_code == 200, answer.text
+
     async def activate(self, *names: str) -> None:
         for name in names:
             await self.document(name)

@@ -24,6 +24,10 @@ def play_bad_input(az: Az) -> None:
     template.write_text(json.dumps(_TEMPLATE))
     az.refused("deployment", "group", "create", *GROUP, "--template-file", str(template),
                says="conjure")  # fmt: skip
+    az.refused("deployment", "group", "create", *GROUP, "--template-file", str(template),
+               "--what-if", says="WhatIfNotSupported")  # fmt: skip
+    az.refused("vmss", "create", *GROUP, "--name", "s", "--image", "UbuntuLTZ", code=2,
+               says="There is no image 'UbuntuLTZ'")  # fmt: skip
     _create = ("--image", "UbuntuLTS", "--admin-username", "u", "--generate-ssh-keys")
     az.refused("vmss", "create", *GROUP, "--name", "late", *_create,
                "--terminate-notification-time", "30", says="notBeforeTimeout")  # fmt: skip
@@ -39,6 +43,7 @@ def play_bad_input(az: Az) -> None:
     az("logout")
     az.refused("login", "--service-principal", "--username", "me", "--password", "fw_wrong",
                "--tenant", az.tenant, says="AADSTS7000215")  # fmt: skip
+    az.refused("login", "--use-device-code", says="fairwarning azure-setup --run")
     require(not az.server.instances(), "nothing was made")
 
 

@@ -2,8 +2,7 @@
 
 Theory of operation. A declaration is the whole roster, but an operator does not say
 everything about an instance: its power, and the model that it was made with, stay as they
-are, and so does all of the scope's model but the terminate notice, and its prefix of computer
-names if none is given. An instance that is left
+are, and so does all of the scope's model but the terminate notice. An instance that is left
 out is deleted as any other, with its tombstone, and its name may be declared again. What an
 unfinished event rests on does not change under it: whoever removes or moves one of its
 instances, or brings back the name of a deleted one, must cancel it first, or force it; a
@@ -51,8 +50,7 @@ def declared(before: Roster, wanted: Roster) -> Roster:
     """What the roster becomes. An instance that is removed now is missing from it."""
     model = declared_model(before, wanted)
     live = {each.name: _kept(before, each, model) for each in wanted.live}
-    prefix = wanted.computer_name_prefix or (before.computer_name_prefix if before.live else "")
-    target = replace(wanted, model=model, computer_name_prefix=prefix, instances=live)
+    target = replace(wanted, model=model, instances=live)
     numbers = (number_of(target, name) for name in live)
     used = before.next_number if before.live else 0
     return replace(

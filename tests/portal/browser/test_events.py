@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.control.rig import Rig
-from tests.portal.browser.conftest import Look
+from tests.portal.browser.conftest import Look, new_reader
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -46,6 +46,29 @@ async def test_an_answer_counts_though_the_page_changed_during_the_question(
     await dialog.get_by_role("button", name="Approve").click()
     await expect(page.get_by_role("status")).to_contain_text("has started")
     assert (await rig.get(f"/events/{event['id']}"))["phase"] == "started"
+
+
+async def test_a_change_is_shown_though_the_page_was_not_answered_at_first(
+    chromium: Browser, rig: Rig
+) -> None:
+    context = await new_reader(chromium, base_url=rig.node.control_url)
+    page = await context.new_page()
+    await page.goto("/")
+    refused = 0
+
+    async def refuse_some(route: Route) -> None:
+        nonlocal refused
+        if "x-live" in route.request.headers and refused < 4:
+            refused += 1
+            await route.fulfill(status=503)
+        else:
+            await route.continue_()
+
+    await page.route("**/*", refuse_some)
+    event = await rig.schedule("web-0")
+    await expect(page.locator(f'#pending a[href="/events/{event["id"]}"]')).to_be_visible()
+    assert refused == 4
+    await context.close()
 
 
 async def test_the_timeline_and_the_questions_are_in_the_readers_zone(look: Look, rig: Rig) -> None:

@@ -80,12 +80,16 @@ async function refresh() {
   if (isAnswer) return;
   if (asking) { askAgain = true; return; }
   asking = true;
+  // The stream tells of a change once, so whoever was not answered must ask again.
+  let unanswered = true;
   try {
     const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
+    unanswered = answer.status >= 500;
     if (answer.ok && !answer.redirected) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch { /* the stream says when the server is back */ }
   asking = false;
   if (askAgain) { askAgain = false; refresh(); }
+  else if (unanswered) setTimeout(refresh, 1000);
 }
 
 function live() {
