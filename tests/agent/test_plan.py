@@ -20,9 +20,9 @@ from fairwarning.agent.model import (
     When,
 )
 from fairwarning.agent.plan import Now, deadline, decide
-from fairwarning.agent.records import Memory
+from fairwarning.agent.records import Memory, Place
 from fairwarning.agent.steps import Approve as ApproveStep
-from fairwarning.agent.steps import AskPeers, CheckHold, Do, Report, Skip, Step, Undo, Wait
+from fairwarning.agent.steps import AskPeers, CheckHold, Do, Forget, Report, Skip, Step, Undo, Wait
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Status
 from tests.agent.machine import Machine, later
@@ -185,6 +185,27 @@ def test_an_undo_that_fails_is_tried_until_it_works_and_holds_up_nothing() -> No
     assert machine.memory.records == {}
 
 
+def test_an_undo_put_off_by_a_clock_that_was_wrong_is_tried_at_once() -> None:
+    """At a boot the VM's own clock may be a day ahead, until the service says how late it is."""
+    machine = Machine(config=config(DRAIN), failing=frozenset({"unb"}))
+    machine.show(seen(event()), NOW)
+    machine.show(seen(), later(NOW, 86_400))
+    assert "b" in machine.done
+    machine.failing = frozenset()
+    machine.show(seen(), later(NOW, 60))
+    assert machine.done == set()
+
+
+def test_what_is_never_undone_keeps_nothing_for_the_next_event() -> None:
+    rule = Rule(name="r", finished=(action("a"),))
+    memory = remembered(config(rule), event())
+    place = Place(event_id="E1", phase=Phase.FINISHED, index=0)
+    memory = noting.keep(memory, place, "was", "up")
+    assert noting.note(memory, Forget(event_id="E1")).kept == {}
+    both = absorb(memory, seen(event(), event("E2")), config(rule), ME, NOW)[0]
+    assert noting.note(both, Forget(event_id="E1")).kept == memory.kept
+
+
 def policy_steps(policy: Approve, shown: Event, facts: Facts, after_s: float = 0) -> list[Step]:
     rules = config(Rule(name="r", approve=policy))
     return decide(remembered(rules, shown), Now(at=later(NOW, after_s), facts=facts))
@@ -244,6 +265,18 @@ def test_an_approval_that_failed_is_tried_again() -> None:
     (wait,) = policy_steps(Approve(), event(), put_off)
     assert isinstance(wait, Wait)
     assert policy_steps(Approve(), event(), put_off, 4) == [ApproveStep(event_id="E1")]
+
+
+def test_a_clock_that_was_set_back_holds_up_no_approval() -> None:
+    hour = later(NOW, 3_600)
+    put_off = Facts(me="web-0", not_again_before={"E1": hour})
+    assert policy_steps(Approve(), event(), put_off) == [ApproveStep(event_id="E1")]
+    hold = Hold(command=("healthy",))
+    held = Facts(me="web-0", holds={"E1": Heard(at=hour, waiting=("2 of 5",))})
+    assert policy_steps(Approve(hold=hold), event(), held) == [CheckHold(event_id="E1", hold=hold)]
+    memory = noting.succeed(remembered(config(Rule(name="r")), SHARED), Report(event_id=SHARED.id))
+    unready = Facts(me="web-0", peers={"E1": Heard(at=hour, waiting=("web-1",))})
+    assert decide(memory, Now(at=NOW, facts=unready)) == [AskPeers(event_id="E1")]
 
 
 def test_a_new_config_changes_nothing_for_an_event_that_is_known() -> None:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.model import Approve, Config, Hold, Rule, Shared, When
-from fairwarning.agent.records import Approval, Record
+from fairwarning.agent.memory import StateFile
+from fairwarning.agent.model import Approve, Config, Hold, Phase, Rule, Shared, When
+from fairwarning.agent.records import Approval, Memory, Record
+from fairwarning.client import AsyncScheduledEvents
+from fairwarning.client.changes import Seen
+from fairwarning.client.model import Document
 from fairwarning.testing import Server
 from tests.agent.rig import Rig
 from tests.agent.values import action, config
@@ -324,3 +328,26 @@ async def test_a_restart_while_it_approves_approves_again(fairwarning: Server, r
     await rig.until(lambda: "s" in rig.world.done)
     assert len(fairwarning.event(planned.id).approvals) == 1
     await rig.kill()
+
+
+async def test_an_event_that_is_back_when_it_has_been_undone_is_prepared_for_again(
+    fairwarning: Server, rig: Rig
+) -> None:
+    """Old documents can make it look over for a while; then it is in the next ones again."""
+    planned = fairwarning.schedule("Reboot", "web-0")
+    document = await document_of(rig)
+    shown = Seen(incarnation=document.incarnation, events={planned.id: document.events[0]})
+    over = Record(event=document.events[0], rule=DRAIN, phase=Phase.CANCELLED, is_mine=True)
+    state = StateFile(rig.path)
+    state.open()
+    state.save(Memory(seen=shown, records={planned.id: over}))
+    state.close()
+    await rig.start()
+    await rig.until(lambda: {"c", "a", "b"} <= rig.world.done)
+    assert rig.world.story[:3] == ["c", "a", "b"]
+    await rig.stop()
+
+
+async def document_of(rig: Rig) -> Document:
+    async with AsyncScheduledEvents(rig.server.vm(rig.name).url) as events:
+        return await events.get()

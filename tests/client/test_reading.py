@@ -61,6 +61,20 @@ def test_no_date_is_none_and_no_error(text: object) -> None:
     assert read_date(text) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mon, 01 Jan 0001 00:00:00 GMT",
+        "0001-01-01T00:00:00+01:00",
+        "9999-12-31T23:59:59.9999999-01:00",
+        "12/31/9999 11:59:59 PM",
+    ],
+)
+def test_the_ends_of_time_are_no_dates(text: str) -> None:
+    """Nobody can reckon with them: an hour before the first day is an error."""
+    assert read_date(text) is None
+
+
 def test_a_started_event_has_no_not_before() -> None:
     started = {**EVENT, "EventStatus": "Started", "NotBefore": ""}
     (event,) = read_document(document(started), version="2020-07-01").events

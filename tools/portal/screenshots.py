@@ -1,14 +1,17 @@
 """Takes the pictures of every page for docs/screenshots: light and dark, 1280 and 390 wide.
 
-    python3 tools/portal/screenshots.py [FOLDER]
+    .venv/bin/python tools/portal/screenshots.py [FOLDER]
 
 Needs the extra `portal-test` and Debian's chromium, as ./test-portal does.
 """
 
 import asyncio
+import logging
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
@@ -18,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.portal.life import Life, living
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (1280, 390)
 HEIGHT_MAX = 2400
-COLOURS = 96
-"""Enough for text and few colours, and a third of the bytes."""
+COLOURS = 256
+"""Enough for text and few colours, and half of the bytes."""
 
 
 async def pages(life: Life) -> dict[str, str]:
@@ -56,9 +59,8 @@ async def rehearse(life: Life) -> None:
     for name, role in (("ada", "admin"), ("grace", "operator"), ("dashboard", "viewer")):
         await life.post("/tokens", {"name": name, "role": role, "expires": "90d"})
     await life.post("/notices", {"name": "ops-webhook", "kind": "webhook",
-                                 "url": "https://hooks.example.com/fairwarning"})  # fmt: skip
+                                 "url": "https://hooks.shop.invalid/fairwarning"})  # fmt: skip
     await life.post("/requests/watch")
-    await life.post("/faults", {"kind": "slow", "instances": ["checkout-2"], "delay": "3s"})
     await life.post("/scopes/workers/model", {"terminateNotice": "PT10M"})
     await life.poll_all()
 
@@ -78,7 +80,7 @@ async def shoot(browser: Browser, base: str, name: str, path: str, folder: Path)
         for width in WIDTHS:
             context = await browser.new_context(
                 base_url=base, viewport={"width": width, "height": 800}, locale="en-GB",
-                timezone_id="Europe/Berlin", color_scheme=scheme,  # type: ignore[arg-type]
+                timezone_id="Europe/Berlin", color_scheme=scheme,
             )  # fmt: skip
             page = await context.new_page()
             await page.goto(path)
@@ -97,12 +99,16 @@ async def shoot(browser: Browser, base: str, name: str, path: str, folder: Path)
 
 def shrink(file: Path) -> None:
     picture = Image.open(file).convert("RGB")
-    few = picture.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    few.save(file, optimize=True)
+    # The commonest colours as they are: a palette of averages would tint what is one colour.
+    pixels = picture.tobytes()
+    counts = Counter(pixels[at : at + 3] for at in range(0, len(pixels), 3))
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(b"".join(colour for colour, _ in counts.most_common(COLOURS)))
+    picture.quantize(palette=palette, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 async def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    logging.disable()
     program = shutil.which("chromium")
     async with async_playwright() as playwright, living() as life:
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -113,10 +119,14 @@ async def main(folder: Path) -> None:
             await shoot(browser, base, name, shown[name], folder)
         context = await browser.new_context(base_url=base)
         await play(await context.new_page())
+        fault = {"kind": "slow", "instances": ["checkout-2"], "delay": "1s", "count": 5}
+        await life.post("/faults", fault)
         await life.poll_all()
         await shoot(browser, base, "rehearse", shown["rehearse"], folder)
         await browser.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]) if sys.argv[1:] else DOCS))
+    chosen = Path(sys.argv[1]) if sys.argv[1:] else DOCS
+    chosen.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(chosen))

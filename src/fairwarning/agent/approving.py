@@ -15,11 +15,14 @@ from fairwarning.agent.records import Approval, Mark, Record
 from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Report, Step, Wait
 
 PEERS_EVERY = timedelta(seconds=2)
+AGAIN_S_MAX = 30.0
+"""The longest pause after a failure to report or approve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """An answer that was got, and when."""
+    """An answer that was got, and when. One of the future is worth nothing: the service's clock
+    was set back since."""
 
     at: datetime
     waiting: tuple[str, ...] = ()
@@ -66,7 +69,7 @@ def next_to_approval(record: Record, facts: Facts, at: datetime) -> Step | None:
     if is_shared and policy.shared is Shared.LEADER and record.event.resources[0] != facts.me:
         return None
     put_off = facts.not_again_before.get(id)
-    if put_off is not None and at < put_off:
+    if put_off is not None and at < put_off <= at + timedelta(seconds=AGAIN_S_MAX):
         return Wait(event_id=id, until=put_off, why="the service could not be told; again then")
     if is_shared and policy.shared is Shared.ALL:
         if not record.is_reported:
@@ -87,7 +90,7 @@ def _peers_first(id: str, facts: Facts, at: datetime) -> Step | None:
     if not heard.waiting:
         return None
     again_at = heard.at + PEERS_EVERY
-    if at >= again_at:
+    if not heard.at <= at < again_at:
         return AskPeers(event_id=id)
     return Wait(event_id=id, until=again_at, why=f"{', '.join(heard.waiting)} not ready")
 
@@ -107,7 +110,7 @@ def _unless_held(id: str, policy: Policy, facts: Facts, at: datetime) -> Step | 
         return None
     heard = facts.holds.get(id)
     again_at = None if heard is None else heard.at + timedelta(seconds=policy.hold.every_s)
-    if heard is None or again_at is None or at >= again_at:
+    if heard is None or again_at is None or not heard.at <= at < again_at:
         return CheckHold(event_id=id, hold=policy.hold)
     if not heard.waiting:
         return None

@@ -1,13 +1,13 @@
 """Carries out one step of work: attempts, timeouts, and what came of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Protocol
 
 from fairwarning.agent import logs, peers
 from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed, Context, Doer
-from fairwarning.agent.approving import Heard
+from fairwarning.agent.approving import AGAIN_S_MAX, Heard
 from fairwarning.agent.clock import Clock, TimeIsUp
 from fairwarning.agent.contexts import make_context
 from fairwarning.agent.figures import Figures
@@ -19,7 +19,6 @@ from fairwarning.client.model import EventsUnavailable, Instance, NotApproved
 HOLD_S_MAX = 60.0
 RETRY_S_MAX = 30.0
 AGAIN_S = 2.0
-AGAIN_S_MAX = 30.0
 
 
 class Approver(peers.Keeper, Protocol):
@@ -73,9 +72,17 @@ class Carrier:
 
     async def _act(self, step: Do | Undo, memory: Memory, keep: Callable[[str, str], None]) -> None:
         action = memory.action(step.place)
+        kept = dict(memory.kept.get(memory.key(step.place), {}))
+
+        def keep_too(name: str, value: str) -> None:
+            # The next attempt must not take what this one left for what was there before.
+            keep(name, value)
+            kept[name] = value
+
         for attempt in range(action.retries + 1):
+            context = self._context(step, memory, keep_too, kept)
             try:
-                await self._attempt(step, action, memory, keep)
+                await self._attempt(step, action, context)
             except (ActionFailed, TimeIsUp) as problem:
                 self._figures.count("actions_total", purpose=_purpose(step), outcome="failed")
                 if attempt == action.retries:
@@ -89,17 +96,7 @@ class Carrier:
                 self._figures.count("actions_total", purpose=_purpose(step), outcome="done")
                 return
 
-    async def _attempt(
-        self,
-        step: Do | Undo,
-        action: Action,
-        memory: Memory,
-        keep: Callable[[str, str], None],
-    ) -> None:
-        left_s = action.timeout_s
-        if isinstance(step, Do) and step.ends_at is not None:
-            left_s = min(left_s, (step.ends_at - self._clock.now()).total_seconds())
-        context = self._context(step, memory, max(0.0, left_s), keep)
+    async def _attempt(self, step: Do | Undo, action: Action, context: Context) -> None:
         doer = self._doer_of(action.settings)
         if isinstance(step, Do):
             await self._clock.within(action.timeout_s, doer.do(action, context))
@@ -107,16 +104,23 @@ class Carrier:
             await self._clock.within(action.timeout_s, doer.undo(action, context))
 
     def _context(
-        self, step: Do | Undo, memory: Memory, left_s: float, keep: Callable[[str, str], None]
+        self,
+        step: Do | Undo,
+        memory: Memory,
+        keep: Callable[[str, str], None],
+        kept: Mapping[str, str],
     ) -> Context:
+        left_s = memory.action(step.place).timeout_s
+        if isinstance(step, Do) and step.ends_at is not None:
+            left_s = min(left_s, (step.ends_at - self._clock.now()).total_seconds())
         return make_context(
             memory.records[step.place.event_id].event,
             self._me,
             step.place.phase,
-            left_s,
+            max(0.0, left_s),
             purpose=_purpose(step),
             keep=keep,
-            kept=memory.kept.get(memory.key(step.place)),
+            kept=kept or None,
         )
 
     async def _ask_peers(self, step: Report | AskPeers, record: Record) -> None:

@@ -6,6 +6,7 @@ stopped for a while misses nothing.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -39,9 +40,11 @@ class Clock:
             return
 
     async def sleep(self, seconds: float) -> None:
+        """At most so long by our own measure too: the service's clock may be set back."""
         until = self.now() + timedelta(seconds=seconds)
-        while self.now() < until:
-            await self.wait(until)
+        ends_s = time.monotonic() + seconds
+        while (left_s := ends_s - time.monotonic()) > 0 and self.now() < until:
+            await self.wait(min(until, self.now() + timedelta(seconds=left_s)))
 
     async def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
         """Raises TimeIsUp, after the work has ended."""

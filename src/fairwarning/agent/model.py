@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
+from fairwarning.agent.actions.redaction import redacted
+
 
 class Phase(StrEnum):
     """When an action runs: its list in the rule."""
@@ -165,7 +167,7 @@ def title_of(settings: Settings) -> str:
         case Run():
             return "run " + " ".join(settings.command)
         case Http():
-            return f"http {settings.method} {settings.url}"
+            return f"http {settings.method} {redacted(settings.url)}"
         case Kubernetes():
             return f"kubernetes {'drain' if settings.drain else 'cordon'} {settings.node}"
         case Systemd():

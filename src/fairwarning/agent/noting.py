@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from fairwarning.agent.model import Phase
 from fairwarning.agent.records import Approval, Deed, Mark, Memory, Place
 from fairwarning.agent.steps import (
     Adopt,
@@ -35,7 +36,7 @@ def note(memory: Memory, step: Noted | CutOff) -> Memory:
             return memory.with_deed(step.place, Deed(mark=Mark.FAILED, why=why))
         case Forget():
             records = {id: each for id, each in memory.records.items() if id != step.event_id}
-            return replace(memory, records=records)
+            return _without_unused(replace(memory, records=records))
 
 
 def begin(memory: Memory, step: Work) -> Memory:
@@ -84,6 +85,17 @@ def fail(memory: Memory, step: Work, why: str, at: datetime) -> Memory:
             return memory.with_deed(step.place, failed)
         case _:
             return memory
+
+
+def _without_unused(memory: Memory) -> Memory:
+    """What an action kept that is never undone must not be taken for new by a later event."""
+    used = {
+        action.key(id)
+        for id, record in memory.records.items()
+        for phase in Phase
+        for _, action in record.actions(phase)
+    }
+    return replace(memory, kept={key: each for key, each in memory.kept.items() if key in used})
 
 
 def keep(memory: Memory, place: Place, name: str, value: str) -> Memory:

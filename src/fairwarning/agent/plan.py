@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 from fairwarning.agent.approving import Facts, next_to_approval
 from fairwarning.agent.model import OnFailure, Phase
+from fairwarning.agent.noting import UNDO_RETRY_S_MAX
 from fairwarning.agent.records import HOLDS, Deed, Mark, Memory, Place, Record
 from fairwarning.agent.steps import (
     Adopt,
@@ -187,8 +188,9 @@ def _owed(record: Record) -> list[Place]:
 
 
 def _is_put_off(record: Record, place: Place, at: datetime) -> bool:
+    """A time further off than any pause was reckoned by a clock that was wrong, as at a boot."""
     retry_at = record.deeds[place.slot].retry_at
-    return retry_at is not None and at < retry_at
+    return retry_at is not None and at < retry_at <= at + timedelta(seconds=UNDO_RETRY_S_MAX)
 
 
 def _to_undo(memory: Memory, place: Place, claimed: set[str]) -> Step | None:

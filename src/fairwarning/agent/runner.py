@@ -133,8 +133,8 @@ class Runner:
 
     def advance(self) -> datetime | None:
         """Starts all that is to be done now; returns when there is more, at the latest."""
-        self._absorb()
         while True:
+            self._absorb()
             steps = decide(self.memory, self._now())
             waits = [step.until for step in steps if isinstance(step, Wait)]
             if not [each for each in steps if self._take(each)]:
@@ -142,7 +142,8 @@ class Runner:
 
     def _absorb(self) -> None:
         seen = self._service.seen
-        if seen == self.memory.seen:
+        # One that was taken to be over may be back while it is still undone: it begins anew then.
+        if seen == self.memory.seen and seen.events.keys() <= self.memory.records.keys():
             return
         now = self._clock.now()
         memory, moved = absorb(self.memory, seen, self.config, self._me, now)

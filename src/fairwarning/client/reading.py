@@ -15,6 +15,8 @@ from fairwarning.client.model import Document, Event, Instance, Status
 
 _SLASHED = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S")
 """As .NET writes a date that nobody gave a form to."""
+_YEARS = range(1970, 9000)
+""".NET writes "no date" as the first or last day there is, with which nobody can reckon."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -45,9 +47,11 @@ def read_date(text: object) -> datetime | None:
     for read in (_http_date, parsedate_to_datetime, datetime.fromisoformat, _slashed):
         try:
             found = read(text)
+            if found.tzinfo is not None:
+                found = found.astimezone(UTC)
         except (ValueError, TypeError, OverflowError):
             continue
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return found.replace(tzinfo=UTC) if found.year in _YEARS else None
     return None
 
 

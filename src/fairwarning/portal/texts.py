@@ -11,7 +11,7 @@ class Texts:
         self._texts = dict(_flat("", tables))
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """`t("frame.ago", span="5 s")`."""
+        """`t("time.ago", span="5 s")`."""
         return self._texts[key].format(**values) if values else self._texts[key]
 
     def known(self) -> list[str]:

@@ -51,10 +51,10 @@ async def faults_of(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_no_page_has_a_serious_fault(rig: Rig, look: Look, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+async def test_no_page_has_a_serious_fault(rig: Rig, look: Look, scheme: str, width: int) -> None:
     await fill(rig)
-    page = await look(color_scheme=scheme)
+    page = await look(color_scheme=scheme, width=width)
     found: list[str] = []
     async for path in paths(rig):
         await page.goto(path)

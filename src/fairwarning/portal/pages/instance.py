@@ -32,8 +32,12 @@ async def instance(desk: Desk) -> Response:
 async def do(desk: Desk) -> Response:
     kind = OperationKind(desk.form["kind"])
     event: shapes.Event = await desk.ask("POST", f"{_PATH}/{kind}", names=_names(desk))
-    key = "instance.done-announced" if event.announced else "instance.done-at-once"
-    said = desk.t(key, deed=desk.t(f"deed.{kind}"), name=event.resources[0])
+    what = {"deed": desk.t(f"deed.{kind}"), "name": event.resources[0]}
+    said = (
+        desk.t("instance.done-announced", **what)
+        if event.announced
+        else desk.t("instance.done-at-once", **what)
+    )
     return desk.go(f"/events/{event.id}", said=said)
 
 

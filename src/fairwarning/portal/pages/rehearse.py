@@ -16,7 +16,7 @@ from fairwarning.portal.stories import story, story_list
 
 LEAPS = ("1m", "5m", "15m", "1h")
 SPEEDS = ("", "10", "60", "600")
-REQUESTS_SHOWN = 50
+REQUESTS_SHOWN = 25
 FIELDS = {"count": "count", "for": "for", "delay": "delay"}
 
 

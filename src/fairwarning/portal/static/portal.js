@@ -51,6 +51,14 @@ function writeTimes(root) {
   }
 }
 
+// What scrolls sideways can be scrolled by keyboard, also if there is no link inside.
+function reach(root) {
+  for (const each of root.querySelectorAll(".scroll:not([role])")) {
+    if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
+    else each.removeAttribute("tabindex");
+  }
+}
+
 function swap(fresh) {
   if (fresh.body.dataset.now) {
     serverNow = Date.parse(fresh.body.dataset.now);
@@ -67,6 +75,7 @@ function swap(fresh) {
     const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
     part.replaceWith(other);
+    reach(other);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     if (focused) document.getElementById(focused)?.focus();
   }
@@ -199,6 +208,8 @@ function tellZone() {
 }
 
 writeTimes(document);
+reach(document);
+addEventListener("resize", () => reach(document));
 setInterval(() => writeTimes(document), 1000);
 live();
 tellZone();

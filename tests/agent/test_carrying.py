@@ -1,0 +1,64 @@
+"""One step of work, carried out: what an attempt leaves for the next one."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from fairwarning.agent import noting
+from fairwarning.agent.absorbing import absorb
+from fairwarning.agent.actions.base import ActionFailed, Context
+from fairwarning.agent.carrying import Carrier
+from fairwarning.agent.clock import Clock
+from fairwarning.agent.figures import Figures
+from fairwarning.agent.model import Action, Phase, Rule
+from fairwarning.agent.records import Memory, Place
+from fairwarning.agent.service import Service
+from fairwarning.agent.steps import Do
+from fairwarning.client.changes import Seen
+from tests.agent.values import ME, NOW, action, config, event
+
+PLACE = Place(event_id="E1", phase=Phase.SCHEDULED, index=0)
+
+
+class Switch:
+    """Keeps what was before it changes anything, as all do; the first attempt fails after that."""
+
+    def __init__(self) -> None:
+        self.state = "up"
+
+    async def do(self, action: Action, context: Context) -> None:
+        if "was" not in (context.kept or {}):
+            context.keep("was", self.state)
+        was, self.state = self.state, "down"
+        if was == "up":
+            raise ActionFailed("not this time")
+
+    async def undo(self, action: Action, context: Context) -> None:
+        raise AssertionError("nothing is undone here")
+
+
+def hasty() -> Callable[[], datetime]:
+    """A clock by which every pause is over at once."""
+    reads = iter(range(1_000))
+    return lambda: NOW + timedelta(seconds=10 * next(reads))
+
+
+async def test_a_second_attempt_does_not_keep_what_the_first_has_left() -> None:
+    rule = Rule(name="r", scheduled=(action("a", retries=1),))
+    memory, _ = absorb(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)
+    kept: list[Memory] = [noting.begin(memory, Do(place=PLACE))]
+    switch = Switch()
+    figures = Figures()
+    carrier = Carrier(
+        me=ME,
+        service=Service("http://127.0.0.1:1", seen=Seen(), figures=figures),
+        clock=Clock(hasty()),
+        doer_of=lambda _: switch,
+        figures=figures,
+    )
+    await carrier.carry_out(
+        Do(place=PLACE),
+        kept[0],
+        lambda name, value: kept.append(noting.keep(kept[-1], PLACE, name, value)),
+    )
+    assert switch.state == "down"
+    assert kept[-1].kept == {memory.key(PLACE): {"was": "up"}}

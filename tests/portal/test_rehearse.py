@@ -1,0 +1,114 @@
+"""Rehearsals only where nobody's machine goes down for real, and by those who may."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fairwarning.control.access import Role
+from fairwarning.control.app import OPERATIONS
+from fairwarning.control.server import Tls
+from fairwarning.control.tokens import Tokens
+from fairwarning.core.fleet import Place, VirtualMachine
+from fairwarning.node import Node, NodeSettings
+from fairwarning.portal.asking import Asking
+from fairwarning.portal.stories import story_list
+from tests.control.rig import ME, Rig, running
+from tests.control.test_access import make_certificate
+from tests.portal.looking import part, reading
+
+REAL = NodeSettings(store_url="memory:", makes_starter_fleet=False)
+
+
+async def ended(rig: Rig) -> str:
+    """What the page says of the story once it is over."""
+    async with (
+        asyncio.timeout(30),
+        reading(rig) as reader,
+        reader.client.stream("GET", "/stream?rehearsal") as stream,
+    ):
+        async for line in stream.aiter_lines():
+            if line == "event: change":
+                tale = part(await reader.see("/rehearse"), "tale")
+                if "run-playing" not in tale:
+                    return tale
+    raise AssertionError("the stream ended before the story")
+
+
+async def test_a_server_for_real_machines_says_where_to_rehearse() -> None:
+    async with Node(REAL) as node, httpx.AsyncClient(base_url=node.control_url) as client:
+        await node.engine.declare([VirtualMachine(name="db", place=Place())], by=ME)
+        page = (await client.get("/rehearse")).text
+        assert "--clock virtual" in page
+        assert "Play it" not in page
+
+
+async def test_on_the_real_clock_only_test_fleets_are_played_with() -> None:
+    async with running(is_clock_virtual=False) as rig, reading(rig) as reader:
+        await rig.node.engine.declare([VirtualMachine(name="real", place=Place())], by=ME)
+        await reader.send(
+            "/rehearse", "/rehearse/play", story="neighbour", **{"role-web-1": "real"}
+        )
+        assert "real is in no test fleet" in await ended(rig)
+        assert (await rig.get("/events"))["events"] == []
+
+
+async def test_the_faults_of_a_story_that_is_stopped_are_cleared() -> None:
+    async with running() as rig, reading(rig) as reader:
+        await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
+        said = await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
+        assert "stop it first" in said
+        await reader.send("/rehearse", "/rehearse/halt")
+        assert "Stopped" in await ended(rig)
+        assert (await rig.get("/faults"))["faults"] == []
+
+
+async def test_a_server_that_stops_does_not_wait_for_a_story() -> None:
+    async with asyncio.timeout(30):
+        async with running() as rig, reading(rig) as reader:
+            await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
+
+
+async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
+    certificate, key, _ = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        _, secret = await tokens.create("ada", Role.VIEWER, None, by=ME, why="")
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        async with httpx.AsyncClient(base_url=url, verify=False) as client:
+            await client.post("/login", data={"token": secret})
+            page = (await client.get("/rehearse")).text
+            assert "Stories" in page
+            for button in ("Play it", "Advance", "Set it", "Watch for"):
+                assert button not in page
+            form_key = re.search(r'name="form_key" value="([0-9a-f]+)"', page)
+            assert form_key is not None
+            sent = {"form_key": form_key[1], "story": "neighbour", "by": "1h", "kind": "empty"}
+            before = rig.clock.now()
+            for path in ("play", "halt", "clock", "faults", "faults/clear", "watch", "unwatch"):
+                await client.post(f"/rehearse/{path}", data=sent)
+            assert rig.clock.now() == before
+            assert "No story has been played yet" in (await client.get("/rehearse")).text
+            assert rig.node.faults.list() == []
+            assert rig.node.requests.left_s == 0
+
+
+def test_every_story_of_the_library_can_be_read() -> None:
+    assert all(each.cast for each in story_list())
+
+
+@pytest.mark.parametrize(
+    ("method", "segments", "path"),
+    [
+        ("GET", ["events", "E"], "/events/{id}"),
+        ("POST", ["events", "E", "approve"], "/events/{id}/approve"),
+        ("GET", ["scopes", "s/g/vm/db"], "/scopes/{scope:path}"),
+        ("POST", ["clock", "advance"], "/clock/advance"),
+    ],
+)
+def test_what_a_player_asks_is_found(method: str, segments: list[str], path: str) -> None:
+    asking = Asking(None, OPERATIONS)  # type: ignore[arg-type]
+    found, names = asking.find(method, segments)
+    assert (found, [*names.values()]) == (path, segments[1:2] if "{" in path else [])
