@@ -72,8 +72,8 @@ class Rig:
         await self.world.undo(action, context)
 
     def save(self, memory: Memory) -> None:
-        self.state.save(memory)
         self._happened.set()
+        self.state.save(memory)
         self.saves += 1
         if self.saves == self.dies_after:
             assert self._task is not None

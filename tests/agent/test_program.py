@@ -149,6 +149,20 @@ def test_sighup_reads_the_file_again_if_it_is_in_order(
     assert process.end() == 0
 
 
+def test_sighup_before_the_service_answers_does_not_end_the_agent(
+    file: Path, processes: list[Process]
+) -> None:
+    lines = file.read_text().splitlines()
+    nowhere = ['endpoint = "http://127.0.0.1:1"' if "endpoint" in each else each for each in lines]
+    file.write_text("\n".join(nowhere))
+    process = Process("--config", str(file))
+    processes.append(process)
+    process.until("cannot ask who this VM is")
+    process.process.send_signal(signal.SIGHUP)
+    process.until("not reloaded")
+    assert process.end() == 0
+
+
 def test_a_second_agent_is_kept_out(
     fairwarning: Server, file: Path, processes: list[Process]
 ) -> None:

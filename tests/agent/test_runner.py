@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.memory import StateFile
+from fairwarning.agent.memory import StateFile, read_state
 from fairwarning.agent.model import Approve, Config, Hold, Phase, Rule, Shared, When
 from fairwarning.agent.records import Approval, Memory, Record
 from fairwarning.client import AsyncScheduledEvents
@@ -309,6 +309,28 @@ async def test_a_disk_that_is_full_does_not_stop_a_drain(
     await rig.advance(minutes=5)
     await rig.until_calm()
     assert rig.figures.not_ready == ""
+    await rig.stop()
+
+
+async def test_what_could_not_be_written_is_written_when_the_disk_has_room_again(
+    fairwarning: Server, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next start would undo once more, long after."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    await rig.start()
+    fairwarning.schedule("Reboot", "web-0")
+    await rig.until(lambda: "s" in rig.world.done)
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        await rig.advance(minutes=5)
+        await rig.until_calm()
+        assert read_state(rig.path).records
+    await rig.service.get()
+    await rig.until(lambda: rig.figures.is_state_written)
+    assert read_state(rig.path) == rig.runner.memory
     await rig.stop()
 
 

@@ -104,8 +104,13 @@ async def _identify(config: Config, service: Service, *, is_once: bool) -> Insta
 def _stops() -> Iterator[asyncio.Event]:
     """Set by the signals that end a service."""
     stopped = asyncio.Event()
-    with _on_signals(stopped.set):
+    # Nobody may lose the agent by asking it to reload too early.
+    with _on_signals(stopped.set, _too_early):
         yield stopped
+
+
+def _too_early() -> None:
+    logs.warn("the config was not reloaded: this VM is not known yet; ask again once it is watched")
 
 
 @contextlib.contextmanager

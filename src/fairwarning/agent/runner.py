@@ -107,7 +107,8 @@ class Runner:
 
     def heard(self) -> None:
         """The service has answered a poll. An idle agent sleeps on: it hears one a second."""
-        if self.memory.records or self._is_impatient or self._service.seen != self.memory.seen:
+        is_owed = bool(self.memory.records) or not self._figures.is_state_written
+        if is_owed or self._is_impatient or self._service.seen != self.memory.seen:
             self._clock.nudge()
 
     async def run(self, is_done: Callable[[], bool] | None = None) -> None:
@@ -133,6 +134,8 @@ class Runner:
 
     def advance(self) -> datetime | None:
         """Starts all that is to be done now; returns when there is more, at the latest."""
+        if not self._figures.is_state_written:
+            self._commit(self.memory)
         while True:
             self._absorb()
             steps = decide(self.memory, self._now())
@@ -223,7 +226,8 @@ class Runner:
 
     def _commit(self, memory: Memory) -> None:
         """On disk before anybody acts on it. A full disk must not keep a VM from draining, so
-        the agent then goes on with what it has in mind, and says so."""
+        the agent then goes on with what it has in mind, says so, and writes it with the next
+        poll: an old state would have the next start undo again what was undone long ago."""
         self.memory = memory
         self._figures.gauge("events", len(memory.records))
         self._figures.gauge("undo_owed", _owed(memory))

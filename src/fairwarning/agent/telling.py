@@ -4,7 +4,7 @@ from datetime import datetime
 
 from fairwarning.agent import logs
 from fairwarning.agent.durations import human_s
-from fairwarning.agent.model import Phase
+from fairwarning.agent.model import Phase, title_of
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.steps import Approve, CutOff, Do, Forget, Skip, Step, Undo, Work
 from fairwarning.client.model import Event
@@ -29,7 +29,7 @@ def tell_step(step: Step, memory: Memory) -> None:
     match step:
         case Do() | Undo():
             word = "doing" if isinstance(step, Do) else "undoing"
-            logs.say(f"{word}: {memory.action(step.place).title}", event=step.place.event_id)
+            logs.say(f"{word}: {_title(step, memory)}", event=step.place.event_id)
         case Skip():
             title = memory.action(step.place).title
             logs.warn(f"left out: {title} ({step.why})", event=step.place.event_id)
@@ -48,7 +48,7 @@ def tell_success(step: Work, memory: Memory) -> None:
     match step:
         case Do() | Undo():
             word = "done" if isinstance(step, Do) else "undone"
-            logs.say(f"{word}: {memory.action(step.place).title}", event=step.place.event_id)
+            logs.say(f"{word}: {_title(step, memory)}", event=step.place.event_id)
         case Approve():
             logs.say("approved", event=step.event_id)
         case _:
@@ -61,6 +61,14 @@ def tell_failure(step: Work, memory: Memory, why: str) -> None:
         after = "" if isinstance(step, Do) else "; trying again later"
         title = memory.action(step.place).title
         logs.warn(f"{word}: {title} ({why}){after}", event=step.place.event_id)
+
+
+def _title(step: Do | Undo, memory: Memory) -> str:
+    """Of an undo that has its own command, that one too."""
+    action = memory.action(step.place)
+    if isinstance(step, Do) or action.undo is None:
+        return action.title
+    return f"{action.title}, by {title_of(action.undo)}"
 
 
 def about(event: Event) -> str:

@@ -65,7 +65,10 @@ class Scene:
         """The first poll, without which no story can go on."""
         if self.seen.wait(self.seen.polls):
             return True
-        did = "it never did, or in no way that is understood here"
+        did = (
+            "no request came that is in order: it needs `Metadata: true`, an api-version that this "
+            "service knows, no X-Forwarded-For and no proxy"
+        )
         did = did if self.seen.is_alive else f"it {self.seen.ending}"
         self._add("ask for scheduled events", did, Verdict.FAILED)
         return False

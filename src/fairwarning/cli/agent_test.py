@@ -3,12 +3,16 @@
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from fairwarning.agent import logs
 from fairwarning.agent.config.rules import TYPES
+from fairwarning.agent.memory import StateFile, StateProblem
+from fairwarning.agent.model import Config
 from fairwarning.agent.program import real_doer_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.trial import made_up, play
@@ -48,7 +52,8 @@ def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_js
         raise Problem(f"no rule fits a {type_} of {me.name}; see agent explain --type {type_}")
     if not yes:
         _ask(event, rule.name)
-    report = asyncio.run(play(config, me, event, real_doer_of, is_cancelled=is_cancelled))
+    with _nobody_else(config):
+        report = asyncio.run(play(config, me, event, real_doer_of, is_cancelled=is_cancelled))
     if is_json:
         shown = {"ok": not report.problems, "rule": rule.name, "problems": report.problems}
         click.echo(json.dumps(shown))
@@ -58,6 +63,25 @@ def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_js
         click.echo(each, err=True)
     if report.problems:
         raise Problem(f"{len(report.problems)} of the actions did not work as they should")
+
+
+@contextmanager
+def _nobody_else(config: Config) -> Iterator[None]:
+    """An agent at work may have drained for real, and the rehearsal would undo that."""
+    state = StateFile(Path(config.state))
+    try:
+        memory = state.open()
+    except StateProblem as problem:
+        raise Problem(f"{problem}; a rehearsal would undo what that agent has drained") from None
+    try:
+        if any(not each.is_over for each in memory.records.values()):
+            raise Problem(
+                "the agent has an event under way, and a rehearsal would undo its drain; wait "
+                "until `fairwarning agent status` shows none"
+            )
+        yield
+    finally:
+        state.close()
 
 
 def _ask(event: Event, rule: str) -> None:
