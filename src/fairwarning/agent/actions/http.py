@@ -43,6 +43,7 @@ async def request(settings: Http, context: Context) -> None:
 async def _status(prepared: Prepared) -> int:
     proxy = proxy_of(prepared)
     reader, writer = await (_through(proxy, prepared) if proxy else _directly(prepared))
+    is_closed = False
     try:
         headers = dict(prepared.headers)
         target = prepared.target
@@ -54,9 +55,12 @@ async def _status(prepared: Prepared) -> int:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_S_MAX):
                 await writer.wait_closed()
+                is_closed = True
         return status
     finally:
-        writer.transport.abort()
+        # Python 3.11.2, which Debian 12 has, breaks on aborting a TLS transport that is closed.
+        if not is_closed:
+            writer.transport.abort()
 
 
 def proxy_of(prepared: Prepared) -> str | None:

@@ -6,12 +6,13 @@ lines and commas at the end, behind a key without quotes.
 
 import re
 
-# Everything matches up to the end of the text, so that no text is looked at twice.
-_STRING = r'"(?:[^"\\]++|\\.?+)*+(?:"|\Z)'
-_COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
-_NAME = r"(?P<name>[A-Za-z_$][\w$]*+)(?P<colon>\s*+:)?"
+# Everything matches up to the end of the text, so that no text is looked at twice. No possessive
+# quantifiers: Python 3.11.2, which Debian 12 has, reads nested ones wrongly.
+_STRING = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
+_COMMENT = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)"
+_NAME = r"(?P<name>[A-Za-z_$][\w$]*)(?P<colon>\s*:)?"
 _PARTS = re.compile(rf"(?P<string>{_STRING})|(?P<comment>{_COMMENT})|{_NAME}", re.DOTALL)
-_COMMAS = re.compile(rf"{_STRING}|(?P<comma>,)(?=\s*+[}}\]])", re.DOTALL)
+_COMMAS = re.compile(rf"{_STRING}|(?P<comma>,)(?=\s*[}}\]])", re.DOTALL)
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LINES = re.compile(r"[\n\r\t]")
 
