@@ -7,7 +7,7 @@ from fairwarning.control.arm.templates.faults import Fault, shown
 
 _WORDS = re.compile(
     r"(?P<space>\s+)|(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)|(?P<number>-?[0-9]+)"
-    r"|(?P<text>'(?:[^']++|'')*+')|(?P<mark>[(),.\[\]])"
+    r"|(?P<text>'(?:[^']|'')*')|(?P<mark>[(),.\[\]])"
 )
 
 
