@@ -333,4 +333,5 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
         click.echo(f"  {program} clock advance 15m")
     if node.control_url.startswith("https:"):
         click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")
+    click.echo(f"Open the portal in a browser: {node.control_url}/")
     click.echo(f"ready {' '.join(urls)} control {node.control_url}")
