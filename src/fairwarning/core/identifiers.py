@@ -7,9 +7,12 @@ from fairwarning.core.model import Instance, Scope
 _NAMESPACE = bytes.fromhex("6f1c9f3e52a44c3b9a8e0d8c1d2f7a10")
 
 
-def guid_of(text: str) -> str:
-    """A UUID of version 5: the same text has the same one, everywhere and always."""
-    digest = sha1(_NAMESPACE + text.encode(), usedforsecurity=False).digest()[:16]
+def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
+    """A UUID of version 5: the same text has the same one, everywhere and always.
+
+    Made by hand: the core has no random source, and `uuid` brings one.
+    """
+    digest = sha1(namespace + text.encode(), usedforsecurity=False).digest()[:16]
     number = int.from_bytes(digest)
     number = number & ~(0xF << 76) | 5 << 76
     number = number & ~(0x3 << 62) | 2 << 62

@@ -1,4 +1,4 @@
-"""A list of resources as an answer: in order of id, a page at a time. Pure."""
+"""A list of resources as an answer, a page at a time. Pure."""
 
 from collections.abc import Iterable
 
@@ -7,4 +7,4 @@ from fairwarning.control.arm.paging import page
 
 
 def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
-    return Reply(200, page(call, sorted(resources, key=lambda each: str(each["id"]).lower())))
+    return Reply(200, page(call, resources))

@@ -5,8 +5,8 @@ crash, or from two nodes, is recognised as the same announcement.
 """
 
 import re
-from hashlib import sha1
 
+from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import EventId
 from fairwarning.core.rollouts.model import RolloutId, RolloutStep
@@ -25,10 +25,5 @@ def is_rollout_id(text: str) -> bool:
 
 
 def event_id_of(rollout: RolloutId, step: RolloutStep) -> EventId:
-    """A version 5 GUID, made by hand: the core has no random source, and `uuid` brings one."""
     name = f"{rollout}\n{step.scope_id}\n{step.update_domain}\n{step.tries}"
-    digest = bytearray(sha1(_NAMESPACE + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex().upper()
-    return EventId("-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:])))
+    return EventId(guid_of(name, _NAMESPACE).upper())
