@@ -48,7 +48,7 @@ from fairwarning.core.transitions import (
     Transition,
 )
 from tests.core.builders import E1, E2, T0, names, web
-from tests.notices.entries import NINE_THIRTY, REBOOT, entry
+from tests.notices.entries import NINE_THIRTY, REBOOT
 
 WEB0 = InstanceName("web-0")
 
@@ -129,7 +129,7 @@ SAID: list[tuple[Transition, str]] = [
 
 @pytest.mark.parametrize(("transition", "said"), SAID, ids=[said for _, said in SAID])
 def test_a_transition_is_said(transition: Transition, said: str) -> None:
-    assert sentence(entry(transition)) == said
+    assert sentence(transition) == said
 
 
 def test_every_kind_of_transition_is_in_the_list_above() -> None:

@@ -5,6 +5,7 @@ fleet are read from the store when somebody asks, so any node gives the same ans
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from prometheus_client import (
@@ -19,7 +20,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from fairwarning.core.model import EventType, Phase, StartCause
-from fairwarning.core.transitions import Approved, Started
+from fairwarning.core.transitions import Approved, Started, Transition
 from fairwarning.engine.ports import Clock, Receipt, Store
 
 _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
@@ -29,16 +30,23 @@ LATE_MS = 1_000
 """A start that is later than this after NotBefore counts as late."""
 
 
-class _Polls(Collector):
-    """Counted by the endpoint itself, which has no time for more than a number."""
+class _Counts(Collector):
+    """Plain numbers, for what is counted too often to be asked for by its label each time."""
 
-    def __init__(self, count: Callable[[], int]) -> None:
-        self._count = count
+    def __init__(self, count_polls: Callable[[], int]) -> None:
+        self._count_polls = count_polls
+        self.transitions: defaultdict[type[Transition], int] = defaultdict(int)
 
     def collect(self) -> Iterable[CounterMetricFamily]:
         yield CounterMetricFamily(
-            "fairwarning_metadata_answers", "Answers of the metadata endpoint", self._count()
+            "fairwarning_metadata_answers", "Answers of the metadata endpoint", self._count_polls()
         )
+        family = CounterMetricFamily(
+            "fairwarning_transitions", "Transitions committed by this node", labels=["kind"]
+        )
+        for kind, count in sorted(self.transitions.items(), key=lambda item: item[0].__name__):
+            family.add_metric([kind.__name__], count)
+        yield family
 
 
 class Metrics:
@@ -59,10 +67,6 @@ class Metrics:
             "fairwarning_late_starts", "Starts more than a second after NotBefore", ["type"],
             registry=registry,
         )  # fmt: skip
-        self._transitions = Counter(
-            "fairwarning_transitions", "Transitions committed by this node", ["kind"],
-            registry=registry,
-        )  # fmt: skip
         self._requests = Counter(
             "fairwarning_control_requests", "Requests to the control plane",
             ["method", "path", "status"], registry=registry,
@@ -75,7 +79,8 @@ class Metrics:
             "fairwarning_store_transaction_seconds", "Time of a store transaction",
             buckets=_STORE_S, registry=registry,
         )  # fmt: skip
-        registry.register(_Polls(count_polls))
+        self._counts = _Counts(count_polls)
+        registry.register(self._counts)
         self._deadline = Gauge(
             "fairwarning_next_deadline_timestamp_seconds", "When time matters next; NaN if never",
             registry=registry,
@@ -91,7 +96,7 @@ class Metrics:
     def note_commit(self, receipt: Receipt, took_s: float) -> None:
         self._store_s.observe(took_s)
         for transition in receipt.transitions:
-            self._transitions.labels(type(transition).__name__).inc()
+            self._counts.transitions[type(transition)] += 1
             if isinstance(transition, Approved):
                 event = receipt.scope.events.get(transition.event_id)
                 if event is not None:

@@ -66,7 +66,7 @@ def entry_of(entry: Entry) -> shapes.Entry:
         kind=type(transition).__name__,
         by=str(entry.by),
         why=entry.why,
-        text=sentence(entry),
+        text=sentence(entry.transition),
         data=msgspec.to_builtins(without_secrets(transition)),
     )
 

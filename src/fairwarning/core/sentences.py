@@ -5,7 +5,7 @@ has these beside it.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
@@ -49,15 +49,7 @@ _CAUSES = {
 }
 
 
-class Line(Protocol):
-    """A line of the journal, as far as a sentence needs it."""
-
-    @property
-    def transition(self) -> Transition: ...
-
-
-def sentence(entry: Line) -> str:
-    transition = entry.transition
+def sentence(transition: Transition) -> str:
     match transition:
         case Noted():
             return _noted(transition)

@@ -12,36 +12,52 @@ _SLICE_MS = 1_000
 
 
 class SystemAlarm:
+    """For one sleeper at a time. Its timer is bare: every impact under way has two of these."""
+
     def __init__(self, clock: "SystemClock") -> None:
         self._clock = clock
-        self._rung = asyncio.Event()
+        self._rung = False
+        self._sleeper: asyncio.Future[None] | None = None
 
     async def wait(self, until: Instant | None) -> None:
-        while until is not None and not self._rung.is_set():
+        while until is not None and not self._rung:
             left_ms = until - self._clock.now()
             if left_ms <= 0:
                 break
             await self._doze(min(left_ms, _SLICE_MS))
         else:
             await self._doze(None)
-        self._rung.clear()
+        self._rung = False
 
     async def pause(self, for_ms: int | None) -> None:
         await self._doze(for_ms)
-        self._rung.clear()
+        self._rung = False
 
     async def _doze(self, for_ms: int | None) -> None:
-        try:
-            async with asyncio.timeout(None if for_ms is None else for_ms / 1000):
-                await self._rung.wait()
-        except TimeoutError:
+        if self._rung:
             return
+        loop = asyncio.get_running_loop()
+        sleeper = self._sleeper = loop.create_future()
+        timer = None if for_ms is None else loop.call_later(for_ms / 1000, _wake, sleeper)
+        try:
+            await sleeper
+        finally:
+            self._sleeper = None
+            if timer is not None:
+                timer.cancel()
 
     def ring(self) -> None:
-        self._rung.set()
+        self._rung = True
+        if self._sleeper is not None:
+            _wake(self._sleeper)
 
     def close(self) -> None:
         pass
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 class SystemClock:

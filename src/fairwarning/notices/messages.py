@@ -78,7 +78,7 @@ def words_of(entry: Entry, event: Event | None) -> Words:
     """One for each of `templates.NAMES`; those of an event are empty if there is none."""
     words = {
         "kind": _kind_of(entry).replace("-", " "),
-        "text": sentence(entry),
+        "text": sentence(entry.transition),
         "scope": entry.scope_id,
         "by": str(entry.by),
         "why": entry.why,
@@ -147,7 +147,7 @@ def _entry(entry: Entry) -> dict[str, object]:
         "kind": type(entry.transition).__name__,
         "by": str(entry.by),
         "why": entry.why,
-        "text": sentence(entry),
+        "text": sentence(entry.transition),
         "data": msgspec.to_builtins(without_secrets(entry.transition)),
     }
 

@@ -204,7 +204,7 @@ class Stage:
 
 
 def event_line(entry: Entry) -> str:
-    return f"{format_rfc3339(entry.at_ms)} {sentence(entry)}"
+    return f"{format_rfc3339(entry.at_ms)} {sentence(entry.transition)}"
 
 
 def names(instances: str | Sequence[str] | None) -> tuple[InstanceName, ...]:

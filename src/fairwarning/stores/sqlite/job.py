@@ -23,18 +23,18 @@ class Job(Generic[T]):
         self.signals: tuple[Signal, ...] = ()
 
     def attempt(self, connection: sqlite3.Connection) -> bool:
-        """Whether it is to be kept; if not, the caller undoes it.
+        """Whether it is to be kept; if not, the caller undoes it, and may have it try again.
 
         Raises only if the database itself failed.
         """
         try:
             result, self.signals = self._work(connection)
-            self._results = [result]
         except BaseException as error:
             if isinstance(error, sqlite3.Error) and is_outage(error):
                 raise
-            self._error = error
+            self.fail(error)
             return False
+        self._results, self._error = [result], None
         return True
 
     def fail(self, error: BaseException) -> None:

@@ -1,11 +1,13 @@
 """The one thread that writes, and its group commit.
 
 Theory of operation. A commit costs a sync of the disk, and the cost is the same for one
-change and for a hundred. So the thread takes all jobs that wait, up to a limit, runs each
-inside a savepoint of one transaction, and commits once; those that come meanwhile make up
-the next batch. A job that is refused is undone to its savepoint and the others go on. If
-the database itself fails, at any statement or at the commit, then nothing of the batch is
-stored, and every job fails: even a refusal may rest on a change that is now undone.
+change and for a hundred. So the thread takes all jobs that wait, up to a limit, runs them in
+one transaction, and commits once; those that come meanwhile make up the next batch. A job
+that is refused has as a rule written nothing, and the others go on. Once in a while it has;
+then the batch is undone and each of its jobs runs again in a transaction of its own, which
+is cheaper than a savepoint for every job. If the database itself fails, at any statement or
+at the commit, then nothing of the batch is stored, and every job fails: even a refusal may
+rest on a change that is now undone.
 
 The whole batch comes back to the event loop in one call: first the signals, then the
 callers, so that nobody acts on a change of which listeners have not heard.
@@ -80,23 +82,15 @@ class Writer:
 
     def _commit(self, batch: Sequence[Job[Any]]) -> None:
         try:
-            connection = self._handle.get()
-            connection.execute("BEGIN IMMEDIATE")
-            if len(batch) == 1:
-                # Its transaction is its savepoint.
-                is_kept = batch[0].attempt(connection)
-                connection.execute("COMMIT" if is_kept else "ROLLBACK")
-                return
-            for job in batch:
-                connection.execute("SAVEPOINT job")
-                if not job.attempt(connection):
-                    connection.execute("ROLLBACK TO job")
-                connection.execute("RELEASE job")
-            connection.execute("COMMIT")
+            is_done = _is_done(self._handle.get(), batch)
         except Exception as error:
             self._handle.discard()
             for job in batch:
                 job.fail(self._explained(error))
+        else:
+            if not is_done:
+                for job in batch:
+                    self._commit([job])
 
     def _explained(self, error: Exception) -> Exception:
         """One for each caller: an exception collects the trace of whoever it is raised in."""
@@ -112,3 +106,15 @@ class Writer:
                 self._listeners.tell(signal)
         for job in batch:
             job.deliver()
+
+
+def _is_done(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> bool:
+    """Whether what succeeded is durable and what did not left no trace; if not, nothing is."""
+    connection.execute("BEGIN IMMEDIATE")
+    for job in batch:
+        written = connection.total_changes
+        if not job.attempt(connection) and connection.total_changes != written:
+            connection.execute("ROLLBACK")
+            return len(batch) == 1
+    connection.execute("COMMIT")
+    return True
