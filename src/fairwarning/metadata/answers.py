@@ -5,17 +5,15 @@ others are in the same form (`{"error": …}`), which no client can take for a d
 """
 
 import json
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from http import HTTPStatus
+
+from fairwarning.metadata.stamp import Stamp
 
 SERVER = "IMDS/150.870.65.1854"
 JSON = "application/json; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
-_LAST_BYTES = tuple(b"%02x" % number for number in range(256))
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -87,42 +85,6 @@ def _version_error(status: int, text: str, newest: Sequence[str]) -> Answer:
 
 def method_not_allowed(*allowed: str) -> Answer:
     return error(405, "Method not allowed", Allow=", ".join(allowed))
-
-
-class Stamp:
-    """The two headers that differ from answer to answer: the date and the request's id.
-
-    Formatting them anew was a tenth of what a known poll costs, so all but the id's last
-    byte is made once for 256 answers, or when the second changes.
-    """
-
-    def __init__(self, seconds: Callable[[], float] = time.time) -> None:
-        """`seconds` is the time since 1970 that the date is made of."""
-        self._seconds = seconds
-        seed = os.urandom(10).hex()
-        prefix = f"{seed[:8]}-{seed[8:12]}-4{seed[13:16]}-8{seed[17:20]}-"
-        self._prefix = b"\r\nx-ms-request-id: " + prefix.encode()
-        self._count = -1
-        self._block = b""
-        self._begins_s = self._ends_s = 0.0
-
-    @property
-    def count(self) -> int:
-        """How many were given out: every answer takes one."""
-        return self._count + 1
-
-    def next(self) -> bytes:
-        self._count = count = self._count + 1
-        last = count & 0xFF
-        if not last or not self._begins_s <= self._seconds() < self._ends_s:
-            self._begin_block(count >> 8)
-        return self._block + _LAST_BYTES[last]
-
-    def _begin_block(self, number: int) -> None:
-        second = int(self._seconds())
-        date = formatdate(second, usegmt=True).encode()
-        self._begins_s, self._ends_s = float(second), float(second + 1)
-        self._block = b"Date: " + date + self._prefix + b"%010x" % number
 
 
 def head(

@@ -2,9 +2,10 @@
 
 Theory of operation. A poller sends the same bytes for hours. When a request that came in
 one piece turns out to be a poll, its bytes are remembered together with their meaning;
-the next time equal bytes come, parsing is skipped and nothing else. Whatever is not such
-a poll goes through the parser, one request at a time, in order. A poll that waits holds
-no task: the view calls back when its document changes.
+the next time equal bytes come, parsing is skipped and nothing else. A connection keeps its
+own last such poll at hand, because comparing bytes is cheaper than looking them up. Whatever
+is not a known poll goes through the parser, one request at a time, in order. A poll that
+waits holds no task: the view calls back when its document changes.
 """
 
 import asyncio
@@ -35,12 +36,15 @@ DRIPS = 10
 """In how many pieces a slow body comes."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool]
+Usual = tuple[bytes, Ask, Member, int, Callable[[bytes], None]]
+"""The bytes of a poll, what they mean, who asks, in which generation of the fleet, and to where."""
 
 
 class Connection(asyncio.Protocol):
     __slots__ = ("_closes", "_expires_s", "_farewell", "_first", "_generation", "_has_answered",
                  "_is_busy", "_is_ended", "_is_full", "_member", "_on_loopback", "_queue",
-                 "_reader", "_refusal", "_service", "_transport", "_wait", "address")  # fmt: skip
+                 "_reader", "_refusal", "_service", "_transport", "_usual", "_wait",
+                 "address")  # fmt: skip
 
     def __init__(
         self,
@@ -68,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._closes = False
         self._refusal: Answer | None = None
         self._wait: Wait | None = None
+        self._usual: Usual | None = None
         self._has_answered = False
         """Since the last sweep; reading a clock at every answer would cost more."""
         self._expires_s: float = time.monotonic() + REQUEST_S_MAX
@@ -85,16 +90,29 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._service.leave(self)
         self._stop_waiting()
-        self._transport = None
+        self._transport = self._usual = None
         self._queue = None
 
     def data_received(self, data: bytes) -> None:
         try:
-            if self._reader is None and self._queue is None and not self._is_busy:
-                known = self._service.remembered.get(data)
-                if known is not None and not self._is_full and not self._closes:
-                    ask, closes = known
-                    self._poll(ask, closes)
+            if self._reader is None and self._queue is None and not (
+                self._is_busy or self._is_full or self._closes
+            ):  # fmt: skip
+                service, usual = self._service, self._usual
+                if usual is not None:
+                    raw, ask, member, generation, write = usual
+                    if data == raw and generation == service.views.generation:
+                        ready = service.ready(ask, member, False)
+                        if ready is not None:
+                            self._has_answered = True
+                            write(ready)
+                        else:
+                            self._put_off(ask, member, closes=False)
+                        return
+                known = service.remembered.get(data)
+                if known is not None:
+                    self._poll(*known)
+                    self._learn(data, *known)
                     return
             self._parse(data)
         except Exception:
@@ -285,31 +303,42 @@ class Connection(asyncio.Protocol):
         self._pump()
 
     def _find(self, ask: Ask) -> Member | Answer:
-        callers = self._service.callers
+        callers, generation = self._service.callers, self._service.views.generation
         if not ask.is_plain:
             return callers.find(ask, self.address, on_loopback=self._on_loopback)
-        if self._generation != callers.generation or self._member is None:
+        if self._generation != generation or self._member is None:
             found = callers.find(ask, self.address, on_loopback=self._on_loopback)
             if isinstance(found, Answer):
                 return found
-            self._member, self._generation = found, callers.generation
+            self._member, self._generation = found, generation
         return self._member
 
     def _poll(self, ask: Ask, closes: bool) -> None:
-        service, member = self._service, self._member
-        if member is None or self._generation != service.callers.generation or not ask.is_plain:
-            found = self._find(ask)
-            if isinstance(found, Answer):
-                self._send(found, closes=closes)
-                return
-            member = found
-        ready = service.polls.ready(ask, member, closes)
+        member = self._find(ask)
+        if isinstance(member, Answer):
+            self._send(member, closes=closes)
+            return
+        ready = self._service.ready(ask, member, closes)
         if ready is not None:
             self._write(ready, closes)
-        elif member.view.activated_ms is None:
+        else:
+            self._put_off(ask, member, closes)
+
+    def _put_off(self, ask: Ask, member: Member, closes: bool) -> None:
+        if member.view.activated_ms is None:
             self._begin(self._activate(ask, member, closes))
         else:
             self._hold(ask, member, closes)
+
+    def _learn(self, raw: bytes, ask: Ask, closes: bool) -> None:
+        """Only of one who polls on: a connection that waits or ends needs no memory."""
+        if closes or self._is_busy or self._member is None or self._transport is None:
+            return
+        if ask.is_plain:
+            self._usual = (raw, ask, self._member, self._generation, self._transport.write)
+
+    def unlearn(self) -> None:
+        self._usual = None
 
     def _hold(self, ask: Ask, member: Member, closes: bool) -> None:
         """The long-poll: answered by the next change, or with 304 when its time is up."""

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import time
 from collections.abc import Callable
 
 from fairwarning.core.commands import Activate, Approve, ReportDrained, ReportSeen
@@ -47,11 +46,9 @@ class Endpoint:
         self._activating: dict[ScopeId, asyncio.Task[None]] = {}
 
     @property
-    def seconds(self) -> Callable[[], float]:
-        """Reads the clock; the system's without a detour, because every answer asks."""
-        if isinstance(self._clock, SystemClock):
-            return time.time
-        return lambda: self._clock.now() / 1000
+    def seconds(self) -> Callable[[], float] | None:
+        """Reads the clock, unless that is the system's."""
+        return None if isinstance(self._clock, SystemClock) else lambda: self._clock.now() / 1000
 
     def now(self) -> Instant:
         return self._clock.now()

@@ -43,11 +43,6 @@ class Callers:
     def __init__(self, views: Views, rules: EndpointRules) -> None:
         self._views = views
         self._rules = rules
-        self.by_address = views.by_address
-
-    @property
-    def generation(self) -> int:
-        return self._views.generation
 
     def find(self, ask: Ask, address: str, *, on_loopback: bool) -> Member | Answer:
         """`on_loopback`: the listener is, and the peer is too."""

@@ -9,18 +9,18 @@ from collections.abc import Callable
 
 from fairwarning.core.model import EventId
 from fairwarning.engine.views import Member, View
-from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Stamp, head, to_bytes
+from fairwarning.metadata.answers import TOO_MANY_REQUESTS, head, to_bytes
 from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.stamp import Stamp
 
 REQUESTS_PER_SECOND = 5
 _OK, _NOT_MODIFIED = 200, 304
 
 
 class Polls:
-    def __init__(self, rules: EndpointRules, seconds: Callable[[], float] = time.time) -> None:
-        self.stamp = Stamp(seconds)
-        self._next_stamp = self.stamp.next
+    def __init__(self, rules: EndpointRules, stamp: Stamp) -> None:
+        self.stamp = stamp
         self.on_sight: Callable[[Member, tuple[EventId, ...]], None] = lambda _, __: None
         """Hears of events that an instance is the first to be shown."""
         limit = rules.requests_per_second_max
@@ -46,15 +46,17 @@ class Polls:
         if ask.tag or (self._test_limit if view.is_test else self._limit):
             refused = self.throttle(member, closes=closes)
             return self.answer(ask, member, closes=closes) if refused is None else refused
-        if view.activated_ms is None:
-            return None
-        view.is_asked = True
         form = view.forms.get(ask.form + closes)
         if form is None:
+            if view.activated_ms is None:
+                return None
             form = self._make_form(ask, member, closes=closes)
+        view.is_asked = True
         member.polls += 1
         member.agent = ask.agent
-        return form[0] + self._next_stamp() + form[1]
+        stamp = self.stamp
+        last = next(stamp.lasts, None) or stamp.begin()
+        return b"".join((form[0], stamp.block, last, form[1]))
 
     def answer(self, ask: Ask, member: Member, *, closes: bool) -> bytes | None:
         """The same once the rate limit has been looked at."""
@@ -74,7 +76,7 @@ class Polls:
             form = self._make_form(ask, member, closes=closes)
         member.polls += 1
         member.agent = ask.agent
-        return form[0] + self._next_stamp() + form[1]
+        return form[0] + self.stamp.next() + form[1]
 
     def _make_form(self, ask: Ask, member: Member, *, closes: bool) -> tuple[bytes, bytes]:
         """Only after a change, so whatever is new in the document is seen here first."""

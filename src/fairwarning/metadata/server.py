@@ -12,7 +12,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.connection import Connection
 from fairwarning.metadata.identity import canonical, is_loopback
 from fairwarning.metadata.limits import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
@@ -100,17 +99,24 @@ class Listener:
                 self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
     def _greet(self, client: socket.SocketType, host: str) -> None:
+        """In one piece, because it is all that a known poll on a fresh connection costs us.
+
+        Only what memory can answer for certain: all else must not be counted twice.
+        """
         address = canonical(host) if self._is_v6 else host
+        service, data = self._service, b""
         try:
             data = client.recv(REMEMBERED_BYTES_MAX + 1, _AT_ONCE)
-            known = self._service.remembered.get(data)
-            if known is not None and known[1]:
-                ready = self._ready(known[0], address)
-                if ready is not None:
-                    self._say_goodbye(client, address, ready)
-                    return
+            ask = service.lone.get(data)
+            if ask is not None:
+                member = service.by_address(address)
+                if member is not None and member.view.activated_ms is not None:
+                    ready = service.ready(ask, member, True)
+                    if ready is not None:
+                        self._say_goodbye(client, address, ready)
+                        return
         except BlockingIOError:
-            data = b""
+            pass
         except OSError:
             client.close()
             return
@@ -127,16 +133,6 @@ class Listener:
             client.close()
         else:
             self._adopt(client, address, farewell=ready[sent:])
-
-    def _ready(self, ask: Ask, address: str) -> bytes | None:
-        """Only what memory can answer for certain; all else must not be counted twice."""
-        if not ask.is_plain or ask.wait_s:
-            return None
-        service = self._service
-        member = service.callers.by_address(address)
-        if member is None or member.view.activated_ms is None:
-            return None
-        return service.polls.ready(ask, member, closes=True)
 
     def _pause(self, error: OSError) -> None:
         """Out of file descriptors: accepting again at once would only burn the processor."""

@@ -17,6 +17,7 @@ from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.reader import Received
+from fairwarning.metadata.stamp import Stamp
 from fairwarning.metadata.witness import Asked, Watcher
 
 if TYPE_CHECKING:
@@ -33,15 +34,19 @@ class Service:
         self.views = views
         self.endpoint = endpoint
         self.callers = Callers(views, rules)
-        self.polls = Polls(rules, endpoint.seconds)
+        self.polls = Polls(rules, Stamp(endpoint.seconds))
         self.polls.on_sight = self._on_sight
+        self.ready = self.polls.ready
+        self.by_address = views.by_address
         self.connections: set[Connection] = set()
         self.remembered: dict[bytes, tuple[Ask, bool]] = {}
         """The bytes of polls, with their meaning and whether they end the connection."""
+        self.lone: dict[bytes, Ask] = {}
+        """Those of them that end it, and that memory answers at once for whoever has an address."""
         self.faulty = Faulty(faults, views, VERSIONS)
         self.watchers: list[Watcher] = []
         # A poll that is known by its bytes is answered unseen, so while faults are set none is.
-        faults.listen(lambda _: self.remembered.clear())
+        faults.listen(lambda _: self._forget_polls())
         self._counts: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -52,7 +57,7 @@ class Service:
 
     def watch(self, watcher: Watcher) -> None:
         self.watchers.append(watcher)
-        self.remembered.clear()
+        self._forget_polls()
 
     def unwatch(self, watcher: Watcher) -> None:
         self.watchers.remove(watcher)
@@ -95,8 +100,16 @@ class Service:
             return
         if len(self.remembered) >= REMEMBERED_POLLS_MAX:
             # Real pollers are back after one parse each; a flood of odd ones gains nothing.
-            self.remembered.clear()
+            self._forget_polls()
         self.remembered[raw] = (ask, closes)
+        if closes and ask.is_plain and not ask.wait_s:
+            self.lone[raw] = ask
+
+    def _forget_polls(self) -> None:
+        self.remembered.clear()
+        self.lone.clear()
+        for connection in self.connections:
+            connection.unlearn()
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
