@@ -26,6 +26,9 @@ _FULL_ROUNDS = 16
 _STREAM = int(socket.SOCK_STREAM)
 _AT_ONCE = int(socket.MSG_DONTWAIT)
 _AT_ONCE_WITH_THE_END = int(socket.MSG_DONTWAIT | socket.MSG_MORE)
+_FIRST_BYTES = 479
+"""With more than this a bytes object no longer comes from Python's own allocator."""
+_REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES
 _DEFER_S = 5
 _SWEEP_S = 1.0
 SAMPLE_S = 5.0
@@ -84,11 +87,11 @@ class Listener:
         The C type of a socket, which `socket.SocketType` is, spares the wrapper around it.
         These two make a known poll on a fresh connection a third cheaper.
         """
-        family = self._family
+        accept, make, greet, family = self._accept, socket.SocketType, self._greet, self._family
         try:
             for _ in range(self._accepts):
-                fd, peer = self._accept()
-                self._greet(socket.SocketType(family, _STREAM, 0, fd), peer[0])
+                fd, peer = accept()
+                greet(make(family, _STREAM, 0, fd), peer[0])
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             self._accepts, self._full_rounds = max(1, self._accepts // 2), 0
         except OSError as error:
@@ -106,8 +109,10 @@ class Listener:
         address = canonical(host) if self._is_v6 else host
         service, data = self._service, b""
         try:
-            data = client.recv(REMEMBERED_BYTES_MAX + 1, _AT_ONCE)
-            ask = service.lone.get(data)
+            data = client.recv(_FIRST_BYTES, _AT_ONCE)
+            if len(data) == _FIRST_BYTES:
+                data += client.recv(_REST_BYTES, _AT_ONCE)
+            ask = service.last_ask if data == service.last_lone else service.find_lone(data)
             if ask is not None:
                 member = service.by_address(address)
                 if member is not None and member.view.activated_ms is not None:

@@ -41,8 +41,11 @@ class Service:
         self.connections: set[Connection] = set()
         self.remembered: dict[bytes, tuple[Ask, bool]] = {}
         """The bytes of polls, with their meaning and whether they end the connection."""
-        self.lone: dict[bytes, Ask] = {}
+        self._lone: dict[bytes, Ask] = {}
         """Those of them that end it, and that memory answers at once for whoever has an address."""
+        self.last_lone = b""
+        self.last_ask: Ask | None = None
+        """The last of these: most pollers of a fleet are the same program, and send the same."""
         self.faulty = Faulty(faults, views, VERSIONS)
         self.watchers: list[Watcher] = []
         # A poll that is known by its bytes is answered unseen, so while faults are set none is.
@@ -103,11 +106,18 @@ class Service:
             self._forget_polls()
         self.remembered[raw] = (ask, closes)
         if closes and ask.is_plain and not ask.wait_s:
-            self.lone[raw] = ask
+            self._lone[raw] = ask
+
+    def find_lone(self, raw: bytes) -> Ask | None:
+        ask = self._lone.get(raw)
+        if ask is not None:
+            self.last_lone, self.last_ask = raw, ask
+        return ask
 
     def _forget_polls(self) -> None:
         self.remembered.clear()
-        self.lone.clear()
+        self._lone.clear()
+        self.last_lone, self.last_ask = b"", None
         for connection in self.connections:
             connection.unlearn()
 
