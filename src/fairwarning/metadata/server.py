@@ -107,7 +107,7 @@ class Listener:
         Only what memory can answer for certain: all else must not be counted twice.
         """
         address = canonical(host) if self._is_v6 else host
-        service, data = self._service, b""
+        service, data, ready, sent = self._service, b"", None, 0
         try:
             data = client.recv(_FIRST_BYTES, _AT_ONCE)
             if len(data) == _FIRST_BYTES:
@@ -118,24 +118,19 @@ class Listener:
                 if member is not None and member.view.activated_ms is not None:
                     ready = service.ready(ask, member, True)
                     if ready is not None:
-                        self._say_goodbye(client, address, ready)
-                        return
+                        # Held back until the close, so that answer and end are one packet: a
+                        # quarter of what the poll costs.
+                        sent = client.send(ready, _AT_ONCE_WITH_THE_END)
+                        if sent == len(ready):
+                            client.close()
+                            return
         except BlockingIOError:
             pass
         except OSError:
             client.close()
             return
-        self._adopt(client, address, first=data)
-
-    def _say_goodbye(self, client: socket.SocketType, address: str, ready: bytes) -> None:
-        try:
-            # Held back until the close, so that answer and end are one packet: a quarter of
-            # what the poll costs.
-            sent = client.send(ready, _AT_ONCE_WITH_THE_END)
-        except BlockingIOError:
-            sent = 0
-        if sent == len(ready):
-            client.close()
+        if ready is None:
+            self._adopt(client, address, first=data)
         else:
             self._adopt(client, address, farewell=ready[sent:])
 
