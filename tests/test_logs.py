@@ -1,5 +1,6 @@
 """One line for each transition, for people or for machines."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
@@ -56,3 +57,45 @@ def test_a_higher_level_leaves_the_transitions_out(capsys: pytest.CaptureFixture
     logs.set_up("json", "warning")
     commit()
     assert capsys.readouterr().err == ""
+
+
+async def test_the_lines_of_a_turn_are_written_together(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up("human", "info")
+    commit()
+    commit()
+    assert capsys.readouterr().err == ""
+    await asyncio.sleep(0)
+    assert len(capsys.readouterr().err.splitlines()) == 4
+
+
+async def test_a_warning_is_written_at_once_and_after_what_came_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.set_up("human", "info")
+    commit()
+    logging.getLogger("x").warning("look here")
+    first, _, last = capsys.readouterr().err.splitlines()
+    assert "INFO" in first
+    assert last.endswith("look here")
+
+
+async def test_what_another_thread_says_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up("human", "info")
+    commit()
+    await asyncio.to_thread(logging.getLogger("x").info, "from afar")
+    assert "from afar" in capsys.readouterr().err
+
+
+def test_what_waits_for_a_loop_that_ended_is_written_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.set_up("human", "info")
+
+    async def last_words() -> None:
+        commit()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(last_words())
+    loop.close()
+    logging.getLogger().handlers[0].flush()
+    assert len(capsys.readouterr().err.splitlines()) == 2

@@ -12,13 +12,13 @@ from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
-    Histogram,
     disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from fairwarning.control.histogram import Histogram
 from fairwarning.core.model import EventType, Phase, StartCause
 from fairwarning.core.transitions import Approved, Started, Transition
 from fairwarning.engine.ports import Clock, Receipt, Store
@@ -56,12 +56,12 @@ class Metrics:
             "fairwarning_events", "Events by type and phase", ["type", "phase"], registry=registry
         )
         self._approval = Histogram(
-            "fairwarning_approval_seconds", "From announcement to approval",
-            ["type"], buckets=_NOTICE_S, registry=registry,
+            "fairwarning_approval_seconds", "From announcement to approval", ["type"],
+            bounds=_NOTICE_S,
         )  # fmt: skip
         self._notice = Histogram(
             "fairwarning_notice_seconds", "From announcement to start", ["type", "cause"],
-            buckets=_NOTICE_S, registry=registry,
+            bounds=_NOTICE_S,
         )  # fmt: skip
         self._late = Counter(
             "fairwarning_late_starts", "Starts more than a second after NotBefore", ["type"],
@@ -72,13 +72,13 @@ class Metrics:
             ["method", "path", "status"], registry=registry,
         )  # fmt: skip
         self._request_s = Histogram(
-            "fairwarning_control_request_seconds", "Time to answer", buckets=_STORE_S,
-            registry=registry,
-        )  # fmt: skip
+            "fairwarning_control_request_seconds", "Time to answer", bounds=_STORE_S
+        )
         self._store_s = Histogram(
-            "fairwarning_store_transaction_seconds", "Time of a store transaction",
-            buckets=_STORE_S, registry=registry,
-        )  # fmt: skip
+            "fairwarning_store_transaction_seconds", "Time of a store transaction", bounds=_STORE_S
+        )
+        for histogram in (self._approval, self._notice, self._request_s, self._store_s):
+            registry.register(histogram)
         self._counts = _Counts(count_polls)
         registry.register(self._counts)
         self._deadline = Gauge(
@@ -101,7 +101,7 @@ class Metrics:
                 event = receipt.scope.events.get(transition.event_id)
                 if event is not None:
                     waited_ms = transition.at_ms - event.created_ms
-                    self._approval.labels(event.type.value).observe(waited_ms / 1000)
+                    self._approval.observe(waited_ms / 1000, event.type.value)
             elif isinstance(transition, Started):
                 self._note_start(receipt, transition)
 
@@ -110,7 +110,7 @@ class Metrics:
         if event is None:
             return
         given_ms = started.at_ms - event.created_ms
-        self._notice.labels(event.type.value, started.cause.value).observe(given_ms / 1000)
+        self._notice.observe(given_ms / 1000, event.type.value, started.cause.value)
         if started.cause is StartCause.DUE and started.at_ms - event.not_before_ms > LATE_MS:
             self._late.labels(event.type.value).inc()
 

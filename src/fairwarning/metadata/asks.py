@@ -6,8 +6,10 @@ by its bytes.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
 from fairwarning.core.versions import BY_NAME, VERSIONS, ApiVersion
@@ -35,6 +37,7 @@ _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
 
 
 AGENT_CHARS_MAX = 100
+QUERIES_CACHED_MAX = 256
 
 
 class Kind(Enum):
@@ -105,7 +108,9 @@ def read(head: Head, rules: EndpointRules) -> Ask | Answer:
     return _with_caller(found, head, vm)
 
 
-def _parameters(query: str) -> dict[str, str] | Answer:
+# Most clients ask for ever the same.
+@lru_cache(QUERIES_CACHED_MAX)
+def _parameters(query: str) -> Mapping[str, str] | Answer:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)
     except ValueError:
@@ -117,7 +122,7 @@ def _parameters(query: str) -> dict[str, str] | Answer:
 
 
 def _route(
-    head: Head, parts: list[str], parameters: dict[str, str], rules: EndpointRules
+    head: Head, parts: list[str], parameters: Mapping[str, str], rules: EndpointRules
 ) -> Ask | Answer:
     match parts:
         case ["scheduledevents"]:
@@ -136,7 +141,7 @@ def _route(
             return NOT_FOUND
 
 
-def _events(head: Head, parameters: dict[str, str], rules: EndpointRules) -> Ask | Answer:
+def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> Ask | Answer:
     if head.method not in ("GET", "POST"):
         return method_not_allowed("GET", "POST")
     name = parameters.get("api-version", "")
@@ -163,7 +168,7 @@ def _known_versions(rules: EndpointRules) -> list[str]:
     return [each for each in _EVENT_VERSIONS if each <= rules.newest_version]
 
 
-def _instance(head: Head, path: tuple[str, ...], parameters: dict[str, str]) -> Ask | Answer:
+def _instance(head: Head, path: tuple[str, ...], parameters: Mapping[str, str]) -> Ask | Answer:
     if head.method != "GET":
         return method_not_allowed("GET")
     version = parameters.get("api-version", "")
@@ -175,7 +180,7 @@ def _instance(head: Head, path: tuple[str, ...], parameters: dict[str, str]) -> 
     return Ask(kind=Kind.INSTANCE, instance_version=version, path=path, is_text=form == "text")
 
 
-def _drained(head: Head, parameters: dict[str, str]) -> Ask | Answer:
+def _drained(head: Head, parameters: Mapping[str, str]) -> Ask | Answer:
     if head.method == "POST":
         return Ask(kind=Kind.DRAINED)
     if head.method != "GET":
