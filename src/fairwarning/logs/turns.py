@@ -33,6 +33,8 @@ class TurnHandler(logging.StreamHandler[TextIO]):
         with self.lock:  # type: ignore[union-attr]
             self._awaited = None
             texts, self._texts = self._texts, []
+            if not texts:
+                return
             # Nobody is left to be told that nobody reads the log.
             with suppress(OSError, ValueError):
                 self.stream.write("".join(f"{text}{self.terminator}" for text in texts))
