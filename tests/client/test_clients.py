@@ -207,7 +207,7 @@ async def test_silence_is_not_asked_for_twice(mute: tuple[str, list[socket.socke
     blocking._socket = socket.create_connection((blocking.address.host, blocking.address.port))
     with pytest.raises(TimedOut, match="did not answer"):
         blocking.ask(request)
-    streamed._streams = await asyncio.open_connection(streamed.address.host, streamed.address.port)
+    await streamed._connect()
     with pytest.raises(TimedOut, match="did not answer"):
         await streamed.ask(request)
     assert len(taken) == 2

@@ -1,5 +1,9 @@
 """What is asked next: versions, tags, holding, and patience."""
 
+from collections.abc import Callable
+
+import pytest
+
 from fairwarning.client.flow import (
     BACKOFF_S_MAX,
     FIRST_TIMEOUT_S,
@@ -7,6 +11,7 @@ from fairwarning.client.flow import (
     POLL_S,
     RENEGOTIATES_AFTER,
     TIMEOUT_S,
+    TRIES_EVERY_MAX,
     VERSIONS,
     Flow,
     Response,
@@ -96,6 +101,82 @@ def test_a_service_that_became_another_is_asked_for_its_versions_again() -> None
     flow, outcome = flow.take(Response(status=400), held=False, took_s=0)
     assert outcome.asks_again
     assert flow.api_version == VERSIONS[1]
+
+
+def converse(
+    flow: Flow, polls: int, answer: Callable[[str], Response]
+) -> tuple[Flow, list[str], list[str]]:
+    """So many polls, each answered by its version: the versions asked, and the troubles."""
+    asked, troubles = [], []
+    for _ in range(polls):
+        request = flow.poll(waits=True)
+        version = request.target.partition("api-version=")[2][:10]
+        asked.append(version)
+        flow, outcome = flow.take(
+            answer(version), held="wait=" in request.target, took_s=9, asked=request.version
+        )
+        troubles += [outcome.trouble] if outcome.trouble else []
+    return flow, asked, troubles
+
+
+@pytest.mark.parametrize("document", [OK, TAGGED])
+def test_a_service_that_was_still_booting_is_soon_asked_in_the_newest_version(
+    document: Response,
+) -> None:
+    """Or an eviction would not be seen for as long as nothing else fails."""
+    flow, _, _ = converse(Flow(), 5, lambda _: Response(status=404))
+    flow, asked, troubles = converse(flow, 3, lambda _: document)
+    assert asked == [VERSIONS[5], VERSIONS[0], VERSIONS[0]]
+    assert (flow.api_version, troubles) == (VERSIONS[0], [])
+
+
+def test_the_newest_version_that_an_older_service_knows_is_found_behind_its_boot() -> None:
+    known = VERSIONS[2:]
+    flow, _, _ = converse(Flow(), 5, lambda _: Response(status=404))
+    flow, asked, troubles = converse(
+        flow, 4, lambda version: OK if version in known else Response(status=400)
+    )
+    assert asked == [VERSIONS[5], *VERSIONS[:3]]
+    assert (flow.api_version, troubles) == (known[0], [])
+
+
+@pytest.mark.parametrize("document", [OK, TAGGED])
+def test_an_old_service_is_asked_for_newer_versions_ever_more_seldom(document: Response) -> None:
+    def answer(version: str) -> Response:
+        return document if version == VERSIONS[1] else Response(status=400)
+
+    flow, _, _ = converse(Flow(), 10, answer)
+    assert flow.api_version == VERSIONS[1]
+    flow, asked, troubles = converse(flow, 4 * TRIES_EVERY_MAX, answer)
+    assert 3 <= asked.count(VERSIONS[0]) <= 12
+    assert not troubles
+    assert flow.poll(waits=True).headers.get("If-None-Match") == document.headers.get("etag")
+
+
+def test_an_approval_uses_the_version_that_is_known_while_a_newer_one_is_tried() -> None:
+    flow, _, _ = converse(Flow(), 1, lambda _: Response(status=400))
+    flow, _, _ = converse(flow, 1, lambda _: OK)
+    assert VERSIONS[0] in flow.poll(waits=True).target
+    assert flow.api_version == VERSIONS[1]
+
+
+def test_an_answer_to_another_question_is_not_taken_for_that_of_the_newest_version() -> None:
+    """A poll that was held all the while may be answered when a newer version is to be tried."""
+    flow, _, _ = converse(Flow(), 1, lambda _: Response(status=400))
+    flow, _, _ = converse(flow, 1, lambda _: TAGGED)
+    assert flow.tries == 0
+    flow, _ = flow.take(TAGGED, held=True, took_s=9, asked=1)
+    assert flow.api_version == VERSIONS[1]
+
+
+def test_an_answer_that_was_held_shows_that_the_service_does_not_ignore_the_question() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    for number in range(3 * HASTY_MAX):
+        other = Response(status=200, body=EMPTY, headers={"etag": f'"{number}"'})
+        flow, _ = flow.take(other, held=True, took_s=0.01)
+        if number % 5 == 4:
+            flow, _ = flow.take(Response(status=304), held=True, took_s=15)
+    assert "wait=" in flow.poll(waits=True).target
 
 
 def test_a_service_that_answers_in_full_at_once_is_not_hammered() -> None:

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
@@ -14,13 +14,13 @@ from fairwarning.client.changes import Seen
 from fairwarning.client.discovery import endpoint_url
 from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, who_am_i
 from fairwarning.client.model import Change, Document, EventsUnavailable, Instance, NotApproved
-from fairwarning.client.reading import BadDocument, read_instance
+from fairwarning.client.reading import BadDocument, read_date, read_instance
+from fairwarning.client.service_time import ServiceTime
 from fairwarning.client.sockets import BlockingLink
 from fairwarning.client.streams import AsyncLink
 from fairwarning.client.wire import Address, Broken
 
 _OK = 200
-BACK_MAX = timedelta(minutes=1)
 
 
 class _Standing:
@@ -30,7 +30,7 @@ class _Standing:
         self.flow = Flow()
         self.seen = seen or Seen()
         """What `watch` has told of so far. Keep it over a restart to hear each change once."""
-        self._date: tuple[datetime, float] | None = None
+        self._time = ServiceTime()
 
     @property
     def api_version(self) -> str:
@@ -39,27 +39,18 @@ class _Standing:
 
     def now(self) -> datetime:
         """The service's time, so that a VM whose own clock is wrong misses nothing."""
-        if self._date is None:
-            return datetime.now(UTC)
-        date, at_s = self._date
-        return date + timedelta(seconds=time.monotonic() - at_s)
-
-    def _set_date(self, date: datetime) -> None:
-        """Small steps back are not followed: whoever waits a second must see it pass, also where
-        the service says the same second for long, or was asked across the network."""
-        now = self.now()
-        if self._date is not None and timedelta() < now - date < BACK_MAX:
-            date = now
-        self._date = (date, time.monotonic())
+        return self._time.now(time.monotonic()) or datetime.now(UTC)
 
     def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
         if isinstance(response, Broken):
             self.flow, outcome = self.flow.failed(str(response))
         else:
             held = "wait=" in request.target
-            self.flow, outcome = self.flow.take(response, held=held, took_s=took_s)
-            if outcome.date is not None:
-                self._set_date(outcome.date)
+            self.flow, outcome = self.flow.take(
+                response, held=held, took_s=took_s, asked=request.version
+            )
+            if date := read_date(response.headers.get("date")):
+                self._time.hear(date, time.monotonic())
         return outcome
 
     def _changes(self, outcome: Outcome) -> Iterator[Change]:
@@ -67,6 +58,8 @@ class _Standing:
         if outcome.document is None:
             return
         after, found = changes.step(self.seen, outcome.document, self.now())
+        if after is self.seen:
+            return
         for change in found:
             self.seen = changes.told(self.seen, change)
             yield change

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from functools import lru_cache
 
 from fairwarning.client.model import Document
-from fairwarning.client.reading import BadDocument, read_date, read_document
+from fairwarning.client.reading import BadDocument, read_document
 
 VERSIONS = (
     "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01",
@@ -29,6 +29,8 @@ HASTY_MAX = 10
 """After so many, the service is taken to ignore the question: nobody changes so much."""
 RENEGOTIATES_AFTER = 5
 """So many failures in a row, and the newest version is tried again."""
+TRIES_EVERY_MAX = 256
+"""So many answers in an older version at most, and newer ones are tried again."""
 _EVENTS = "/metadata/scheduledevents"
 
 
@@ -39,6 +41,8 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     timeout_s: float = TIMEOUT_S
+    version: int | None = None
+    """Which of VERSIONS a poll asks in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +61,6 @@ class Outcome:
     is_unchanged: bool = False
     asks_again: bool = False
     """Nothing is wrong, but the question must be put differently, at once."""
-    date: datetime | None = None
-    """The service's own time, if it said so."""
     trouble: str = ""
     retry_after_s: float | None = None
 
@@ -79,6 +81,11 @@ class Flow:
     """A document was read in this version, so another refusal is trouble and no older service:
     older versions do not show evictions."""
     failures: int = 0
+    older: int = 0
+    """So many answers came in an older version than the newest."""
+    tries: int | None = None
+    """A version before the one in use, for the next poll: perhaps it was refused only because the
+    service was not up yet. What is refused then is no trouble, and the one in use stays."""
 
     @property
     def api_version(self) -> str:
@@ -86,36 +93,38 @@ class Flow:
 
     def poll(self, *, waits: bool) -> Request:
         """`waits`: the service may hold its answer until something changes."""
-        headers = {"Metadata": "true"}
-        holds = waits and self.can_wait and bool(self.tag)
-        if self.tag and waits:
-            headers["If-None-Match"] = self.tag
-        query = f"?api-version={self.api_version}" + (f"&wait={WAIT_S}" if holds else "")
+        version = self.version if self.tries is None else self.tries
+        # A tag that was got in another version would hide the answer of this one.
+        tag = self.tag if waits and self.tries is None else ""
+        holds = self.can_wait and bool(tag)
         base_s = TIMEOUT_S if self.has_answered else FIRST_TIMEOUT_S
-        return Request(
-            method="GET",
-            target=_EVENTS + query,
-            headers=headers,
-            timeout_s=WAIT_S + HELD_GRACE_S if holds else base_s,
-        )
+        return _poll(version, tag, holds, WAIT_S + HELD_GRACE_S if holds else base_s)
 
-    def take(self, response: Response, *, held: bool, took_s: float) -> tuple["Flow", Outcome]:
-        """`held`: whether the request asked the service to hold its answer."""
-        flow, outcome = self._judge(response, held=held, took_s=took_s)
-        return flow, replace(outcome, date=read_date(response.headers.get("date")))
+    def take(
+        self, response: Response, *, held: bool, took_s: float, asked: int | None = None
+    ) -> tuple["Flow", Outcome]:
+        """`held`: whether the request asked the service to hold its answer; `asked`: its version,
+        unless it is the one in use."""
+        version = self.version if asked is None else asked
+        return self._judge(response, version, is_held=held, took_s=took_s)
 
-    def _judge(self, response: Response, *, held: bool, took_s: float) -> tuple["Flow", Outcome]:
-        answered = replace(self, has_answered=True, failures=0)
-        is_hasty = held and took_s < POLL_S
-        if response.status == 304:
-            return replace(answered, can_wait=self.can_wait and not is_hasty), Outcome(
-                is_unchanged=True
-            )
+    def _judge(
+        self, response: Response, asked: int, *, is_held: bool, took_s: float
+    ) -> tuple["Flow", Outcome]:
+        is_hasty = is_held and took_s < POLL_S
         if response.status == 200:
-            return self._read(response, is_hasty=is_hasty)
-        if response.status in (400, 404) and held:
+            return self._read(response, asked, is_hasty=is_hasty)
+        if response.status == 304:
+            holds = self.can_wait and not is_hasty
+            flow = replace(self, has_answered=True, failures=0, hasty=0, can_wait=holds)
+            return flow._in_turn() if flow.version else flow, Outcome(is_unchanged=True)
+        if response.status in (400, 404) and is_held:
             # Perhaps it was the question to hold that was not understood.
-            return replace(answered, can_wait=False), Outcome(asks_again=True)
+            flow = replace(self, has_answered=True, failures=0, can_wait=False)
+            return flow, Outcome(asks_again=True)
+        if response.status in (400, 404) and self.is_settled and asked < self.version:
+            following = asked + 1 if asked + 1 < self.version else None
+            return replace(self, tries=following), Outcome(asks_again=True)
         if response.status in (400, 404) and not self.is_settled and not self._is_oldest:
             older = replace(self, has_answered=True, version=self.version + 1, tag="")
             return older, Outcome(asks_again=True)
@@ -125,23 +134,35 @@ class Flow:
     def _is_oldest(self) -> bool:
         return self.version + 1 == len(VERSIONS)
 
-    def _read(self, response: Response, *, is_hasty: bool) -> tuple["Flow", Outcome]:
+    def _read(self, response: Response, asked: int, *, is_hasty: bool) -> tuple["Flow", Outcome]:
         try:
-            document = read_document(response.body, version=self.api_version)
+            document = read_document(response.body, version=VERSIONS[asked])
         except BadDocument as problem:
             return self.failed(str(problem))
         tag = response.headers.get("etag", "")
         hasty = self.hasty + 1 if is_hasty else 0
         holds = self.can_wait and not (is_hasty and (tag == self.tag or hasty == HASTY_MAX))
-        flow = replace(self, tag=tag, hasty=hasty, can_wait=holds, has_answered=True,
-                       is_settled=True, failures=0)  # fmt: skip
-        return flow, Outcome(document=document)
+        version = min(asked, self.version) if self.is_settled else asked
+        flow = self
+        if (tag, hasty, holds, version) != (self.tag, self.hasty, self.can_wait, self.version) or (
+            self.failures or self.tries is not None or not self.is_settled
+        ):
+            flow = replace(self, tag=tag, hasty=hasty, can_wait=holds, has_answered=True,
+                           is_settled=True, failures=0, version=version, tries=None)  # fmt: skip
+        return flow._in_turn() if version else flow, Outcome(document=document)
+
+    def _in_turn(self) -> "Flow":
+        """Newer versions are tried after the first answer in an older one, the second, the fourth
+        and so on: soon where the service had only not come up yet, and seldom where it is old."""
+        older = self.older + 1
+        is_turn = older.bit_count() == 1 or older % TRIES_EVERY_MAX == 0
+        return replace(self, older=older, tries=0 if is_turn else None)
 
     def failed(self, trouble: str, retry_after_s: float | None = None) -> tuple["Flow", Outcome]:
-        flow = replace(self, failures=self.failures + 1, tag="")
+        flow = replace(self, failures=self.failures + 1, tag="", tries=None)
         if flow.failures % RENEGOTIATES_AFTER == 0 or (self._is_oldest and not self.is_settled):
             # Another service may be there now, or the one that is there was not itself before.
-            flow = replace(flow, version=0, is_settled=False, can_wait=True, hasty=0)
+            flow = replace(flow, version=0, is_settled=False, can_wait=True, hasty=0, older=0)
         return flow, Outcome(trouble=trouble, retry_after_s=retry_after_s)
 
     def afresh(self) -> "Flow":
@@ -151,7 +172,7 @@ class Flow:
     def besides(self, asked: "Flow") -> "Flow":
         """With what a single question learned; who watches has not seen its document."""
         return replace(self, version=asked.version, is_settled=asked.is_settled,
-                       has_answered=asked.has_answered,
+                       has_answered=asked.has_answered, older=asked.older, tries=asked.tries,
                        tag=self.tag if asked.version == self.version else "")  # fmt: skip
 
     def pause_s(self, outcome: Outcome, chance: float, *, held: bool) -> float:
@@ -164,6 +185,19 @@ class Flow:
             return outcome.retry_after_s + chance * 0.5
         longest = min(BACKOFF_S_MAX, 0.5 * (1 << min(self.failures, 10)))
         return longest * (0.5 + chance / 2)
+
+
+@lru_cache(maxsize=8)
+def _poll(version: int, tag: str, holds: bool, timeout_s: float) -> Request:
+    headers = {"Metadata": "true", "If-None-Match": tag} if tag else {"Metadata": "true"}
+    query = f"?api-version={VERSIONS[version]}" + (f"&wait={WAIT_S}" if holds else "")
+    return Request(
+        method="GET",
+        target=_EVENTS + query,
+        headers=headers,
+        timeout_s=timeout_s,
+        version=version,
+    )
 
 
 def approval(ids: Sequence[str], version: str) -> Request:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 from fairwarning.client.model import Document, Event, Instance, Status
@@ -24,6 +25,8 @@ class BadDocument(ValueError):
     """The bytes are no document of scheduled events."""
 
 
+# The same bytes come for weeks, and are one document.
+@lru_cache(maxsize=2)
 def read_document(body: bytes, *, version: str) -> Document:
     found = _object(body)
     events = found.get("Events")

@@ -1,5 +1,6 @@
 """HTTP/1.1 as bytes, for one connection at a time; h11 does the protocol but for the usual poll."""
 
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -10,6 +11,8 @@ from fairwarning.client.flow import Request, Response
 BODY_BYTES_MAX = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
 _OK = 200
+_LINE = re.compile(r"\r\n([!#-'*+.0-9A-Z^-z|~-]+):[ \t]*([^\r\n]*)(?=\r\n|\Z)")
+"""A header; names have no other signs (RFC 9110 5.6.2)."""
 CONNECT_S_MAX = 5.0
 """Whoever is there answers at once; a first poll may take minutes, but not to be connected."""
 
@@ -124,12 +127,11 @@ def _usual(data: bytes) -> Response | None:
     head, separator, body = data.partition(b"\r\n\r\n")
     if not separator or not head.startswith(b"HTTP/1.1 200 "):
         return None
-    headers: dict[str, str] = {}
-    for line in head.decode("latin-1").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name.isascii() or name != name.strip() or name.lower() in headers:
-            return None
-        headers[name.lower()] = value.strip()
+    lines = _LINE.findall(head.decode("latin-1"))
+    headers = {name.lower(): value.rstrip() for name, value in lines}
+    if not len(headers) == len(lines) == head.count(b"\n"):
+        # A name twice, a line that goes on in the next, or one that is no header at all.
+        return None
     is_plain = "transfer-encoding" not in headers and "connection" not in headers
     if not is_plain or headers.get("content-length") != str(len(body)):
         return None

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from fairwarning.client.flow import WAIT_S, Flow, Outcome, Response, who_am_i
-from fairwarning.client.reading import BadDocument, read_instance
+from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, who_am_i
+from fairwarning.client.reading import BadDocument, read_date, read_instance
 from fairwarning.client.sockets import BlockingLink
 from fairwarning.client.wire import Address, Broken
 
@@ -68,15 +68,17 @@ class Recorder:
             self._flow, outcome = self._flow.failed(str(problem))
             self._take(b"", outcome)
         else:
-            version = self._flow.api_version
             self._flow, outcome = self._flow.take(
-                response, held=held, took_s=self._seconds() - began_s
+                response, held=held, took_s=self._seconds() - began_s, asked=request.version
             )
-            self._take(response.body, outcome, version)
+            date = read_date(response.headers.get("date"))
+            self._take(response.body, outcome, VERSIONS[request.version or 0], date)
         chance = random.random()  # noqa: S311  (only to spread the load)
         return self._flow.pause_s(outcome, chance, held=held)
 
-    def _take(self, body: bytes, outcome: Outcome, version: str = "") -> None:
+    def _take(
+        self, body: bytes, outcome: Outcome, version: str = "", date: datetime | None = None
+    ) -> None:
         if outcome.trouble:
             if not self._trouble:
                 self.outages += 1
@@ -88,9 +90,9 @@ class Recorder:
         if outcome.document is not None and body != self._last:
             self._last = body
             self.documents += 1
-            date = None if outcome.date is None else _text(outcome.date)
+            said = None if date is None else _text(date)
             document = json.loads(body.decode("utf-8-sig"))
-            self._note("document", date=date, version=version, document=document)
+            self._note("document", date=said, version=version, document=document)
 
     def _who(self) -> str | None:
         try:
