@@ -42,6 +42,23 @@ async def test_a_page_is_strict_about_what_a_browser_may_load(browser: httpx.Asy
     assert not re.search(r"<script(?![^>]*src=)", answer.text)
 
 
+@pytest.mark.parametrize(
+    ("asked", "led_to"),
+    [
+        ("/plan/announce", "/plan"),
+        ("/events/4CAEA225-A741-474D-A72E-428C86FCD853/approve",
+         "/events/4CAEA225-A741-474D-A72E-428C86FCD853"),
+        ("/rehearse/faults/7/clear", "/rehearse"),
+        ("/settings/tokens", "/settings"),
+    ],
+)  # fmt: skip
+async def test_the_address_of_a_deed_leads_back_to_its_page(
+    browser: httpx.AsyncClient, asked: str, led_to: str
+) -> None:
+    answer = await browser.get(asked)
+    assert (answer.status_code, answer.headers["location"]) == (303, led_to)
+
+
 async def test_assets_come_from_here_and_are_kept_by_their_hash(
     browser: httpx.AsyncClient,
 ) -> None:

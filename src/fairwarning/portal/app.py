@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from urllib.parse import quote
@@ -61,6 +61,7 @@ class Portal:
     def routes(self) -> list[BaseRoute]:
         return [
             *(self._route(page) for page in self._pages),
+            *_ways_back(self._pages),
             Route("/login", self._log_in, methods=["GET", "POST"]),
             Route("/stream", self._stream, methods=["GET"]),
             Route("/logout", self._log_out, methods=["POST"]),
@@ -167,3 +168,19 @@ async def _asset(request: Request) -> Response:
         else "no-cache",
     }
     return Response(found.read_bytes(), media_type=media_type, headers=headers)
+
+
+def _ways_back(pages: Sequence[Page]) -> Iterator[Route]:
+    """Whoever reloads what a form led to, or follows a link to it, lands on the form again."""
+    shown = {page.path for page in pages if not page.sends}
+    for path in sorted({page.path for page in pages if page.sends} - shown):
+        parts = path.split("/")
+        above = next(end for end in range(len(parts), 0, -1) if "/".join(parts[:end]) in shown)
+        yield Route(path, _way_back(len(parts) - above), methods=["GET"])
+
+
+def _way_back(steps: int) -> Callable[[Request], Awaitable[Response]]:
+    async def go(request: Request) -> Response:
+        return RedirectResponse(quote(request.url.path.rsplit("/", steps)[0]), 303)
+
+    return go
