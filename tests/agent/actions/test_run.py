@@ -117,6 +117,17 @@ async def test_when_it_is_cut_off_it_is_asked_to_end_first(tmp_path: Path) -> No
     assert out.read_text() == "tidied\n"
 
 
+async def test_when_it_is_cut_off_its_last_words_are_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fifo = tmp_path / "fifo"
+    # More than a pipe holds, so that it comes this far only once somebody listens.
+    text = f"yes moved | head -c 300000; echo 3 pods are left >&2; echo $$ >{fifo}; sleep 1000"
+    task, _ = await begun(shell(text), fifo)
+    await cut_off(task)
+    assert "sh was cut off; it last said: 3 pods are left" in caplog.text
+
+
 async def test_when_it_is_cut_off_nothing_that_it_started_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,21 +1,25 @@
 """Cordons and drains a node through kubectl. A node that somebody else had cordoned stays so."""
 
 import logging
+from time import monotonic
 
 from fairwarning.agent.actions.base import ActionFailed, Context
-from fairwarning.agent.actions.processes import must_run
+from fairwarning.agent.actions.processes import complaint, run
 from fairwarning.agent.model import Action, Kubernetes, Phase
 
 CORDONED_BY = "cordoned_by"
 US, OTHERS = "us", "others"
 DRAIN_MARGIN_S = 2.0
-"""kubectl is told to give up so much earlier than it is killed, and says which pods are left."""
+"""kubectl is told to give up so much earlier than it is killed, and says which pods do not end.
+Where a disruption budget holds it up it looks only every five seconds, and is killed after all."""
+SAID_CHARS_MAX = 2_000
 
 _log = logging.getLogger(__name__)
 
 
 class KubernetesDoer:
     async def do(self, action: Action, context: Context) -> None:
+        began_s = monotonic()
         settings = _settings(action)
         node = node_name(settings, context)
         found = await _kubectl(settings, look_arguments(node), context)
@@ -25,7 +29,7 @@ class KubernetesDoer:
             context.keep(CORDONED_BY, OTHERS if is_cordoned(found) else US)
         await _kubectl(settings, ["cordon", "--", node], context)
         if settings.drain:
-            left_s = drain_s(action.timeout_s, context)
+            left_s = drain_s(action.timeout_s, context) - (monotonic() - began_s)
             await _kubectl(settings, drain_arguments(settings, node, left_s), context)
 
     async def undo(self, action: Action, context: Context) -> None:
@@ -82,7 +86,13 @@ def cluster_arguments(settings: Kubernetes) -> list[str]:
 
 async def _kubectl(settings: Kubernetes, arguments: list[str], context: Context) -> str:
     argv = [settings.kubectl, *cluster_arguments(settings), *arguments]
-    return await must_run(argv, environment=context.environment)
+    finished = await run(argv, environment=context.environment)
+    if finished.code != 0:
+        if finished.said != finished.last_line:
+            # Its last line, which we complain with, says which pod is left, and others why.
+            _log.warning("kubectl said: %s", finished.said[-SAID_CHARS_MAX:])
+        raise ActionFailed(complaint(argv[0], finished))
+    return finished.output
 
 
 def _settings(action: Action) -> Kubernetes:

@@ -4,6 +4,7 @@ What a program that ended by itself left running on purpose is left alone.
 """
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ COMPLAINT_CHARS_MAX = 300
 _GONE_CHECK_S = 0.02
 # Of the agent's own service: a program must not report to systemd in its name.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,7 @@ async def run(
         finally:
             if process.returncode is None:
                 await _end(process)
+                _tell_last_words(argv[0], output.text(), errors.text())
         return Finished(code=code, output=output.text(), errors=errors.text())
 
 
@@ -68,6 +72,13 @@ def complaint(program: str, finished: Finished) -> str:
     code, said = finished.code, finished.last_line
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     return f"{os.path.basename(program)} {how}" + (f": {said}" if said else "")
+
+
+def _tell_last_words(program: str, output: str, errors: str) -> None:
+    """Nobody else will: whoever cut it off knows that time was up, and not what took so long."""
+    cut = Finished(code=-signal.SIGTERM, output=output, errors=errors)
+    if cut.last_line:
+        _log.warning("%s was cut off; it last said: %s", os.path.basename(program), cut.last_line)
 
 
 def inherited(given: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,132 @@
+"""Nodes of the cluster as VMs of a fleet: a server, and an agent on each as the manifest has it."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from tests.support.vms import clean_environment, running
+from tools.agent.cluster_api import Right
+from tools.agent.packages import program
+
+NOTICE = "15s"
+PATIENCE_S = 60.0
+_MANIFEST = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes" / "daemonset.yaml"
+_LISTEN = 'listen = "127.0.0.1:9169"'
+_KUBECONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{{name: here, cluster: {{server: "{url}"}}}}]
+contexts: [{{name: here, context: {{cluster: here, user: ""}}}}]
+current-context: here
+"""
+
+
+class Fleet:
+    def __init__(self, metadata: str, control: str) -> None:
+        self._metadata = metadata
+        self._control = control
+
+    def endpoint(self, name: str) -> str:
+        return f"{self._metadata}/vm/{name}"
+
+    def schedule(self, name: str) -> str:
+        """The id of a Reboot, which is announced because the VM has asked before."""
+        _ask(f"{self.endpoint(name)}/metadata/scheduledevents?api-version=2020-07-01")
+        wanted = {"type": "Reboot", "targets": [name], "duration": "1s"}
+        return str(_ask(f"{self._control}/api/v1/events", wanted)["id"])
+
+    def event(self, id: str) -> Any:
+        return _ask(f"{self._control}/api/v1/events/{id}")
+
+
+@contextmanager
+def serving(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
+    file = folder / "fleet.toml"
+    vms = [f'[[vm]]\nname = "{name}"\n' for name in names]
+    file.write_text(f'test = true\nnotice = {{ Reboot = "{NOTICE}" }}\n' + "".join(vms))
+    command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
+               "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
+               "--fleet", str(file)]  # fmt: skip
+    with running(command, stdout=PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert line, f"the server ended with code {server.wait(10)} before it was ready"
+        ready = json.loads(line)
+        yield Fleet(ready["metadata"][0], ready["control"])
+
+
+class Agent:
+    """With the settings of the manifest, and its kubectl that of this machine."""
+
+    def __init__(self, process: Popen[str]) -> None:
+        self._process = process
+        self.said = ""
+
+    def wait_until_it_says(self, words: str) -> None:
+        ending = threading.Timer(PATIENCE_S, self._process.kill)
+        ending.start()
+        assert self._process.stderr is not None
+        try:
+            for line in self._process.stderr:
+                self.said += line
+                if words in line:
+                    return
+        finally:
+            ending.cancel()
+        raise AssertionError(f"the agent did not say {words!r} in time: {self.said}")
+
+
+@contextmanager
+def agent(folder: Path, node: str, endpoint: str, cluster: str) -> Iterator[Agent]:
+    home = folder / node
+    home.mkdir()
+    (home / "kubeconfig").write_text(_KUBECONFIG.format(url=cluster))
+    settings = manifest()["ConfigMap"]["data"]["agent.toml"].replace("NODE_NAME", node)
+    assert _LISTEN in settings
+    ours = f'listen = ""\nstate = "{home}/agent.json"'
+    (home / "agent.toml").write_text(settings.replace(_LISTEN, ours))
+    environment = {
+        **clean_environment(),
+        "FAIRWARNING_METADATA_URL": endpoint,
+        "HOME": str(home),
+        "KUBECONFIG": str(home / "kubeconfig"),
+        "PATH": f"{Path(program('kubectl')).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    config = str(home / "agent.toml")
+    command = [sys.executable, "-m", "fairwarning", "agent", "--config", config]
+    with running(command, stderr=PIPE, env=environment) as process:
+        yield Agent(process)
+
+
+def manifest() -> Mapping[str, Any]:
+    """Its objects, by kind."""
+    return {each["kind"]: each for each in yaml.safe_load_all(_MANIFEST.read_text())}
+
+
+def granted() -> set[Right]:
+    return {
+        Right(verb, group, resource)
+        for rule in manifest()["ClusterRole"]["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def _ask(url: str, body: Mapping[str, Any] | None = None) -> Any:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    headers = {"Metadata": "true", "Content-Type": "application/json"}
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, content, headers)  # noqa: S310
+    with opener.open(request, timeout=10) as answer:
+        return json.load(answer)
