@@ -3,7 +3,7 @@
 
 It drains before an event that concerns this VM, approves, and undoes when the event is gone,
 also after its own reboot. Put your own work into `drain` and `undo`. `fairwarning check --
-python3 good_handler.py` plays two dozen stories with it.
+python3 good_handler.py` plays all its stories with it.
 """
 
 import http.client
@@ -94,6 +94,7 @@ def seconds_left(event):
     for read in (
         parsedate_to_datetime,
         lambda text: datetime.fromisoformat(text.replace("Z", "+00:00")),
+        lambda text: datetime.strptime(text, "%m/%d/%Y %I:%M:%S %p %z"),  # as .NET writes it
     ):
         try:
             return (read(text) - datetime.now(timezone.utc)).total_seconds()

@@ -21,6 +21,7 @@ from fairwarning.agent.steps import (
     CheckHold,
     CutOff,
     Do,
+    Drop,
     Report,
     Step,
     Undo,
@@ -119,7 +120,7 @@ class Machine:
         if isinstance(step, Work):
             self._save(noting.begin(self.memory, step))
             return True
-        assert not isinstance(step, Wait)
+        assert not isinstance(step, Wait | Drop), "only actions hang here"
         if isinstance(step, CutOff):
             self.running.pop(event_of(step), None)
         self._save(noting.note(self.memory, step))

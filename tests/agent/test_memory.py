@@ -43,6 +43,22 @@ def test_what_was_saved_is_what_is_read(tmp_path: Path) -> None:
     assert os.stat(state.path).st_mode & 0o077 == 0, "headers may hold secrets"
 
 
+def test_a_file_that_was_left_behind_lends_the_state_neither_its_rights_nor_its_readers(
+    tmp_path: Path,
+) -> None:
+    left = tmp_path / "s.json.new"
+    left.write_text("")
+    left.chmod(0o644)
+    with left.open("rb") as reader:
+        state = StateFile(tmp_path / "s.json")
+        state.open()
+        state.save(full_memory())
+        state.close()
+        assert reader.read() == b""
+    assert os.stat(state.path).st_mode & 0o777 == 0o600
+    assert read_state(state.path) == full_memory()
+
+
 def test_two_agents_do_not_share_a_state(tmp_path: Path) -> None:
     first, second = StateFile(tmp_path / "s.json"), StateFile(tmp_path / "s.json")
     first.open()

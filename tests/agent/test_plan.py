@@ -22,7 +22,18 @@ from fairwarning.agent.model import (
 from fairwarning.agent.plan import Now, deadline, decide
 from fairwarning.agent.records import Memory, Place
 from fairwarning.agent.steps import Approve as ApproveStep
-from fairwarning.agent.steps import AskPeers, CheckHold, Do, Forget, Report, Skip, Step, Undo, Wait
+from fairwarning.agent.steps import (
+    AskPeers,
+    CheckHold,
+    Do,
+    Drop,
+    Forget,
+    Report,
+    Skip,
+    Step,
+    Undo,
+    Wait,
+)
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Status
 from tests.agent.machine import Machine, later
@@ -258,6 +269,21 @@ def test_approval_is_held_while_the_command_says_so() -> None:
     free = Facts(me="web-0", holds={"E1": Heard(at=NOW)})
     assert policy_steps(policy, event(), free, 9) == [ApproveStep(event_id="E1")]
     assert policy_steps(policy, event(), free, 11) == [CheckHold(event_id="E1", hold=hold)]
+
+
+@pytest.mark.parametrize("shown", [(started(event()),), ()])
+def test_nothing_waits_for_a_question_about_approving_once_it_is_too_late(
+    shown: tuple[Event, ...],
+) -> None:
+    hold = Hold(command=("healthy",))
+    rule = Rule(name="r", approve=Approve(hold=hold), started=(action("s"),))
+    memory = remembered(config(rule), event())
+    asking = CheckHold(event_id="E1", hold=hold)
+    assert decide(memory, Now(at=NOW, facts=MINE, running={"E1": asking})) == []
+    memory, _ = absorb(memory, seen(*shown), config(rule), ME, NOW)
+    for question in (asking, AskPeers(event_id="E1")):
+        now = Now(at=NOW, facts=MINE, running={"E1": question})
+        assert decide(memory, now) == [Drop(event_id="E1")]
 
 
 def test_an_approval_that_failed_is_tried_again() -> None:

@@ -149,6 +149,26 @@ def test_sighup_reads_the_file_again_if_it_is_in_order(
     assert process.end() == 0
 
 
+TAGGED = {"test": True, "vm": [{"name": "web-0", "tags": {"role": "front"}}]}
+
+
+@pytest.mark.fairwarning(fleet=TAGGED)
+def test_tags_that_a_new_config_asks_for_are_known_also_if_the_name_was_given(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    named = 'name = "web-0"\n' + file.read_text()
+    file.write_text(named)
+    process = Process("--config", str(file))
+    processes.append(process)
+    process.until("watching")
+    file.write_text(named.replace('types = ["Reboot"]', 'tags = { role = "front*" }'))
+    process.process.send_signal(signal.SIGHUP)
+    process.until("was reloaded")
+    fairwarning.schedule("Freeze", "web-0")
+    assert "rule 'reboots'" in process.until("is scheduled")
+    assert process.end() == 0
+
+
 def test_sighup_before_the_service_answers_does_not_end_the_agent(
     file: Path, processes: list[Process]
 ) -> None:
@@ -255,7 +275,8 @@ def test_explain(fairwarning: Server, file: Path) -> None:
     assert code == 0
     assert "* reboots is taken: it concerns web-0; its type is Reboot" in said
     assert "scheduled: run" in said
-    assert ", undone afterwards" in said
+    assert f"; undone by run 'rm {file.parent}/drained'" in said
+    assert f"finished: run touch {file.parent}/Reboot-web-0" in said
     code, said = run("explain", "--config", str(file), "--type", "Freeze", "--json")
     assert json.loads(said)["events"][0]["rule"] is None
     assert "There is no event now" in run("explain", "--config", str(file))[1]
@@ -265,6 +286,17 @@ def test_explain(fairwarning: Server, file: Path) -> None:
     raw = '{"EventId": "1", "EventType": "Reboot", "Resources": ["web-0"]}'
     assert "reboots is taken" in run("explain", "--config", str(file), "--event", raw)[1]
     assert run("explain", "--config", str(file), "--event", "{")[0] == 1
+
+
+@pytest.mark.fairwarning(fleet=TAGGED)
+def test_explain_knows_the_tags_also_if_the_name_is_given(file: Path) -> None:
+    file.write_text(file.read_text().replace('types = ["Reboot"]', 'tags = { role = "front" }'))
+    code, said = run("explain", "--config", str(file), "--name", "web-0", "--type", "Freeze")
+    assert (code, "reboots is taken" in said) == (0, True)
+    text = re.sub('endpoint = ".*"', 'endpoint = "http://127.0.0.1:9"', file.read_text())
+    file.write_text(text)
+    code, said = run("explain", "--config", str(file), "--name", "web-0", "--type", "Freeze")
+    assert (code, "nothing is known but its name" in said) == (0, True)
 
 
 def test_test_runs_the_real_actions(file: Path) -> None:

@@ -1,11 +1,14 @@
 """The agent against a real server: each story from the announcement to the end."""
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fairwarning.agent.actions import processes
 from fairwarning.agent.memory import StateFile, read_state
 from fairwarning.agent.model import Approve, Config, Hold, Phase, Rule, Shared, When
 from fairwarning.agent.records import Approval, Memory, Record
@@ -229,6 +232,29 @@ async def test_lead_time_and_hold(fairwarning: Server, tmp_path: Path) -> None:
     await rig.until(lambda: "s" in rig.world.story)
     assert len(fairwarning.event(planned.id).approvals) == 1
     await rig.kill()
+
+
+async def test_a_hold_command_that_hangs_delays_nothing_once_the_event_has_started(
+    fairwarning: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does its end, which it may refuse for a while."""
+    monkeypatch.setattr(processes, "GRACE_S", 600.0)
+    asked = tmp_path / "asked"
+    text = f"trap '' TERM; echo $$ > {asked}.new; mv {asked}.new {asked}; sleep 600"
+    hold = Hold(command=("/bin/sh", "-c", text), is_shell=True)
+    rig = Rig(fairwarning, "web-0", with_policy(hold=hold), tmp_path)
+    await rig.start()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    await rig.until(asked.exists)
+    try:
+        fairwarning.approve(planned.id)
+        await rig.until(lambda: "s" in rig.world.story)
+        await rig.advance(minutes=5)
+        await rig.until_calm()
+    finally:
+        os.killpg(int(asked.read_text()), signal.SIGKILL)
+    assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    await rig.stop()
 
 
 SHARED = {"availability_set": [{"name": "web", "update_domains": 1, "instances": [

@@ -80,6 +80,22 @@ def test_what_cannot_be_started_gives_2_and_says_what_to_do(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--story", "--patience=1s", "--no-namespace", "--json"])
+def test_an_option_behind_the_command_is_not_swallowed_in_silence(option: str) -> None:
+    done = fairwarning_check("./handler", "--own", option, "neighbour")
+    assert done.returncode == 2
+    name = option.partition("=")[0]
+    assert f"fairwarning check {name} … -- ./handler" in done.stderr
+    assert "write -- before its command" in done.stderr
+
+
+def test_behind_two_dashes_all_is_the_handlers_own() -> None:
+    code = "import sys; sys.exit(f'I got {sys.argv[1:]}')"
+    handler = [sys.executable, "-c", code, "--json", "--story"]
+    done = fairwarning_check("--patience", "2s", "--", *handler)
+    assert "I got ['--json', '--story']" in done.stderr
+
+
 def test_url_and_name_are_filled_into_the_command() -> None:
     code = (
         "import sys, time, urllib.request as u\n"

@@ -1,5 +1,6 @@
 """Every story finds the fault that it is for, and the good example has none."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +11,12 @@ from fairwarning.check.model import Report, Verdict
 from fairwarning.check.run import Wish, check
 from fairwarning.check.stories import STORIES
 
+ROOT = Path(__file__).parents[2]
 VARIANTS = Path(__file__).with_name("variants.py")
 PANEL = {
     "neighbour", "scale-set-name", "days-ahead", "second-event", "completed",
-    "incarnation-reset", "re-approval", "iso-dates", "empty-body", "unknown-version",
+    "incarnation-reset", "re-approval", "iso-dates", "dotnet-dates", "empty-body",
+    "unknown-version",
 }  # fmt: skip
 """What each variant is played, beside the stories that it should fail in."""
 FAULTS = {
@@ -28,7 +31,8 @@ FAULTS = {
     "never_undoes": {"completed", "cancelled", "own-reboot"},
     "skips_lower_incarnations": {"incarnation-reset"},
     "parses_whatever_comes": {"empty-body"},
-    "reads_one_date_form": {"iso-dates"},
+    "reads_one_date_form": {"iso-dates", "dotnet-dates"},
+    "reads_two_date_forms": {"dotnet-dates"},
     "insists_on_newest_version": {"unknown-version"},
     "uses_proxy": {"proxy"},
 }
@@ -49,6 +53,14 @@ def play(variant: str, stories: Sequence[str], **more: object) -> Report:
 
 def verdicts(report: Report, verdict: Verdict) -> set[str]:
     return {each.story for each in report.results if each.verdict is verdict}
+
+
+def test_the_pages_say_how_many_stories_there_are_and_name_each() -> None:
+    pages = ("README.md", "docs/check.md", "docs/test-your-handler.md", "CHANGELOG.md")
+    for each in pages:
+        assert f"{len(STORIES)} stories" in (ROOT / each).read_text(), each
+    table = (ROOT / "docs/check.md").read_text().partition("## The stories")[2]
+    assert {*re.findall(r"`([a-z-]+)`", table.partition("\n[")[0])} == {*STORIES}
 
 
 def test_there_are_enough_stories_and_each_says_why() -> None:

@@ -144,6 +144,22 @@ def reads_one_date_form(good: Any) -> None:
     good.seconds_left = seconds_left
 
 
+def reads_two_date_forms(good: Any) -> None:
+    """And takes any other for now."""
+
+    def seconds_left(event: dict[str, str]) -> float:
+        for read in (parsedate_to_datetime, good.datetime.fromisoformat):
+            try:
+                found = read(event["NotBefore"].replace("Z", "+00:00"))
+            except ValueError:
+                continue
+            left: float = (found - good.datetime.now(good.timezone.utc)).total_seconds()
+            return left
+        return 0.0
+
+    good.seconds_left = seconds_left
+
+
 def insists_on_newest_version(good: Any) -> None:
     good.VERSIONS = ["2020-07-01"]
 

@@ -69,6 +69,17 @@ def test_a_fleet_that_lacks_an_instance_says_what_to_do(own: Program) -> None:
     assert "--target" in line
 
 
+def test_a_fleet_of_the_storys_own_that_lacks_an_instance_is_told_before_anybody_is_waited_for(
+    own: Program, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('title = "x"\n[[step]]\nrestart = "web-9"\n')
+    line = said(own("scenario", "run", str(mine), "--serve"))
+    assert "web-9" in line
+    assert "[fleet]" in line
+    assert "--serve" not in line
+
+
 def test_others_play(own: Program) -> None:
     assert "give --target once for each" in said(
         own("scenario", "run", "host-update", "--target", "db")

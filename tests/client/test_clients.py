@@ -113,6 +113,7 @@ def test_time_is_the_services_own(fairwarning: Server, events: ScheduledEvents) 
         ("slow", {"delay": 0.3}),
         ("slow-body", {"delay": 0.3}),
         ("iso-dates", {}),
+        ("dotnet-dates", {}),
         ("unknown-type", {}),
         ("unknown-fields", {}),
         ("incarnation-reset", {}),

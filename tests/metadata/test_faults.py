@@ -1,7 +1,10 @@
 """The endpoint misbehaves on request, in test fleets only, and is itself again afterwards."""
 
 import asyncio
+import json
 import re
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import MINUTE_MS, later
 from fairwarning.core.model import InstanceName
-from fairwarning.core.spoiling import UNKNOWN_FIELD, UNKNOWN_TYPE
+from fairwarning.core.spoiling import UNKNOWN_FIELD, UNKNOWN_TYPE, spoilt
 from tests.metadata.rig import Rig, request
 
 
@@ -112,6 +115,31 @@ async def test_iso_dates(rig: Rig) -> None:
     set_fault(rig, FaultKind.ISO_DATES)
     found = (await rig.ask()).events[0]["NotBefore"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(found))
+
+
+async def test_dotnet_dates(rig: Rig) -> None:
+    await rig.ask()
+    await rig.schedule()
+    right = parsedate_to_datetime(str((await rig.ask()).events[0]["NotBefore"]))
+    set_fault(rig, FaultKind.DOTNET_DATES)
+    found = str((await rig.ask()).events[0]["NotBefore"])
+    assert re.fullmatch(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d:\d\d [AP]M \+00:00", found)
+    assert datetime.strptime(found, "%m/%d/%Y %I:%M:%S %p %z") == right
+
+
+@pytest.mark.parametrize(
+    ("plain", "dotnet"),
+    [
+        ("Mon, 11 Apr 2022 22:26:58 GMT", "4/11/2022 10:26:58 PM +00:00"),
+        ("Mon, 11 Apr 2022 00:06:08 GMT", "4/11/2022 12:06:08 AM +00:00"),
+        ("Sun, 11 Dec 2022 12:00:00 GMT", "12/11/2022 12:00:00 PM +00:00"),
+        ("", ""),
+    ],
+)
+def test_a_date_as_dotnet_writes_it(plain: str, dotnet: str) -> None:
+    document = json.dumps({"DocumentIncarnation": 1, "Events": [{"NotBefore": plain}]}).encode()
+    found = json.loads(spoilt(document, FaultKind.DOTNET_DATES, instance="web-0"))
+    assert found["Events"] == [{"NotBefore": dotnet}]
 
 
 async def test_an_unknown_type_and_unknown_fields(rig: Rig) -> None:

@@ -64,7 +64,8 @@ def test_others_can_play() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ('title = "Two machines"', "titel = 1", 1, "`title` is missing"),
+        ('title = "Two machines"', "", 1, "`title` is missing"),
+        ('title = "Two machines"', "titel = 1", 1, "unknown key `titel`; did you mean `title`?"),
         ('name = "b"', 'name = "b"\ncolour = "red"', 8, "unknown key `colour`"),
         ('name = "b"', 'name = "a"', 7, "a"),
         ('say = "It begins."', "say = It begins", 10, "TOML"),
@@ -73,6 +74,12 @@ def test_others_can_play() -> None:
         ('targets = "a"', "targets = []", 11, "at least one"),
         ('notice = "15m"', 'notice = "soon"', 11, "duration"),
         ('notice = "15m"', 'notise = "15m"', 11, "did you mean `notice`"),
+        ('type = "reboot"', 'typ = "reboot"', 11, "unknown key `typ`; did you mean `type`?"),
+        ('targets = "a"', 'target = "a"', 11, "unknown key `target`; did you mean `targets`?"),
+        ("schedule =", "shedule =", 11, "unknown key `shedule`; did you mean `schedule`?"),
+        ('event = "first"', 'evnt = "first"', 24, "unknown key `evnt`; did you mean `event`?"),
+        ('restart = "b"', 'restart = "b"\nreason = "x"', 17, "`reason` means nothing here"),
+        ('restart = "b"', 'restart = "b"\nxyz = "x"', 17, "unknown key `xyz`; it may be"),
         ('after = "5m"', 'afther = "5m"', 15, "did you mean `after`"),
         ('restart = "b"', 'restart = "b"\ndelete = "b"', 17, "one thing"),
         ('restart = "b"', "restart = 5", 16, "string"),

@@ -88,6 +88,26 @@ def test_it_ends_when_its_time_is_over(fairwarning: Server) -> None:
     assert lines[-1]["s"] == pytest.approx(5)
 
 
+def test_a_virtual_clock_is_played_back_by_its_own_distances(fairwarning: Server) -> None:
+    """However many real seconds it took to record."""
+    vm = Vm(
+        fairwarning,
+        lambda: fairwarning.advance(minutes=2),
+        lambda: fairwarning.schedule("Reboot", "web-0", duration="5m", notice="15m"),
+        lambda: fairwarning.advance(minutes=15),
+        lambda: fairwarning.advance(minutes=5),
+        lambda: fairwarning.advance(minutes=3),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        vm.record()
+    scenario = read_playback("\n".join(map(json.dumps, vm.lines)))
+    announced, end = scenario.steps
+    assert isinstance(announced.deed, Schedule)
+    assert announced.at_ms == 120_000
+    assert (announced.deed.notice_ms, announced.deed.lasts_ms) == (900_000, 300_000)
+    assert end.at_ms == (2 + 15 + 5 + 3) * 60_000
+
+
 def a_line(kind: str, s: float, **more: Any) -> str:
     minutes, seconds = divmod(s, 60)
     at = f"2026-03-01T10:{int(minutes):02}:{seconds:06.3f}Z"
@@ -178,6 +198,32 @@ def test_a_recorder_that_was_started_again_goes_on_in_the_same_file() -> None:
     again = json.dumps({"kind": "begin", "at": "2026-03-01T10:10:00Z", "s": 0})
     found = steps(a_document(10.2, an_event()), again, a_document(5, an_event("Started")))
     assert found[1] == (605, Approve(event="A"))
+
+
+def dated(line: str, clock: str) -> str:
+    return json.dumps({**json.loads(line), "date": f"2030-01-01T{clock}Z"})
+
+
+def test_a_clock_that_stands_still_keeps_an_outage_between_its_answers() -> None:
+    """Nobody says how late it is while nobody answers."""
+    found = steps(
+        dated(a_document(1, an_event("Started")), "08:00:00"),
+        a_line("outage", 20, trouble="no answer"),
+        dated(a_line("back", 50), "08:00:10"),
+        dated(a_document(60), "09:00:00"),
+    )
+    (_, failure), (at_s, fault) = found
+    assert failure.lasts_ms == 3_600_000
+    assert (at_s, fault.more["for"]) == (11, "PT1S")
+
+
+def test_a_clock_that_was_set_back_goes_on_from_where_it_was() -> None:
+    found = steps(
+        dated(a_document(0, an_event("Started")), "08:00:00"),
+        dated(a_document(10, an_event("Started"), an_event("Started", "B")), "07:00:00"),
+        dated(a_document(20), "07:30:00"),
+    )
+    assert [(at_s, deed.lasts_ms // 1000) for at_s, deed in found] == [(0, 1_810), (10, 1_800)]
 
 
 def test_a_last_line_that_was_cut_off_is_left_out() -> None:

@@ -41,7 +41,8 @@ class Carrier:
         doer_of: Callable[[Settings], Doer],
         figures: Figures,
     ) -> None:
-        self._me = me
+        self.me = me
+        """May be replaced while running, when more of it is known."""
         self._service = service
         self._clock = clock
         self._doer_of = doer_of
@@ -68,7 +69,7 @@ class Carrier:
         for each in (self.heard, self.holds, self.not_again_before, self._failures):
             each.pop(id, None)
         if record.rule is not None and record.is_reported:
-            peers.forget(record.rule.approve.peers, record.event, self._me.name)
+            peers.forget(record.rule.approve.peers, record.event, self.me.name)
 
     async def _act(self, step: Do | Undo, memory: Memory, keep: Callable[[str, str], None]) -> None:
         action = memory.action(step.place)
@@ -115,7 +116,7 @@ class Carrier:
             left_s = min(left_s, (step.ends_at - self._clock.now()).total_seconds())
         return make_context(
             memory.records[step.place.event_id].event,
-            self._me,
+            self.me,
             step.place.phase,
             max(0.0, left_s),
             purpose=_purpose(step),
@@ -128,7 +129,7 @@ class Carrier:
         ask = peers.report if isinstance(step, Report) else peers.waiting
         known = record.rule.approve.peers
         try:
-            waiting = await ask(self._service, known, record.event, self._me.name)
+            waiting = await ask(self._service, known, record.event, self.me.name)
         except peers.PeersUnknown as problem:
             raise self._put_off(record, str(problem)) from None
         before = self.heard.get(step.event_id)
@@ -141,7 +142,7 @@ class Carrier:
 
     async def _check_hold(self, step: CheckHold, record: Record) -> None:
         left_s = record.event.time_left_s(self._clock.now())
-        context = make_context(record.event, self._me, record.phase, left_s, purpose="hold")
+        context = make_context(record.event, self.me, record.phase, left_s, purpose="hold")
         argv = step.hold.command
         if not step.hold.is_shell:
             argv = tuple(context.render(word) for word in argv)

@@ -56,10 +56,10 @@ class Clock:
                 return task.result()
             raise TimeIsUp(f"not done within {seconds:g} s")
         finally:
-            await _end(task, alarm)
+            await end(task, alarm)
 
 
-async def _end(*tasks: asyncio.Future[Any]) -> None:
+async def end(*tasks: asyncio.Future[Any]) -> None:
     """However it comes that we leave, nothing goes on behind our back."""
     for each in tasks:
         each.cancel()

@@ -129,5 +129,10 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _private(name: str, flags: int) -> int:
-    """Actions may hold secrets in their headers."""
-    return os.open(name, flags | os.O_TRUNC, 0o600)
+    """Actions may hold secrets in their headers. One that was left behind may be readable for
+    others, and open to one of them, so it is never written to."""
+    try:
+        return os.open(name, flags | os.O_EXCL, 0o600)
+    except FileExistsError:
+        os.unlink(name)
+        return os.open(name, flags | os.O_EXCL, 0o600)

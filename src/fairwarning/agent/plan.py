@@ -21,8 +21,11 @@ from fairwarning.agent.noting import UNDO_RETRY_S_MAX
 from fairwarning.agent.records import HOLDS, Deed, Mark, Memory, Place, Record
 from fairwarning.agent.steps import (
     Adopt,
+    AskPeers,
+    CheckHold,
     CutOff,
     Do,
+    Drop,
     Forget,
     Release,
     Skip,
@@ -78,6 +81,9 @@ def deadline(record: Record) -> datetime | None:
 
 
 def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
+    if isinstance(step, CheckHold | AskPeers) and record.phase is not Phase.SCHEDULED:
+        # It is too late to approve, and what the event needs now must not wait.
+        yield Drop(event_id=record.event.id)
     if not isinstance(step, Do):
         return
     ends_at = deadline(record)

@@ -7,23 +7,19 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from fairwarning.agent import logs
+from fairwarning.agent import identifying, logs
 from fairwarning.agent.actions.base import Doer
-from fairwarning.agent.clock import Clock
-from fairwarning.agent.config import BadConfig
+from fairwarning.agent.clock import Clock, end
 from fairwarning.agent.dry import DryService, dry_doer_of
 from fairwarning.agent.figures import Figures
 from fairwarning.agent.listener import Listener
 from fairwarning.agent.memory import Forgetful, StateFile
 from fairwarning.agent.model import Config, Settings
+from fairwarning.agent.reloading import Reloader
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.service import Service
 from fairwarning.agent.systemd_notify import notify, watchdog_s
 from fairwarning.client.model import EventsUnavailable, Instance
-
-ASK_AGAIN_S = 5.0
-_FIXED = ("endpoint", "name", "state", "listen")
-"""What a reload cannot change."""
 
 
 def real_doer_of(settings: Settings) -> Doer:
@@ -60,7 +56,8 @@ async def run_agent(
                 figures=figures,
             )
             service.on_answer = runner.heard
-            async with _around(runner, config, figures, reread):
+            reloader = Reloader(runner, service, reread)
+            async with _around(runner, config, figures, reloader):
                 logs.say(f"watching {service.url} as {me.name}", name=me.name)
                 await runner.run(_once(runner, service) if is_once else None)
     finally:
@@ -78,26 +75,19 @@ def _once(runner: Runner, service: Service) -> Callable[[], bool]:
 
 async def _identify(config: Config, service: Service, *, is_once: bool) -> Instance | None:
     """Asks until the service answers. None: a signal came first."""
-    needs_tags = any(rule.tags for rule in config.rules)
-    if config.name and not needs_tags:
+    if config.name and not identifying.needs_more(config):
         return Instance(name=config.name)
     with _stops() as stopped:
-        said = ""
-        while not stopped.is_set():
-            try:
-                me = await service.instance()
-            except EventsUnavailable as problem:
-                if is_once:
-                    raise
-                if str(problem) != said:
-                    said = str(problem)
-                    logs.warn(f"cannot ask who this VM is: {problem}; trying again")
-            else:
-                return replace(me, name=config.name or me.name)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ASK_AGAIN_S):
-                    await stopped.wait()
-    return None
+        asking = asyncio.ensure_future(identifying.ask(service, gives_up=is_once))
+        stopping = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            if not asking.done():
+                return None
+            me = asking.result()
+            return replace(me, name=config.name or me.name)
+        finally:
+            await end(asking, stopping)
 
 
 @contextlib.contextmanager
@@ -132,7 +122,7 @@ def _on_signals(
 
 @contextlib.asynccontextmanager
 async def _around(
-    runner: Runner, config: Config, figures: Figures, reread: Callable[[], Config]
+    runner: Runner, config: Config, figures: Figures, reloader: Reloader
 ) -> AsyncIterator[None]:
     """Probes, signals and systemd, for as long as the runner runs."""
     listener = Listener(figures, runner.is_drained)
@@ -146,12 +136,12 @@ async def _around(
 
     barking = asyncio.create_task(_bark())
     try:
-        with _on_signals(stop, lambda: _reload(runner, reread)):
+        with _on_signals(stop, reloader.reload):
             notify(READY="1", STATUS="watching")
             yield
     finally:
-        barking.cancel()
-        await asyncio.gather(barking, return_exceptions=True)
+        reloader.stop()
+        await end(barking)
         await listener.stop()
 
 
@@ -161,16 +151,3 @@ async def _bark() -> None:
     while every_s is not None:
         notify(WATCHDOG="1")
         await asyncio.sleep(every_s)
-
-
-def _reload(runner: Runner, reread: Callable[[], Config]) -> None:
-    try:
-        config = reread()
-    except (BadConfig, OSError) as problem:
-        logs.warn(f"the config was not reloaded, and the old one stays: {problem}")
-        return
-    fixed = [name for name in _FIXED if getattr(config, name) != getattr(runner.config, name)]
-    runner.config = config
-    logs.say("the config was reloaded; it counts for events that are seen from now on")
-    if fixed:
-        logs.warn(f"a change of {', '.join(fixed)} needs a restart")

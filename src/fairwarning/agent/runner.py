@@ -22,6 +22,7 @@ from fairwarning.agent.records import Mark, Memory
 from fairwarning.agent.steps import (
     CutOff,
     Do,
+    Drop,
     Forget,
     Noted,
     Step,
@@ -75,9 +76,7 @@ class Runner:
         figures: Figures,
     ) -> None:
         self.config = config
-        """May be replaced while running; it counts for events that are seen from then on."""
         self.memory = memory
-        self._me = me
         self._service = service
         self._clock = clock
         self._state = state
@@ -86,8 +85,19 @@ class Runner:
             me=me, service=service, clock=clock, doer_of=doer_of, figures=figures
         )
         self._running: dict[str, _Running] = {}
+        self._dropped: set[asyncio.Task[None]] = set()
+        """They are ending, and nobody waits for it: a command may take its time."""
         self._is_stopping = False
         self._is_impatient = False
+
+    @property
+    def me(self) -> Instance:
+        return self._carrier.me
+
+    def reload(self, config: Config, me: Instance) -> None:
+        """It counts for events that are seen from now on."""
+        self.config = config
+        self._carrier.me = me
 
     @property
     def is_idle(self) -> bool:
@@ -98,7 +108,7 @@ class Runner:
         """What another agent is told that asks."""
         record = self.memory.records.get(event_id)
         is_ready = record is not None and record.is_reported and not record.is_over
-        return [self._me.name] if is_ready else []
+        return [self.me.name] if is_ready else []
 
     def stop(self) -> None:
         """What is in work is left as begun, so that the next start goes on with it."""
@@ -127,7 +137,8 @@ class Runner:
                     watching.result()
                 await self._clock.wait(until)
         finally:
-            tasks = [watching, *(each.task for each in self._running.values())]
+            running = (each.task for each in self._running.values())
+            tasks = [watching, *running, *self._dropped]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -149,7 +160,7 @@ class Runner:
         if seen == self.memory.seen and seen.events.keys() <= self.memory.records.keys():
             return
         now = self._clock.now()
-        memory, moved = absorb(self.memory, seen, self.config, self._me, now)
+        memory, moved = absorb(self.memory, seen, self.config, self.me, now)
         self._commit(memory)
         for record in moved:
             self._figures.count("events_total", type=record.event.type, phase=record.phase.value)
@@ -160,7 +171,7 @@ class Runner:
         return Now(
             at=self._clock.now(),
             facts=Facts(
-                me=self._me.name,
+                me=self.me.name,
                 peers=carrier.heard,
                 holds=carrier.holds,
                 not_again_before={id: each.at for id, each in carrier.not_again_before.items()},
@@ -175,6 +186,8 @@ class Runner:
             return False
         if isinstance(step, CutOff) and event_of(step) in self._running:
             return self._cut_off(self._running[event_of(step)], step)
+        if isinstance(step, Drop):
+            return self._drop(self._running.pop(step.event_id).task)
         tell_step(step, self.memory)
         if isinstance(step, Noted | CutOff):
             if isinstance(step, Forget):
@@ -194,8 +207,13 @@ class Runner:
         running.task.cancel()
         return True
 
+    def _drop(self, task: asyncio.Task[None]) -> bool:
+        self._dropped.add(task)
+        task.add_done_callback(self._dropped.discard)
+        task.cancel()
+        return True
+
     async def _work(self, step: Work) -> None:
-        id = event_of(step)
         try:
             await self._carrier.carry_out(step, self.memory, partial(self._keep, step))
             self._commit(noting.succeed(self.memory, step))
@@ -203,18 +221,24 @@ class Runner:
         except Failed as problem:
             self._fail(step, str(problem))
         except asyncio.CancelledError:
-            cut = self._running[id].cut
-            if cut is None:
+            running = self._current(step)
+            if running is None or running.cut is None:
                 raise
             self._figures.count("actions_total", purpose="do", outcome="cut off")
-            self._commit(noting.note(self.memory, cut))
+            self._commit(noting.note(self.memory, running.cut))
         except Exception:
             # A bug in one action must not take the others with it.
             _log.exception("an action broke")
             self._fail(step, "it broke; the log says where")
         finally:
-            del self._running[id]
+            if self._current(step) is not None:
+                del self._running[event_of(step)]
             self._clock.nudge()
+
+    def _current(self, step: Work) -> _Running | None:
+        """None if it was dropped, and the event may be at another step."""
+        running = self._running.get(event_of(step))
+        return running if running is not None and running.step is step else None
 
     def _fail(self, step: Work, why: str) -> None:
         self._commit(noting.fail(self.memory, step, why, self._clock.now()))

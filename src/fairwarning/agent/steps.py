@@ -68,6 +68,13 @@ class CheckHold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Nobody needs the answer any more, so nobody waits for its end either."""
+
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Approve:
     event_id: str
 
@@ -90,7 +97,7 @@ Noted = Adopt | Release | Skip | Forget
 """Done by writing it down."""
 Work = Do | Undo | Report | AskPeers | CheckHold | Approve
 """Takes time and may fail; at most one at a time for each event."""
-Step = Noted | Work | CutOff | Wait
+Step = Noted | Work | CutOff | Drop | Wait
 
 
 def event_of(step: Step) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from fairwarning.agent.config import BadConfig, read_file
+from fairwarning.agent.identifying import needs_more
 from fairwarning.agent.listener import CannotListen
 from fairwarning.agent.memory import StateProblem
 from fairwarning.agent.model import Config
@@ -56,12 +58,18 @@ def load(path: Path) -> Config:
 
 def who_am_i(config: Config, name: str) -> Instance:
     """The given name, the config's, or the service's word. Raises Problem."""
-    if name or config.name:
-        return Instance(name=name or config.name)
+    name = name or config.name
+    if name and not needs_more(config):
+        return Instance(name=name)
     from fairwarning.client import ScheduledEvents  # noqa: PLC0415  (only if it must be asked)
 
     try:
         with ScheduledEvents(config.endpoint or None) as service:
-            return service.instance()
+            me = service.instance()
+            return replace(me, name=name or me.name)
     except EventsUnavailable as problem:
-        raise Problem(f"cannot ask who this VM is: {problem}; say it with --name") from None
+        if not name:
+            raise Problem(f"cannot ask who this VM is: {problem}; say it with --name") from None
+        said = f"the service cannot be asked, so of {name} nothing is known but its name"
+        click.echo(f"fairwarning: {said}", err=True)
+        return Instance(name=name)

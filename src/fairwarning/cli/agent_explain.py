@@ -8,17 +8,20 @@ from typing import Any
 
 import click
 
+from fairwarning.agent.absorbing import absorb
 from fairwarning.agent.config.rules import TYPES
 from fairwarning.agent.durations import human_s, parse_duration_s
-from fairwarning.agent.model import Config, Phase, Rule
+from fairwarning.agent.model import Approve, Config
+from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.rules import Verdict
 from fairwarning.agent.rules import explain as explain_event
+from fairwarning.agent.showing import Shown, shown_actions, shown_hold
 from fairwarning.agent.telling import about
 from fairwarning.agent.trial import made_up
 from fairwarning.cli.agent_config import config_option, json_option, load, problems_of, who_am_i
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
-from fairwarning.client import ScheduledEvents
+from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
 from fairwarning.client.reading import BadDocument, read_document
 
@@ -118,7 +121,24 @@ def _object(config: Config, event: Event, me: Instance, now: datetime) -> dict[s
         }
         for each in verdicts
     ]
-    return {"id": event.id, "type": event.type, "rule": chosen, "rules": rules}
+    record = _record(config, event, me, now)
+    actions = [
+        {
+            "phase": each.phase,
+            "name": each.name,
+            "does": each.does,
+            "undo": each.undo,
+            "goesOn": each.goes_on,
+        }
+        for each in shown_actions(record, me, now)
+    ]
+    return {
+        "id": event.id,
+        "type": event.type,
+        "rule": chosen,
+        "rules": rules,
+        "actions": actions,
+    }
 
 
 def _tell(config: Config, event: Event, me: Instance, now: datetime) -> None:
@@ -127,11 +147,19 @@ def _tell(config: Config, event: Event, me: Instance, now: datetime) -> None:
     verdicts = explain_event(config, event, me, now)
     for each in verdicts:
         click.echo(f"  {_sentence(each)}")
-    chosen = next((each.rule for each in verdicts if each.is_chosen), None)
-    if chosen is None:
+    record = _record(config, event, me, now)
+    if record.rule is None:
         click.echo("No rule fits: the agent does nothing, and does not approve.")
-    else:
-        _tell_rule(chosen)
+        return
+    for shown in shown_actions(record, me, now):
+        click.echo(one_line(_action(shown)))
+    click.echo(one_line(_approval(record.rule.approve, record, me, now)))
+
+
+def _record(config: Config, event: Event, me: Instance, now: datetime) -> Record:
+    """As the agent would remember it when it first sees the event."""
+    memory, _ = absorb(Memory(), Seen(events={event.id: event}), config, me, now)
+    return memory.records[event.id]
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -143,13 +171,16 @@ def _sentence(verdict: Verdict) -> str:
                     f"{'; '.join(verdict.in_favour)}")  # fmt: skip
 
 
-def _tell_rule(rule: Rule) -> None:
-    for phase in Phase:
-        for action in rule.actions(phase):
-            how = "" if action.on_failure == "stop" else ", goes on if it fails"
-            undone = ", undone afterwards" if action.is_undoable else ""
-            click.echo(one_line(f"{phase}: {action.title}{undone}{how}"))
-    policy = rule.approve
+def _action(shown: Shown) -> str:
+    name = f"{shown.name}: " if shown.name else ""
+    undo = "" if shown.undo is None else f"; undone by {shown.undo}"
+    how = "; goes on if it fails" if shown.goes_on else ""
+    return f"{shown.phase}: {name}{shown.does}{undo}{how}"
+
+
+def _approval(policy: Approve, record: Record, me: Instance, now: datetime) -> str:
     lead = "" if policy.lead_s is None else f", {human_s(policy.lead_s)} before it begins"
-    hold = "" if policy.hold is None else ", unless held"
-    click.echo(f"approve: {policy.when}{lead}{hold}; with other VMs: {policy.shared}")
+    hold = ""
+    if policy.hold is not None:
+        hold = f", unless held by {shown_hold(policy.hold, record, me, now)}"
+    return f"approve: {policy.when}{lead}{hold}; with other VMs: {policy.shared}"

@@ -33,7 +33,32 @@ class Usage(Problem):
     exit_code = 2
 
 
+class _BeforeTheCommand(click.Command):
+    """Options of the check stand before the handler's command; behind it, they are its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]
+        left = super().parse_args(ctx, args)
+        command: tuple[str, ...] = ctx.params.get("command", ())
+        is_separated = "--" in given[: len(given) - len(command)]
+        if not is_separated:
+            self._refuse_options(command)
+        return left
+
+    def _refuse_options(self, command: tuple[str, ...]) -> None:
+        known = {name for each in self.params for name in (*each.opts, *each.secondary_opts)}
+        for word in command[1:]:
+            option = word.partition("=")[0]
+            if option.startswith("-") and option in known:
+                raise Usage(
+                    f"{option} comes after the handler's command, so the handler would get it; if "
+                    f"you mean the check, write it before: fairwarning check {option} … -- "
+                    f"{command[0]}; if you mean the handler, write -- before its command"
+                )
+
+
 @click.command(
+    cls=_BeforeTheCommand,
     epilog=_EXAMPLES,
     # What comes after the command's name is the command's own.
     context_settings={"allow_interspersed_args": False},
@@ -64,7 +89,7 @@ class Usage(Problem):
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A page to read.")
 @click.option("--json", "as_json", is_flag=True, help="The whole report as one JSON object.")
 @click.option("--list", "lists", is_flag=True, help="List the stories, and play none.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def check(
     names: tuple[str, ...],
     skip: tuple[str, ...],
@@ -80,8 +105,9 @@ def check(
 ) -> None:
     """Check what COMMAND, a handler of scheduled events, does in every kind of trouble.
 
-    Each story starts the handler against a private server and watches what it asks and
-    approves. The exit code is 0 if all went well, 1 if a story failed, and 2 if the handler
+    Options of the check come first, then `--`, then the handler's command with its own
+    options. Each story starts the handler against a private server and watches what it asks
+    and approves. The exit code is 0 if all went well, 1 if a story failed, and 2 if the handler
     could not be started.
     """
     from fairwarning.check.network import NoNamespaces  # noqa: PLC0415  (the server is behind it)

@@ -66,8 +66,9 @@ Examples:
 def set_fault(session: Session, kind: str, why: str | None, **given: Any) -> None:
     """Set a fault of KIND on the endpoint.
 
-    KIND is status, empty, reset, slow, slow-body, iso-dates, unknown-type, unknown-fields,
-    incarnation-reset, stale or duplicate. Without --count and --for it stays until cleared.
+    KIND is status, empty, reset, slow, slow-body, iso-dates, dotnet-dates, unknown-type,
+    unknown-fields, incarnation-reset, stale or duplicate. Without --count and --for it stays
+    until cleared.
     """
     body: dict[str, Any] = {"kind": kind, "instances": list(given.pop("instances"))}
     body |= {key.rstrip("_"): value for key, value in given.items() if value is not None}

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -65,7 +65,9 @@ def perform(session: Session, asked: Asked) -> None:
     """On the server that the session is about."""
     scenario = _cast(find_scenario(asked.story), asked.targets)
     teller = Teller(as_json=session.as_json)
-    _play(ApiOperator(session.api, asked.why), scenario, asked, teller)
+    operator = ApiOperator(session.api, asked.why)
+    scopes = _scopes(operator, scenario, "play the story on a server of its own with --serve, or")
+    _play(operator, scenario, scopes, asked, teller)
 
 
 def perform_alone(
@@ -77,22 +79,16 @@ def perform_alone(
         server = PrivateServer(scenario.fleet, metadata)
     except (BadStoreUrl, CannotListen, Refused) as problem:
         raise Problem(str(problem)) from None
-    with server, _interruptible():
+    with server, _interruptible(), closing(connect(server.control_url, None, None)) as api:
+        operator = ApiOperator(api, asked.why)
+        scopes = _scopes(operator, scenario, "add what is missing to [fleet] in its file, or")
         vms = {name: f"{server.url}/vm/{name}" for name in _first(cast_of(scenario), server)}
         teller.ready(metadata=server.url, control=server.control_url, vms=vms, waits=waits)
         if waits:
             _wait(server)
-        api = connect(server.control_url, None, None)
         speed = asked.speed or (HANDLER_SPEED if waits else None)
-        try:
-            _play(
-                ApiOperator(api, asked.why),
-                scenario,
-                Asked(story=asked.story, speed=speed, targets=(), why=asked.why),
-                teller,
-            )
-        finally:
-            api.close()
+        asked = Asked(story=asked.story, speed=speed, targets=(), why=asked.why)
+        _play(operator, scenario, scopes, asked, teller)
 
 
 def _first(cast: tuple[str, ...], server: PrivateServer) -> list[str]:
@@ -119,10 +115,15 @@ def _cast(scenario: Scenario, targets: tuple[str, ...]) -> Scenario:
     return recast(scenario, dict(zip(cast, targets, strict=True)))
 
 
-def _play(operator: ApiOperator, scenario: Scenario, asked: Asked, teller: Teller) -> None:
+def _play(
+    operator: ApiOperator,
+    scenario: Scenario,
+    scopes: dict[str, str],
+    asked: Asked,
+    teller: Teller,
+) -> None:
     try:
         pace = choose_pace(operator, asked.speed)
-        scopes = _scopes(operator, scenario)
         player = Player(operator, pace, teller.tell, scopes)
         teller.open(scenario)
         with _interruptible():
@@ -148,8 +149,8 @@ def _perform(player: Player, scenario: Scenario) -> None:
         ) from None
 
 
-def _scopes(operator: ApiOperator, scenario: Scenario) -> dict[str, str]:
-    """Of each instance of the cast."""
+def _scopes(operator: ApiOperator, scenario: Scenario, advice: str) -> dict[str, str]:
+    """Of each instance of the cast. `advice`: what to do if the fleet lacks one."""
     found: dict[str, str] = {}
     missing = []
     for name in cast_of(scenario):
@@ -157,13 +158,12 @@ def _scopes(operator: ApiOperator, scenario: Scenario) -> dict[str, str]:
             found[name] = operator.get("instances", name)["scope"]
         except Declined as declined:
             if declined.status != 404:
-                raise
+                raise Problem(str(declined)) from None
             missing.append(name)
     if missing:
         raise Problem(
-            f"the server's fleet has no {', '.join(missing)}; play the story on a server of its "
-            "own with --serve, or with other instances: one --target for each of "
-            f"{', '.join(cast_of(scenario))}"
+            f"the server's fleet has no {', '.join(missing)}; {advice} play with other instances: "
+            f"one --target for each of {', '.join(cast_of(scenario))}"
         )
     return found
 

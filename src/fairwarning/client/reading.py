@@ -14,7 +14,9 @@ from typing import Any
 
 from fairwarning.client.model import Document, Event, Instance, Status
 
-_SLASHED = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S")
+_SLASHED = (
+    "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %H:%M:%S",
+)  # fmt: skip
 """As .NET writes a date that nobody gave a form to."""
 _YEARS = range(1970, 9000)
 """.NET writes "no date" as the first or last day there is, with which nobody can reckon."""
@@ -125,7 +127,7 @@ def _http_date(text: str) -> datetime:
 def _slashed(text: str) -> datetime:
     for form in _SLASHED:
         try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC)
+            return datetime.strptime(text, form)  # noqa: DTZ007  (UTC, if it does not say)
         except ValueError:
             continue
     raise ValueError(text)

@@ -28,6 +28,8 @@ class FaultKind(StrEnum):
     """The head comes at once and the body in small pieces."""
     ISO_DATES = "iso-dates"
     """NotBefore in ISO 8601, as some versions and pages had it."""
+    DOTNET_DATES = "dotnet-dates"
+    """NotBefore as .NET writes a date that nobody gave a form to."""
     UNKNOWN_TYPE = "unknown-type"
     """One more event, of a type that nobody has heard of."""
     UNKNOWN_FIELDS = "unknown-fields"
@@ -53,6 +55,7 @@ STATUSES = (410, 429, 500, 503)
 DOCUMENT_KINDS = frozenset(
     {
         FaultKind.ISO_DATES,
+        FaultKind.DOTNET_DATES,
         FaultKind.UNKNOWN_TYPE,
         FaultKind.UNKNOWN_FIELDS,
         FaultKind.INCARNATION_RESET,

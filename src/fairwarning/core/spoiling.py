@@ -1,6 +1,7 @@
 """Documents with something wrong in them, made from right ones. Pure."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -18,7 +19,9 @@ def spoilt(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
     events: list[dict[str, Any]] = body["Events"]
     match kind:
         case FaultKind.ISO_DATES:
-            body["Events"] = [{**each, "NotBefore": _iso(each["NotBefore"])} for each in events]
+            body["Events"] = _dated(events, lambda when: f"{when:%Y-%m-%dT%H:%M:%SZ}")
+        case FaultKind.DOTNET_DATES:
+            body["Events"] = _dated(events, _dotnet)
         case FaultKind.UNKNOWN_TYPE:
             body["Events"] = [*events, _unknown(instance)]
         case FaultKind.UNKNOWN_FIELDS:
@@ -33,10 +36,21 @@ def spoilt(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _iso(text: str) -> str:
-    if not text:
-        return text
-    return parsedate_to_datetime(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _dated(events: list[dict[str, Any]], write: Callable[[datetime], str]) -> list[dict[str, Any]]:
+    """A date that is empty stays so."""
+    return [
+        {**each, "NotBefore": write(parsedate_to_datetime(each["NotBefore"]).astimezone(UTC))}
+        if each["NotBefore"]
+        else each
+        for each in events
+    ]
+
+
+def _dotnet(when: datetime) -> str:
+    """`4/11/2022 10:26:58 PM +00:00`: nothing is padded but minutes and seconds."""
+    hour = when.hour % 12 or 12
+    half = "AM" if when.hour < 12 else "PM"
+    return f"{when.month}/{when.day}/{when.year} {hour}:{when:%M:%S} {half} +00:00"
 
 
 def _unknown(instance: str) -> dict[str, Any]:

@@ -22,12 +22,17 @@ from fairwarning.rehearsal.tables import Table
 
 _PHASES = ("scheduled", "started", "completed", "cancelled", "failed")
 _ROLLOUT_PHASES = ("running", "paused", "completed", "failed", "cancelled")
+_SCHEDULE_KEYS = (
+    "type", "targets", "notice", "duration", "lasts", "description", "already-happened",
+)  # fmt: skip
+_POSTPONE_KEYS = ("event", "notice")
+_EXPECT_KEYS = ("event", "rollout", "phase", "approved", "within")
 _FAULT_KEYS = ("on", "count", "probability", "status", "delay", "for")
 _ROLLOUT_KEYS = ("notice", "duration", "pause", "name", "description")
 
 
 def _schedule(step: Table) -> Deed:
-    table = Table(step.raw("schedule"), step.at("schedule"))
+    table = _table(step, "schedule", _SCHEDULE_KEYS)
     deed = Schedule(
         type=table.choice("type", EventType, sorted(ANNOUNCED_TYPES)),
         targets=table.some_names("targets"),
@@ -57,7 +62,7 @@ def _cancel(step: Table) -> Deed:
 
 
 def _postpone(step: Table) -> Deed:
-    table = Table(step.raw("postpone"), step.at("postpone"))
+    table = _table(step, "postpone", _POSTPONE_KEYS)
     event, notice_ms = table.needed("event"), table.span_ms("notice")
     table.close()
     if notice_ms is None:
@@ -66,7 +71,7 @@ def _postpone(step: Table) -> Deed:
 
 
 def _fault(step: Table) -> Deed:
-    table = Table(step.raw("fault"), step.at("fault"))
+    table = _table(step, "fault", ("kind", "instances", *_FAULT_KEYS))
     deed = SetFault(
         kind=table.choice("kind", FaultKind),
         instances=table.names("instances"),
@@ -83,7 +88,7 @@ def _clear_faults(step: Table) -> Deed:
 
 
 def _rollout(step: Table) -> Deed:
-    table = Table(step.raw("rollout"), step.at("rollout"))
+    table = _table(step, "rollout", ("type", "of", *_ROLLOUT_KEYS))
     types = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
     deed = StartRollout(
         type=table.choice("type", EventType, types),
@@ -95,7 +100,7 @@ def _rollout(step: Table) -> Deed:
 
 
 def _expect(step: Table) -> Deed:
-    table = Table(step.raw("expect"), step.at("expect"))
+    table = _table(step, "expect", _EXPECT_KEYS)
     is_rollout = table.has("rollout")
     name = table.text("rollout") if is_rollout else table.needed("event")
     deed = Expect(
@@ -121,6 +126,10 @@ def _approved(table: Table) -> bool | str | None:
         message = "`approved` must be true, false or the name of an instance"
         raise Misplaced(table.at("approved"), message)
     return value
+
+
+def _table(step: Table, key: str, keys: tuple[str, ...]) -> Table:
+    return Table(step.raw(key), step.at(key), keys)
 
 
 def _given(table: Table, keys: tuple[str, ...]) -> Json:

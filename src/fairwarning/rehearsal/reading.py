@@ -24,6 +24,8 @@ from fairwarning.rehearsal.tables import Table
 from fairwarning.toml_lines import Lines
 
 STEPS_MAX = 1_000
+_TOP_KEYS = ("title", "story", "fleet", "step")
+_STEP_KEYS = ("after", "at", "say", *DEEDS, "as", "reason")
 _MAKERS = (Schedule, Operate, Postpone, StartRollout)
 
 
@@ -41,7 +43,7 @@ def read_scenario(text: str) -> Scenario:
 
 
 def _scenario(data: dict[str, Any], lines: Lines) -> Scenario:
-    top = Table(data, ())
+    top = Table(data, (), _TOP_KEYS)
     title, story = top.needed("title"), top.text("story")
     fleet = _fleet(top)
     steps = _steps(top.raw("step"), lines)
@@ -78,7 +80,7 @@ def _steps(raw: object, lines: Lines) -> tuple[Step, ...]:
     """The names given so far, and whether each is that of a rollout."""
     for number, each in enumerate(raw):
         path: Path = ("step", number)
-        table = Table(each, path)
+        table = Table(each, path, _STEP_KEYS)
         deed = _deed(table)
         step = Step(
             at_ms=_at_ms(table, steps[-1].at_ms if steps else 0),

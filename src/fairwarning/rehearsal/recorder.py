@@ -2,8 +2,9 @@
 
 Only the client library is used, so this runs on any VM, with no server about. Lines are
 objects with a `kind`: `begin`, `document` for each one that differs from the last, `outage` and
-`back`, and `end`. `s` counts seconds since the beginning, whatever the VM's clock does; `at` is
-what that clock says, and `date` what the service's does.
+`back`, and `end`. `date` is what the service's clock says, by which a recording is played back, and
+null if there was no answer. `s` counts seconds since the beginning, whatever the VM's clock does;
+`at` is what that clock says.
 """
 
 import json
@@ -39,6 +40,8 @@ class Recorder:
         self._began_s = seconds()
         self._flow = Flow()
         self._last = b""
+        self._date: datetime | None = None
+        """Of the last answer; None if none came."""
         self._trouble = ""
         self.documents = 0
         self.outages = 0
@@ -65,20 +68,19 @@ class Recorder:
         try:
             response = self._link.ask(request)
         except Broken as problem:
+            self._date = None
             self._flow, outcome = self._flow.failed(str(problem))
             self._take(b"", outcome)
         else:
             self._flow, outcome = self._flow.take(
                 response, held=held, took_s=self._seconds() - began_s, asked=request.version
             )
-            date = read_date(response.headers.get("date"))
-            self._take(response.body, outcome, VERSIONS[request.version or 0], date)
+            self._date = read_date(response.headers.get("date"))
+            self._take(response.body, outcome, VERSIONS[request.version or 0])
         chance = random.random()  # noqa: S311  (only to spread the load)
         return self._flow.pause_s(outcome, chance, held=held)
 
-    def _take(
-        self, body: bytes, outcome: Outcome, version: str = "", date: datetime | None = None
-    ) -> None:
+    def _take(self, body: bytes, outcome: Outcome, version: str = "") -> None:
         if outcome.trouble:
             if not self._trouble:
                 self.outages += 1
@@ -90,20 +92,22 @@ class Recorder:
         if outcome.document is not None and body != self._last:
             self._last = body
             self.documents += 1
-            said = None if date is None else _text(date)
             document = json.loads(body.decode("utf-8-sig"))
-            self._note("document", date=said, version=version, document=document)
+            self._note("document", version=version, document=document)
 
     def _who(self) -> str | None:
         try:
             answer: Response = self._link.ask(who_am_i())
+            self._date = read_date(answer.headers.get("date"))
             return read_instance(answer.body).name if answer.status == 200 else None
         except (Broken, BadDocument):
             return None
 
     def _note(self, kind: str, **more: Any) -> None:
         since_s = round(self._seconds() - self._began_s, 3)
-        self._write({"kind": kind, "at": _text(datetime.now(UTC)), "s": since_s, **more})
+        date = None if self._date is None else _text(self._date)
+        at = _text(datetime.now(UTC))
+        self._write({"kind": kind, "at": at, "s": since_s, "date": date, **more})
 
 
 def _text(instant: datetime) -> str:

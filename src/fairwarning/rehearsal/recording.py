@@ -1,37 +1,19 @@
 """A recording, read: what became of each event, and when the endpoint was out. Pure."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from fairwarning.client.model import Document, Event, Status
 from fairwarning.client.reading import BadDocument, read_document
+from fairwarning.rehearsal.lines import Line, read_lines
 from fairwarning.rehearsal.model import ScenarioProblem
-
-_SECOND_MS = 1_000
-
-
-class Line(Struct, kw_only=True):
-    """As the recorder writes it. What it does not know is left alone."""
-
-    kind: str
-    at: datetime
-    s: float
-    endpoint: str = ""
-    instance: str | None = None
-    version: str = ""
-    date: datetime | None = None
-    document: dict[str, Any] = {}
-    trouble: str = ""
 
 
 class Fate(Struct, frozen=True, kw_only=True):
-    """What became of an event, in milliseconds since the recording began."""
+    """What became of an event, in milliseconds of the service's clock since it was recorded."""
 
     event: Event
     """As it was first seen."""
@@ -63,7 +45,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
 def read_recording(text: str) -> Recording:
     """Raises ScenarioProblem."""
-    lines = [*_lines(text)]
+    lines = read_lines(text)
     if not lines or lines[0][0].kind != "begin":
         raise ScenarioProblem("a recording begins with the line `begin`; this is none", line=1)
     first = lines[0][0]
@@ -81,33 +63,12 @@ def read_recording(text: str) -> Recording:
             out = None
     return Recording(
         endpoint=first.endpoint,
-        began=first.at,
+        began=first.date or first.at,
         instance=first.instance,
         fates=tuple(fates.values()),
         outages=tuple(outages),
         ended_ms=at_ms,
     )
-
-
-def _lines(text: str) -> Iterator[tuple[Line, int]]:
-    """With their offsets. A recorder that was started again counts from its own beginning."""
-    began: datetime | None = None
-    session_ms = at_ms = 0
-    texts = text.splitlines()
-    for number, each in enumerate(texts, start=1):
-        try:
-            line = msgspec.json.decode(each, type=Line)
-        except (msgspec.DecodeError, RecursionError):
-            if number == len(texts) and number > 1:
-                return  # cut off in the middle of a word, as by a power cut
-            message = "this is no line of a recording; make one with `fairwarning record`"
-            raise ScenarioProblem(message, line=number) from None
-        at = line.at if line.at.tzinfo else line.at.replace(tzinfo=UTC)
-        began = began or at
-        if line.kind == "begin":
-            session_ms = max(at_ms, (at - began) // timedelta(milliseconds=1))
-        at_ms = max(at_ms, session_ms + round(line.s * _SECOND_MS))
-        yield line, at_ms
 
 
 def _document(line: Line) -> Document:

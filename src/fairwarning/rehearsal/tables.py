@@ -1,6 +1,6 @@
 """A table of a scenario file: values of the right kind, and no key that nobody asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -13,12 +13,17 @@ E = TypeVar("E", bound=StrEnum)
 class Table:
     """Every mistake is `Misplaced`, with the path of the key."""
 
-    def __init__(self, raw: object, path: Path) -> None:
+    def __init__(self, raw: object, path: Path, keys: Collection[str]) -> None:
+        """`keys` are all that there are. A slip in one is told first: what else is wrong, such as
+        a key that is missing, mostly comes of it."""
         if not isinstance(raw, dict):
             raise Misplaced(path, f"`{path[-1]}` must be a table, as in {{ key = value }}")
         self.path = path
         self._raw: dict[str, Any] = raw
         self._asked: list[str] = []
+        for key in raw:
+            if key not in keys:
+                raise Misplaced(self.at(key), f"unknown key `{key}`; {suggestion(key, keys)}")
 
     def has(self, key: str) -> bool:
         self._asked.append(key)
@@ -77,9 +82,7 @@ class Table:
         return found
 
     def close(self) -> None:
-        """What was not asked for is a slip."""
+        """What was not asked for has no place here."""
         for key in self._raw:
             if key not in self._asked:
-                raise Misplaced(
-                    self.at(key), f"unknown key `{key}`; {suggestion(key, sorted({*self._asked}))}"
-                )
+                raise Misplaced(self.at(key), f"`{key}` means nothing here; leave it out")

@@ -1,6 +1,6 @@
 """Answers that a handler must survive: each was seen of a real endpoint, or is allowed."""
 
-from fairwarning.check.scene import Scene
+from fairwarning.check.scene import SETTLED_POLLS, Scene
 from fairwarning.check.stories.book import story
 
 _DEAD_PROXY = "http://127.0.0.1:9"
@@ -25,6 +25,29 @@ def _endure(scene: Scene, polls: int) -> None:
 def iso_dates(scene: Scene) -> None:
     scene.server.fault("iso-dates", scene.vm)
     scene.tell("NotBefore is written like 2026-01-31T12:00:00Z from now on")
+    scene.must_handle(scene.announce("Reboot"))
+    scene.must_live()
+
+
+@story(
+    "dotnet-dates",
+    "NotBefore as .NET writes a date that nobody gave a form to",
+    why="handlers that cannot read a date overlook the event, die of it, or take days for now",
+)
+def dotnet_dates(scene: Scene) -> None:
+    far = scene.announce("Redeploy", notice="3d")
+    scene.seen.wait_polls(SETTLED_POLLS)
+    # One that approves days ahead in any form of date has a fault of another kind.
+    can_wait = not scene.seen.has_touched(far.id)
+    scene.server.fault("dotnet-dates", scene.vm)
+    scene.tell("NotBefore is written like 1/31/2026 12:00:00 PM +00:00 from now on")
+    if can_wait:
+        scene.must_ignore(far, "it is days away, in whatever form its date is written")
+    if scene.server.event(far).phase == "scheduled":
+        scene.server.cancel(far)
+        scene.tell("that event is cancelled")
+    else:
+        scene.finish(far)
     scene.must_handle(scene.announce("Reboot"))
     scene.must_live()
 

@@ -1,0 +1,63 @@
+"""A new config while the agent runs: at once, or when what it asks for is known."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairwarning.agent import identifying
+from fairwarning.agent.identifying import needs_more
+from fairwarning.agent.model import Action, Config, Rule, Run
+from fairwarning.agent.reloading import Reloader
+from fairwarning.testing import Server
+from tests.agent.rig import Rig
+from tests.agent.values import action, config
+
+PLAIN = config(Rule(name="plain"))
+TAGGED = config(Rule(name="tagged", tags={"role": "front"}))
+FLEET = {"test": True, "vm": [{"name": "web-0", "tags": {"role": "front"}}]}
+
+
+@pytest.fixture(autouse=True)
+def asks_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identifying, "ASK_AGAIN_S", 0.01)
+
+
+def a_reloader(rig: Rig, *configs: Config) -> Reloader:
+    following: Iterator[Config] = iter(configs)
+    return Reloader(rig.runner, rig.service, lambda: next(following))
+
+
+@pytest.mark.fairwarning(fleet=FLEET)
+async def test_the_old_config_stays_until_the_service_has_said_what_the_new_one_needs(
+    fairwarning: Server, tmp_path: Path
+) -> None:
+    rig = Rig(fairwarning, "web-0", PLAIN, tmp_path)
+    await rig.start()
+    fairwarning.fault("status", "web-0", on="instance", status=503, count=3)
+    a_reloader(rig, TAGGED).reload()
+    assert rig.runner.config is PLAIN
+    await rig.until(lambda: rig.runner.config is TAGGED)
+    assert (rig.runner.me.name, rig.runner.me.tags) == ("web-0", {"role": "front"})
+    await rig.stop()
+
+
+@pytest.mark.fairwarning(fleet=FLEET)
+async def test_of_two_reloads_the_last_counts(fairwarning: Server, tmp_path: Path) -> None:
+    rig = Rig(fairwarning, "web-0", PLAIN, tmp_path)
+    await rig.start()
+    other = config(Rule(name="other"))
+    reloader = a_reloader(rig, TAGGED, other)
+    reloader.reload()
+    reloader.reload()
+    await rig.service.instance()
+    assert rig.runner.config is other
+    await rig.stop()
+
+
+def test_a_name_is_enough_unless_a_rule_or_a_template_asks_for_more() -> None:
+    assert not needs_more(PLAIN)
+    assert not needs_more(config(Rule(name="r", scheduled=(action("{me}"),))))
+    assert needs_more(TAGGED)
+    told = Action(settings=Run(command=("tell", "{me.location}")))
+    assert needs_more(config(Rule(name="r", finished=(told,))))
