@@ -76,6 +76,20 @@ async def test_a_second_try_remembers_what_ran_before_the_first(machine: Machine
     assert machine.states()["b.service"] == "inactive"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Failed to stop a.service: Access denied",
+        "Failed to stop a.service: Interactive authentication required.",
+        "Failed to get properties: Transport endpoint is not connected",
+    ],
+)
+async def test_who_lacks_the_right_is_told_where_to_get_it(machine: Machine, said: str) -> None:
+    program(machine.folder, "systemctl", f"sys.exit({said!r})")
+    with pytest.raises(ActionFailed, match="on who may stop units"):
+        await SystemdDoer().do(ACTION, context())
+
+
 async def test_undo_of_what_was_never_done_starts_nothing(machine: Machine) -> None:
     await SystemdDoer().undo(ACTION, context())
     assert machine.states() == BEFORE

@@ -9,6 +9,8 @@ from fairwarning.agent.model import Action, Systemd
 
 WERE_RUNNING = "were_running"
 _RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
+# The last is what the bus says to a user that exists only while the service runs.
+_REFUSED = ("Access denied", "authentication required", "Transport endpoint is not connected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,12 @@ def _check_there(units: Iterable[Unit]) -> None:
 async def _systemctl(settings: Systemd, arguments: list[str], context: Context) -> str:
     whose = ["--user"] if settings.user else []
     argv = ["systemctl", "--no-ask-password", *whose, *arguments]
-    return await must_run(argv, environment=context.environment)
+    try:
+        return await must_run(argv, environment=context.environment)
+    except ActionFailed as failed:
+        if any(words in str(failed) for words in _REFUSED):
+            raise ActionFailed(f"{failed}; see deploy/README.md on who may stop units") from None
+        raise
 
 
 def _settings(action: Action) -> Systemd:

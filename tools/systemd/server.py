@@ -1,0 +1,134 @@
+"""Our server, and its driver's other end: orders to do something to the VM wait here."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from tools.systemd.talking import wait_until
+
+VM = "vm"
+_FLEET = """
+test = true
+[[vm]]
+name = "{vm}"
+addresses = ["127.0.0.1"]
+driver = {{ type = "webhook", url = "{driver}" }}
+"""
+
+
+class Order:
+    """An impact that the server wants. It is done when the block ends."""
+
+    def __init__(self, type: str, duration_s: float) -> None:
+        self.type = type
+        self.duration_s = duration_s
+        self.is_done = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.is_done = True
+
+
+class Driver:
+    def __init__(self) -> None:
+        self._orders: Queue[Order] = Queue()
+        self._keys: dict[str, Order] = {}
+
+    def obey(self, wanted: Mapping[str, Any]) -> str:
+        """What the webhook answers: the order waits in a queue until the story gets to it."""
+        key = wanted["key"]
+        if wanted["action"] == "do" and key not in self._keys:
+            self._keys[key] = Order(wanted["type"], wanted["durationSeconds"])
+            self._orders.put(self._keys[key])
+        if key not in self._keys:
+            return "unknown"
+        return "done" if self._keys[key].is_done else "running"
+
+    def next(self, patience_s: float) -> Order:
+        try:
+            return self._orders.get(timeout=patience_s)
+        except Empty:
+            raise AssertionError(f"no impact began within {patience_s:.0f} s") from None
+
+
+class Server:
+    def __init__(self, control: str, driver: Driver) -> None:
+        self._api = httpx.Client(base_url=f"{control}/api/v1", trust_env=False, timeout=30)
+        self.driver = driver
+
+    def schedule(self, type: str, **more: str) -> str:
+        """Its id."""
+        body = {"type": type, "targets": [VM], **more}
+        id: str = self._api.post("/events", json=body).raise_for_status().json()["id"]
+        return id
+
+    def event(self, id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._api.get(f"/events/{id}").raise_for_status().json()
+        return found
+
+    def cancel(self, id: str) -> None:
+        self._api.post(f"/events/{id}/cancel", json={}).raise_for_status()
+
+    def wait_until_over(self, id: str) -> None:
+        wait_until("the event is over", lambda: self.event(id)["ended"] is not None, 30)
+        assert (found := self.event(id))["phase"] == "completed", found
+
+
+@contextmanager
+def serving(folder: Path, address: Path) -> Iterator[Server]:
+    """A server of one VM; where its metadata endpoint is gets written to `address`."""
+    driver = Driver()
+    fleet = folder / "fleet.toml"
+    with ExitStack() as ending:
+        url = ending.enter_context(_webhook(driver))
+        fleet.write_text(_FLEET.format(vm=VM, driver=url))
+        command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
+                   "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
+                   "--fleet", str(fleet)]  # fmt: skip
+        log = ending.enter_context((folder / "server.log").open("w"))
+        server = ending.enter_context(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603
+        )
+        ending.callback(server.terminate)
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert line, f"the server did not start: {(folder / 'server.log').read_text()}"
+        ready = json.loads(line)
+        address.write_text(urlsplit(ready["metadata"][0]).netloc)
+        yield Server(ready["control"], driver)
+
+
+@contextmanager
+def _webhook(driver: Driver) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = json.dumps({"state": driver.obey(wanted)}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    web.daemon_threads = True
+    threading.Thread(target=web.serve_forever, args=[0.05], daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{web.server_address[1]}/"
+    finally:
+        web.shutdown()
+        web.server_close()
