@@ -169,6 +169,24 @@ def test_an_answer_to_another_question_is_not_taken_for_that_of_the_newest_versi
     assert flow.api_version == VERSIONS[1]
 
 
+def test_a_tag_of_an_older_version_is_not_sent_in_a_newer_one() -> None:
+    """It would hide what only the newer one shows, as evictions."""
+    older, newer = Flow(version=4, is_settled=True, tag='"1-x"', has_answered=True), 0
+    found, _ = older.take(TAGGED, held=False, took_s=0, asked=newer)
+    watching = older.besides(found)
+    assert watching.version == newer
+    after, outcome = watching.take(TAGGED, held=True, took_s=9, asked=older.version)
+    assert outcome.document is not None
+    assert "If-None-Match" not in after.poll(waits=True).headers
+
+
+def test_two_refusals_of_one_version_count_once() -> None:
+    refused = Response(status=404)
+    flow, _ = Flow().take(refused, held=False, took_s=0, asked=0)
+    flow, _ = flow.take(refused, held=False, took_s=0, asked=0)
+    assert flow.version == 1
+
+
 def test_an_answer_that_was_held_shows_that_the_service_does_not_ignore_the_question() -> None:
     flow, _ = Flow().take(TAGGED, held=False, took_s=0)
     for number in range(3 * HASTY_MAX):

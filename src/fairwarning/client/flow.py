@@ -126,7 +126,8 @@ class Flow:
             following = asked + 1 if asked + 1 < self.version else None
             return replace(self, tries=following), Outcome(asks_again=True)
         if response.status in (400, 404) and not self.is_settled and not self._is_oldest:
-            older = replace(self, has_answered=True, version=self.version + 1, tag="")
+            version = max(self.version, asked + 1)
+            older = replace(self, has_answered=True, version=version, tag="")
             return older, Outcome(asks_again=True)
         return self.failed(f"the service answered {response.status}", _retry_after(response))
 
@@ -139,10 +140,12 @@ class Flow:
             document = read_document(response.body, version=VERSIONS[asked])
         except BadDocument as problem:
             return self.failed(str(problem))
-        tag = response.headers.get("etag", "")
-        hasty = self.hasty + 1 if is_hasty else 0
-        holds = self.can_wait and not (is_hasty and (tag == self.tag or hasty == HASTY_MAX))
         version = min(asked, self.version) if self.is_settled else asked
+        etag = response.headers.get("etag", "")
+        # Another question may have found a newer version meanwhile, where this tag means nothing.
+        tag = etag if version == asked else ""
+        hasty = self.hasty + 1 if is_hasty else 0
+        holds = self.can_wait and not (is_hasty and (etag == self.tag or hasty == HASTY_MAX))
         flow = self
         if (tag, hasty, holds, version) != (self.tag, self.hasty, self.can_wait, self.version) or (
             self.failures or self.tries is not None or not self.is_settled
