@@ -5,11 +5,8 @@ grants what a ClusterRole says and nothing else, and knows which of its rights w
 """
 
 import json
-import threading
 from collections.abc import Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from tools.agent.cluster import DAEMONS, NAMESPACE, Cluster, Guarded
@@ -48,19 +45,7 @@ class ClusterApi:
     def __init__(self, cluster: Cluster, granted: Iterable[Right]) -> None:
         self._cluster = cluster
         self._granted = frozenset(granted)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.used: set[Right] = set()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=[0.05], daemon=True).start()
-        return self
-
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def answer(self, method: str, target: str, body: bytes) -> tuple[int, Mapping[str, Any]]:
         url = urlsplit(target)
@@ -136,32 +121,3 @@ def _forbidden(right: Right) -> Refused:
 def _not_found(ask: Ask) -> Refused:
     kind = ask.right.resource
     return Refused(404, "NotFound", f'{kind} "{ask.name}" not found', name=ask.name, kind=kind)
-
-
-def _handler(api: ClusterApi) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            code, answer = api.answer(self.command, self.path, body)
-            content = json.dumps(answer).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def do_PATCH(self) -> None:
-            self.do_GET()
-
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def do_DELETE(self) -> None:
-            self.do_GET()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    return Handler

@@ -2,16 +2,13 @@
 
 import json
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, run
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.support.namespaces import ENDPOINT
 from tests.support.vms import Rig, clean_environment
@@ -37,24 +34,12 @@ _OVER = frozenset({"completed", "cancelled", "failed", "stopped"})
 
 
 class Reboots:
-    """The web service that the server's webhook driver asks."""
+    """What the server's webhook driver has done to the VMs."""
 
     def __init__(self, machines: Mapping[str, Machine]) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._machines = machines
         self._keys: set[str] = set()
         self.done: list[str] = []
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=[0.05], daemon=True).start()
-        return self
-
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def obey(self, order: Mapping[str, Any]) -> str:
         key = order["key"]
@@ -64,22 +49,6 @@ class Reboots:
                 self._machines[instance["name"]].reboot()
                 self.done.append(instance["name"])
         return "done" if key in self._keys else "unknown"
-
-
-def _handler(reboots: Reboots) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = json.dumps({"state": reboots.obey(order)}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    return Handler
 
 
 class Fleet:

@@ -16,6 +16,7 @@ from tools.agent.cluster import Cluster, Pod
 from tools.agent.cluster_api import ClusterApi
 from tools.agent.nodes import Fleet, agent, granted, serving
 from tools.agent.packages import program
+from tools.json_service import json_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +70,14 @@ def check_kubectl() -> list[str]:
         daemon = Pod(name=f"{story.node}-daemon", node=story.node, owner="DaemonSet")
         cluster.add(daemon, *story.pods)
     names = [each.node for each in STORIES]
+    api = ClusterApi(cluster, granted())
     with (
         tempfile.TemporaryDirectory() as folder,
-        ClusterApi(cluster, granted()) as api,
+        json_service(api.answer) as url,
         serving(Path(folder), names) as fleet,
         ThreadPoolExecutor(len(STORIES)) as pool,
     ):
-        played = [pool.submit(_play, each, fleet, cluster, api.url, folder) for each in STORIES]
+        played = [pool.submit(_play, each, fleet, cluster, url, folder) for each in STORIES]
         lines = [each.result() for each in played]
     unused = granted() - api.used
     assert not unused, f"the manifest grants what kubectl never asks for: {unused}"

@@ -20,6 +20,7 @@ from tools.agent.balancer import BALANCER, VMS, WEB, connect_all, start_balancer
 from tools.agent.fleet import Fleet, Reboots, serving
 from tools.agent.load import Counts, Load
 from tools.agent.machine import Machine
+from tools.json_service import driver_service
 
 _TIMEOUT_S = 150
 _ROLLOUT_S_MAX = 60
@@ -63,10 +64,11 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
         folder = Path(name)
         connect_all(rig)
         machines = {each: Machine(rig, each, folder, has_agent=agents) for each in WEB}
+        reboots = Reboots(machines)
         with (
             _stopped(machines.values()),
-            Reboots(machines) as reboots,
-            serving(rig, folder, reboots.url) as fleet,
+            driver_service(reboots.obey) as driver,
+            serving(rig, folder, driver) as fleet,
         ):
             for machine in machines.values():
                 machine.start()

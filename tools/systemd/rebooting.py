@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from tools.systemd.stage import AGENT, PATIENCE_S, WORKER, Stage
+from tools.systemd.stage import AGENT, BROUGHT, PATIENCE_S, WORKER, Stage
 
 _RULES = "/etc/polkit-1/rules.d"
 
@@ -25,7 +25,7 @@ def reboot_with_polkit(stage: Stage) -> Iterator[str]:
     """As deploy/README.md says: the user becomes a lasting one, and polkit lets it stop units."""
     guest = stage.guest
     guest.must(f"systemctl stop {AGENT} && useradd --system --shell /usr/sbin/nologin {AGENT}")
-    guest.must(f"install -m 0644 /root/deploy/fairwarning-agent.rules -t {_RULES}")
+    guest.must(f"install -m 0644 {BROUGHT}/deploy/fairwarning-agent.rules -t {_RULES}")
     guest.must(f"systemctl start {AGENT}")
     other = guest.run(
         f"setpriv --reuid=nobody --clear-groups systemctl --no-ask-password stop {WORKER}"

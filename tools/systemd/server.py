@@ -3,10 +3,8 @@
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -14,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tools.json_service import driver_service
 from tools.systemd.talking import wait_until
 
 VM = "vm"
@@ -92,7 +91,7 @@ def serving(folder: Path, address: Path) -> Iterator[Server]:
     driver = Driver()
     fleet = folder / "fleet.toml"
     with ExitStack() as ending:
-        url = ending.enter_context(_webhook(driver))
+        url = ending.enter_context(driver_service(driver.obey))
         fleet.write_text(_FLEET.format(vm=VM, driver=url))
         command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
                    "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
@@ -108,27 +107,3 @@ def serving(folder: Path, address: Path) -> Iterator[Server]:
         ready = json.loads(line)
         address.write_text(urlsplit(ready["metadata"][0]).netloc)
         yield Server(ready["control"], driver)
-
-
-@contextmanager
-def _webhook(driver: Driver) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = json.dumps({"state": driver.obey(wanted)}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    web.daemon_threads = True
-    threading.Thread(target=web.serve_forever, args=[0.05], daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{web.server_address[1]}/"
-    finally:
-        web.shutdown()
-        web.server_close()

@@ -10,6 +10,8 @@ from tools.systemd.talking import wait_until
 AGENT = "fairwarning-agent"
 WORKER = "worker"
 DROP_INS = f"/etc/systemd/system/{AGENT}.service.d"
+BROUGHT = "/srv/brought"
+"""Where the machine keeps what was brought in."""
 PATIENCE_S = 90.0
 """For whatever takes an emulated machine a few seconds."""
 
@@ -53,7 +55,9 @@ class Stage:
 
     def add_drop_in(self, name: str) -> None:
         """One of those that are brought in; counts from the next start of the agent."""
-        self.guest.must(f"install -D -m 0644 /root/{name} -t {DROP_INS} && systemctl daemon-reload")
+        self.guest.must(
+            f"install -D -m 0644 {BROUGHT}/{name} -t {DROP_INS} && systemctl daemon-reload"
+        )
 
     def restart(self) -> None:
         self.guest.must(f"systemctl restart {AGENT}")

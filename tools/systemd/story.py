@@ -12,7 +12,7 @@ from tools.systemd.journal import read_as_json
 from tools.systemd.machine import powered
 from tools.systemd.rebooting import reboot_as_root, reboot_with_polkit, refuse_without_rights
 from tools.systemd.server import Server, serving
-from tools.systemd.stage import Stage
+from tools.systemd.stage import BROUGHT, Stage
 from tools.systemd.starting import look_at_rights, start_before_the_server
 
 _PARTS = (
@@ -38,7 +38,9 @@ def play() -> Iterator[str]:
         booted_s = machine.wait_until_up()
         release = machine.guest.must("systemctl --version").split("\n")[0]
         yield f"a machine booted in {booted_s:.0f} s: {release}"
-        machine.guest.must("tar -xf /dev/vdb -C /root && sh /root/guest/install.sh")
+        machine.guest.must(
+            f"mkdir {BROUGHT} && tar -xf /dev/vdb -C {BROUGHT} && sh {BROUGHT}/guest/install.sh"
+        )
         yield "the client was installed as deploy/README.md says"
         servers: list[Server] = []
 

@@ -30,15 +30,21 @@ class TurnHandler(logging.StreamHandler[TextIO]):
             self.flush()
 
     def flush(self) -> None:
-        with self.lock:  # type: ignore[union-attr]
-            self._awaited = None
-            texts, self._texts = self._texts, []
-            if not texts:
-                return
-            # Nobody is left to be told that nobody reads the log.
-            with suppress(OSError, ValueError):
-                self.stream.write("".join(f"{text}{self.terminator}" for text in texts))
-                self.stream.flush()
+        self.acquire()
+        try:
+            self._write_out()
+        finally:
+            self.release()
+
+    def _write_out(self) -> None:
+        self._awaited = None
+        texts, self._texts = self._texts, []
+        if not texts:
+            return
+        # Nobody is left to be told that nobody reads the log.
+        with suppress(OSError, ValueError):
+            self.stream.write("".join(f"{text}{self.terminator}" for text in texts))
+            self.stream.flush()
 
     def _waits_for_its_turn(self) -> bool:
         try:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # As deploy/README.md says, with wheels in the place of an index.
 set -eu
-cd /root
+cd "$(dirname "$0")/.."
 /opt/fairwarning/bin/pip install --quiet --no-index --find-links wheels fairwarning-client
 install -D -m 0644 guest/agent.toml /etc/fairwarning/agent.toml
 /opt/fairwarning/bin/fairwarning-agent check-config /etc/fairwarning/agent.toml
