@@ -148,7 +148,7 @@ LASTING = (
     "wait = [sys.executable, '-S', '-c', 'import time; time.sleep(600)']\n"
     "child = subprocess.Popen(wait, pass_fds=[pipe])\n"
     "if 'stubborn' in sys.argv: signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "os.write(pipe, b'ready\\n')\n"
+    "os.write(pipe, b'%d\\n' % os.getpid())\n"
     "time.sleep(600)\n"
 )
 """Runs on with a child; both hold the pipe open for as long as they live."""
@@ -172,11 +172,27 @@ async def test_cancelling_ends_the_program_and_its_children(pipe: Path, manner: 
     settings["run"] += manner
     work = asyncio.create_task(carry_out(settings))
     with await asyncio.to_thread(open, pipe, "rb") as held:
-        assert await asyncio.to_thread(held.readline) == b"ready\n"
+        assert await asyncio.to_thread(held.readline)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
         assert await asyncio.to_thread(held.read) == b""
+
+
+async def test_cancelling_twice_kills_the_program_and_waits_for_its_end(pipe: Path) -> None:
+    """The server may end while a program that was cancelled takes its time."""
+    settings = program(pipe.parent, LASTING)
+    settings["run"] += " stubborn"
+    work = asyncio.create_task(carry_out(settings))
+    with await asyncio.to_thread(open, pipe, "rb") as held:
+        pid = int(await asyncio.to_thread(held.readline))
+        work.cancel()
+        await asyncio.sleep(0)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 @pytest.mark.usefixtures("short_grace")
@@ -186,7 +202,7 @@ async def test_a_program_that_takes_too_long_is_ended(pipe: Path) -> None:
     with await asyncio.to_thread(open, pipe, "rb") as held:
         with pytest.raises(DriverFailed, match="did not end within 2 s"):
             await work
-        assert await asyncio.to_thread(held.read) == b"ready\n"
+        assert (await asyncio.to_thread(held.readlines))[1:] == []
 
 
 async def test_what_a_program_leaves_in_the_background_does_not_hold_the_driver(

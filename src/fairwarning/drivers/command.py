@@ -6,12 +6,9 @@ rules, so its limits are real too, and a virtual clock stands still while it run
 """
 
 import asyncio
-import logging
 import os
-import signal
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import IO
 
 from fairwarning.core.driver_settings import driver_problem, split_command
@@ -19,14 +16,13 @@ from fairwarning.core.spans import parse_duration_ms
 from fairwarning.drivers.joining import joined
 from fairwarning.drivers.orders import Action, found_in, handle_of, order_json
 from fairwarning.engine.ports import Alarm, DriverFailed, Found, Order
+from fairwarning.process_group import end
 
 FIND_TIMEOUT_S = 60.0
 GRACE_S = 5.0
 """Between the request to end and the end by force."""
 SAID_BYTES_MAX = 4_096
 OWN_PREFIX = "FAIRWARNING_"
-
-_log = logging.getLogger(__name__)
 
 
 class CommandDriver:
@@ -105,25 +101,7 @@ async def _ended(process: asyncio.subprocess.Process, timeout_s: float | None) -
         raise DriverFailed(f"the program did not end within {timeout_s:g} s") from None
     finally:
         if process.returncode is None:
-            await _end(process)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """All of its process group: first asked, then made to."""
-    _signal(process, signal.SIGTERM)
-    try:
-        async with asyncio.timeout(GRACE_S):
-            await process.wait()
-    except TimeoutError:
-        _log.warning("a driver program ignored the request to end and was killed")
-    finally:
-        _signal(process, signal.SIGKILL)
-    await process.wait()
-
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+            await end(process, GRACE_S)
 
 
 def _last(file: IO[bytes]) -> str:

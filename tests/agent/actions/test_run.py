@@ -144,6 +144,17 @@ async def test_when_it_is_cut_off_nothing_that_it_started_is_left(
         os.close(handle)
 
 
+async def test_when_it_is_cut_off_twice_it_has_still_ended_before_we_go_on(tmp_path: Path) -> None:
+    """The agent may end while a command that was cut off takes its time."""
+    fifo = tmp_path / "fifo"
+    task, (pid,) = await begun(shell(f"trap '' TERM; echo $$ >{fifo}; sleep 1000"), fifo)
+    task.cancel()
+    await asyncio.sleep(0)
+    await cut_off(task)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
 async def test_what_a_command_leaves_running_on_purpose_is_not_waited_for(tmp_path: Path) -> None:
     out = tmp_path / "pid"
     await do(shell(f"sleep 1000 & echo $! >{out}"))

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.tail import Tail
+from fairwarning.process_group import end
 
 GRACE_S = 5.0
 """Between the request to end and the end by force."""
-KILLED_S_MAX = 1.0
 COMPLAINT_CHARS_MAX = 300
-_GONE_CHECK_S = 0.02
 # Of the agent's own service: a program must not report to systemd in its name.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 
@@ -54,7 +53,7 @@ async def run(
             code = await process.wait()
         finally:
             if process.returncode is None:
-                await _end(process)
+                await end(process, GRACE_S)
                 _tell_last_words(argv[0], output.text(), errors.text())
         return Finished(code=code, output=output.text(), errors=errors.text())
 
@@ -116,37 +115,9 @@ async def _start(
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with suppress(OSError, ValueError):
-            await _end(await starting)
+            await end(await starting, GRACE_S)
         raise
     except OSError as problem:
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem.strerror}") from None
     except ValueError as problem:
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem}") from None
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """All of its process group: first asked, then made to."""
-    _signal(process.pid, signal.SIGTERM)
-    try:
-        await _gone(process, GRACE_S)
-    finally:
-        _signal(process.pid, signal.SIGKILL)
-    await _gone(process, KILLED_S_MAX)
-
-
-async def _gone(process: asyncio.subprocess.Process, within_s: float) -> None:
-    """Returns at the latest after that time: what has ended may have nobody who clears it away."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(within_s):
-            await process.wait()
-            while _signal(process.pid, 0):  # noqa: ASYNC110 - nobody tells when a group is gone
-                await asyncio.sleep(_GONE_CHECK_S)
-
-
-def _signal(group: int, number: int) -> bool:
-    """False if nobody of the group is left."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return False
-    return True
