@@ -51,12 +51,12 @@ def note_drained(draft: Draft, event: Event, name: InstanceName, now: Instant) -
 
 
 def approve_by_policy(draft: Draft, now: Instant) -> None:
-    all_down = draft.scope.roster.policy.approve_all_instances_down and is_all_down(draft.scope)
+    policy = draft.scope.roster.policy
     for event in draft.scope.in_phase(Phase.SCHEDULED):
         if event.is_approved or not event.announced:
             continue
-        name = _policy_for(draft.scope.roster.policy, event)
-        if name is None and all_down:
+        name = _policy_for(policy, event)
+        if name is None and policy.approve_all_instances_down and is_all_down(draft.scope):
             name = "allInstancesDown"
         if name is not None:
             draft.add(Approved(event_id=event.id, by=policy_actor(name), at_ms=now))

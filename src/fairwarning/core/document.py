@@ -14,8 +14,9 @@ _WIRE_STATUS = {Phase.SCHEDULED: "Scheduled", Phase.STARTED: "Started"}
 
 def visible_events(scope: Scope) -> tuple[Event, ...]:
     """Oldest first, so that an event never changes its place while it lives."""
-    shown = (each for each in scope.events.values() if each.announced and not each.is_finished)
-    return tuple(sorted(shown, key=lambda each: (each.created_ms, each.id)))
+    shown = [each for each in scope.events.values() if each.announced and each.ended_ms is None]
+    shown.sort(key=lambda each: (each.created_ms, each.id))
+    return tuple(shown)
 
 
 def visible_face(scope: Scope) -> tuple[tuple[str, Phase], ...]:

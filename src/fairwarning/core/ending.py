@@ -82,7 +82,7 @@ def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
 
 
 def _too_old(ended: list[tuple[Instant, T]], horizon: int, kept_max: int) -> tuple[T, ...]:
-    if not ended:
+    if len(ended) <= kept_max and all(at > horizon for at, _ in ended):
         return ()
     ended.sort(key=lambda each: each[0])
     surplus = max(len(ended) - kept_max, 0)

@@ -274,7 +274,7 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> tuple[Event, ...]:
-        return tuple(each for each in self.events.values() if not each.is_finished)
+        return tuple([each for each in self.events.values() if each.ended_ms is None])
 
     def in_phase(self, phase: Phase) -> tuple[Event, ...]:
-        return tuple(each for each in self.events.values() if each.phase is phase)
+        return tuple([each for each in self.events.values() if each.phase is phase])

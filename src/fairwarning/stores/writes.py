@@ -72,7 +72,7 @@ def writes_of(before: Scope, change: Change) -> Writes:
         events = fold(before, _remembering(change.transitions)).events
     roster_changed = before.roster is not after.roster
     changed = tuple(events[id] for id in touched if id not in born)
-    old, new = (_addresses(before), _addresses(after)) if roster_changed else ({}, {})
+    added, removed = _moved(_addresses(before), _addresses(after)) if roster_changed else ((), ())
     return Writes(
         scope=after,
         roster_changed=roster_changed,
@@ -83,13 +83,9 @@ def writes_of(before: Scope, change: Change) -> Writes:
             for each in changed
             if (was := before.events[each.id].phase) is not each.phase
         },
-        entries=tuple(each for each in change.transitions if not isinstance(each, HOUSEKEEPING)),
-        addresses_added=tuple(
-            (address, name) for address, name in new.items() if old.get(address) != name
-        ),
-        addresses_removed=tuple(
-            address for address, name in old.items() if new.get(address) != name
-        ),
+        entries=tuple([each for each in change.transitions if not isinstance(each, HOUSEKEEPING)]),
+        addresses_added=added,
+        addresses_removed=removed,
         next_deadline_ms=change.next_deadline_ms,
         pending_operations=pending_operations(after),
     )
@@ -131,6 +127,16 @@ def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], l
 
 def _remembering(transitions: Iterable[ScopeTransition]) -> Iterator[ScopeTransition]:
     return (each for each in transitions if not isinstance(each, Forgotten))
+
+
+def _moved(
+    old: Mapping[str, InstanceName], new: Mapping[str, InstanceName]
+) -> tuple[tuple[tuple[str, InstanceName], ...], tuple[str, ...]]:
+    """Addresses that came to an instance, and those that left one."""
+    return (
+        tuple(each for each in new.items() if old.get(each[0]) != each[1]),
+        tuple(address for address, name in old.items() if new.get(address) != name),
+    )
 
 
 def _addresses(scope: Scope) -> dict[str, InstanceName]:
