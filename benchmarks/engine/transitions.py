@@ -27,7 +27,7 @@ from tests.support.postgres import PostgresServer
 
 PAIRS = {1: 400, 64: 40}
 """Of transactions, by the number of callers: enough that the first ones do not matter."""
-ROUNDS = 5
+ROUNDS = 9
 
 
 async def ours(url: str, callers: int) -> float:

@@ -10,6 +10,7 @@ from fairwarning.engine.ports import Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
+from fairwarning.stores.sqlite.pace import Pace
 
 
 @pytest.fixture
@@ -17,11 +18,13 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "sqlite-in-loop", "postgres"])
 def closed_store(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path) -> Store:
     match request.param:
         case "sqlite":
             return SqliteStore(tmp_path / "store.db", clock)
+        case "sqlite-in-loop":
+            return SqliteStore(tmp_path / "store.db", clock, Pace(row=0))
         case "postgres":
             return PostgresStore(request.getfixturevalue("postgres_dsn"), clock)
         case _:

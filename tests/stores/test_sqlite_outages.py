@@ -17,6 +17,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection
+from fairwarning.stores.sqlite.pace import Pace
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.steps import busy_writer, changing
 
@@ -44,9 +45,12 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-@pytest.fixture
-async def store(tmp_path: Path, clock: VirtualClock, disk: Disk) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(tmp_path / "store.db", clock)
+@pytest.fixture(params=["on the thread", "in the loop"])
+async def store(
+    tmp_path: Path, clock: VirtualClock, disk: Disk, request: pytest.FixtureRequest
+) -> AsyncIterator[SqliteStore]:
+    pace = Pace(row=0) if request.param == "in the loop" else Pace()
+    store = SqliteStore(tmp_path / "store.db", clock, pace)
     await store.open()
     yield store
     await store.close()

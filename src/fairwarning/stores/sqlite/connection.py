@@ -29,7 +29,10 @@ _ADVICE = {
 
 def connect(path: Path) -> sqlite3.Connection:
     # Transactions are begun by hand: the module's own would begin too late for a savepoint.
-    connection = sqlite3.connect(path, timeout=BUSY_S_MAX, isolation_level=None)
+    # One thread at a time uses it, but not always the same one.
+    connection = sqlite3.connect(
+        path, timeout=BUSY_S_MAX, isolation_level=None, check_same_thread=False
+    )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -41,15 +44,21 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 class Handle:
-    """A connection of one thread, opened when it is needed."""
+    """A connection, opened when it is needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._waits = True
 
-    def get(self) -> sqlite3.Connection:
+    def get(self, *, waits: bool = True) -> sqlite3.Connection:
+        """One that waits for a foreign lock to go, or one to which it is an error at once."""
         if self._connection is None:
-            self._connection = connect(self._path)
+            self._connection, self._waits = connect(self._path), True
+        if self._waits != waits:
+            busy_ms = round(BUSY_S_MAX * 1000) if waits else 0
+            self._connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
+            self._waits = waits
         return self._connection
 
     def discard(self) -> None:

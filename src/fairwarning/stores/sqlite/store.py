@@ -2,8 +2,8 @@
 
 Theory of operation. The file is ours alone (`lock.py`), so the journal's numbers follow the
 commits, and a count over a subscription is exact without a lock. All writes go through one
-thread that commits them in groups (`writer.py`); reads have a connection of their own, and
-in WAL mode see the last commit without waiting for the next. `synchronous = FULL` makes an
+connection, and a thread commits them in groups (`writer.py`); reads have a connection of
+their own, and in WAL mode see the last commit without waiting for the next. `synchronous = FULL` makes an
 answer durable against a loss of power.
 """
 
@@ -60,6 +60,7 @@ from fairwarning.stores.rows import (
 )
 from fairwarning.stores.sqlite.connection import store_down
 from fairwarning.stores.sqlite.lock import FileLock
+from fairwarning.stores.sqlite.pace import Pace
 from fairwarning.stores.sqlite.queries import QUERIES
 from fairwarning.stores.sqlite.reader import Reader
 from fairwarning.stores.sqlite.schema import migrate
@@ -72,8 +73,9 @@ _SEQ_MAX = 2**63 - 1
 
 
 class SqliteStore:
-    def __init__(self, path: str | Path, clock: Clock) -> None:
+    def __init__(self, path: str | Path, clock: Clock, pace: Pace | None = None) -> None:
         self._path = Path(path)
+        self._pace = pace or Pace()
         self._clock = clock
         self._listeners = Listeners()
         self._lock = FileLock(self._path.with_name(f"{self._path.name}.lock"))
@@ -87,7 +89,7 @@ class SqliteStore:
         """Makes the file and its directory if need be. Raises StoreInUse or SchemaTooNew."""
         assert self._open is None, "it is open already"
         await asyncio.to_thread(self._prepare)
-        self._open = Writer(self._path, self._listeners), Reader(self._path)
+        self._open = Writer(self._path, self._listeners, self._pace), Reader(self._path)
 
     async def close(self) -> None:
         """Finishes what was asked before; what is asked after fails."""

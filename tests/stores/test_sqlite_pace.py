@@ -1,0 +1,140 @@
+"""Who commits: the event loop for one who is alone on a quick disk, and else the thread."""
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fairwarning.core.decide import Change
+from fairwarning.core.model import Scope, ScopeId
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import Moment
+from fairwarning.stores.sqlite import SqliteStore, connection, pace
+from fairwarning.stores.sqlite.pace import QUICK_S, ROW, Pace
+from tests.stores.fleet import ME, declare, vm, web
+from tests.stores.steps import changing
+
+HERE = threading.get_ident
+
+
+def steady() -> Pace:
+    found = Pace()
+    for _ in range(ROW):
+        assert not found.is_steady
+        found.note(QUICK_S, alone=True)
+    assert found.is_steady
+    return found
+
+
+def test_after_a_slow_commit_it_takes_a_row_of_quick_ones_again() -> None:
+    found = steady()
+    found.note(QUICK_S + 0.001, alone=True)
+    for _ in range(ROW):
+        assert not found.is_steady
+        found.note(0, alone=True)
+    assert found.is_steady
+
+
+def test_so_it_does_after_one_with_company() -> None:
+    found = steady()
+    found.note(0, alone=False)
+    assert not found.is_steady
+
+
+class Noting:
+    """A step that notes the thread that it runs in."""
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    def __call__(self, scope: Scope, moment: Moment) -> Change:
+        self.threads.append(HERE())
+        return changing(scope, moment)
+
+
+async def open_store(
+    tmp_path: Path, clock: VirtualClock, pace: Pace
+) -> tuple[SqliteStore, ScopeId]:
+    store = SqliteStore(tmp_path / "store.db", clock, pace)
+    await store.open()
+    return store, await declare(store, web(), vm("other"))
+
+
+async def test_one_who_is_alone_on_a_quick_disk_changes_threads_no_more(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    store, id = await open_store(tmp_path, clock, Pace())
+    step = Noting()
+    for _ in range(ROW + 3):
+        await store.transact(id, step, by=ME)
+    assert step.threads[0] != HERE()
+    assert step.threads[ROW:] == [HERE()] * 3
+    assert (await store.read(id)).revision >= ROW + 3
+    await store.close()
+
+
+async def test_on_a_slow_disk_every_commit_is_the_threads(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "QUICK_S", 0.0)
+    store, id = await open_store(tmp_path, clock, Pace())
+    step = Noting()
+    for _ in range(ROW + 3):
+        await store.transact(id, step, by=ME)
+    assert HERE() not in step.threads
+    await store.close()
+
+
+async def test_callers_who_come_together_are_left_to_the_thread(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There they share a commit, also in the rounds that follow."""
+    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    store, id = await open_store(tmp_path, clock, steady())
+    step = Noting()
+    for _ in range(2 * ROW):
+        await asyncio.gather(*(store.transact(id, step, by=ME) for _ in range(5)))
+    assert step.threads.count(HERE()) == 1, "the very first could not know"
+    await store.close()
+
+
+async def test_between_the_commits_of_one_all_others_have_their_turn(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    step, turns = Noting(), 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    polling = asyncio.create_task(other())
+    for _ in range(20):
+        await store.transact(id, step, by=ME)
+    polling.cancel()
+    assert step.threads == [HERE()] * 20
+    assert turns >= 19
+    await store.close()
+
+
+async def test_a_foreign_lock_is_waited_for_on_the_thread(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BUSY_S_MAX", 600.0)
+    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    step = Noting()
+    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as foreign:
+        foreign.execute("BEGIN IMMEDIATE")
+        work = asyncio.create_task(store.transact(id, step, by=ME))
+        await asyncio.sleep(0)
+        foreign.execute("ROLLBACK")
+        await work
+    assert len(step.threads) == 1
+    assert step.threads != [HERE()]
+    await store.close()
