@@ -16,6 +16,7 @@ SHAPES = {
     "kept": "kept connections",
     "fresh": "a new connection per request",
     "paced": "the same, paced",
+    "eager": "the same, sent with connect",
 }
 """Fresh connections cost the client more than a quick server, so the load sets their pace, and
 what batches a server gets to see depends on its speed. Paced, all get the same."""
@@ -70,7 +71,8 @@ def _poll(programs: Programs, server: Running, shape: str, seconds: float, rate:
     limits = ["-connections", str(CONNECTIONS), "-seconds", str(seconds)]
     fresh = ["-fresh"] if shape != "kept" else []
     paced = ["-rate", str(rate)] if shape == "paced" else []
-    command = [str(programs.load), *options, *limits, *fresh, *paced]
+    eager = ["-eager"] if shape == "eager" else []
+    command = [str(programs.load), *options, *limits, *fresh, *paced, *eager]
     before = cpu_seconds(server.pid)
     done = subprocess.run(
         pinned(command, cores()[1]), stdout=subprocess.PIPE, check=True, timeout=seconds + 30

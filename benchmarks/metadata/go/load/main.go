@@ -3,8 +3,11 @@
 // It reads raw epoll instead of net/http, so that one core of it can keep one core of a server
 // busy. Each connection has one request under way. The first answer's length is every answer's
 // length; another length or another status is an error, and the run stops. A server that closes
-// although it was not asked to gets a new connection each time, as from any client. With -rate,
-// requests start at that rate in all, in bursts of a millisecond's worth.
+// although it was not asked to gets a new connection each time, as from any client. A request is
+// sent once epoll says that its connection is up, as curl, wrk and Go's own client do it; with
+// -eager it is tried in the same breath as the connect, which succeeds on loopback, so that no
+// server ever sees a connection without its request. With -rate, requests start at that rate in
+// all, in bursts of a millisecond's worth.
 package main
 
 import (
@@ -45,6 +48,7 @@ type load struct {
 	sources []*syscall.SockaddrInet4
 	request []byte
 	fresh   bool
+	eager   bool
 	closes  bool     // the server ends each connection by itself
 	length  int      // of each answer; 0 until the first
 	buffers [][]byte // one a slot
@@ -66,6 +70,7 @@ func main() {
 	connections := flag.Int("connections", 32, "at once")
 	seconds := flag.Float64("seconds", 3, "how long")
 	fresh := flag.Bool("fresh", false, "a new connection for each request")
+	eager := flag.Bool("eager", false, "send without waiting to hear that a connection is up")
 	rate := flag.Float64("rate", 0, "requests a second in all; 0 for as many as can be")
 	flag.Parse()
 
@@ -73,6 +78,7 @@ func main() {
 		server:  sockaddr(*address),
 		request: request(*path, *address, *fresh),
 		fresh:   *fresh,
+		eager:   *eager,
 		rate:    *rate,
 		byFd:    map[int]*connection{},
 		buckets: make([]uint32, bucketsMax),
@@ -110,7 +116,9 @@ func (l *load) open(slot int) {
 		log.Fatalf("connect: %v", err)
 	}
 	l.byFd[fd] = c
-	l.send(c)
+	if l.eager {
+		l.send(c)
+	}
 	events := uint32(syscall.EPOLLIN)
 	if !c.wrote {
 		events = syscall.EPOLLOUT
