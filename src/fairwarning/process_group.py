@@ -1,37 +1,62 @@
 """Ends a program that leads a process group of its own, and all that it started there."""
 
 import asyncio
+import logging
 import os
 import signal
+from collections.abc import Coroutine
 from contextlib import suppress
 
 KILLED_S_MAX = 10.0
 """More only if the kernel cannot end it, for example on a file system that hangs."""
 CLEARED_S_MAX = 1.0
-"""What has ended counts as there until its parent clears it away, and it may have none."""
+"""What has ended counts as there until its parent clears it away, and that may never be."""
 _GONE_CHECK_S = 0.02
+
+_log = logging.getLogger(__name__)
 
 
 async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
     """All of its group is first asked and then made to, at once if this is cancelled meanwhile."""
     _signal(process.pid, signal.SIGTERM)
     try:
-        await _gone(process, grace_s)
+        await _done(_gone(process), grace_s)
+        if process.returncode is None:
+            _log.warning("a program did not end within %g s of being asked to", grace_s)
     finally:
         _signal(process.pid, signal.SIGKILL)
         # Also when cancelled: whoever ends the event loop next would leave a zombie behind.
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), KILLED_S_MAX)
-        await _gone(process, CLEARED_S_MAX)
+        await _done(process.wait(), KILLED_S_MAX)
+        await _done(_gone(process), CLEARED_S_MAX)
+        if process.returncode is None:
+            _log.warning("process %d cannot be ended; look after it yourself", process.pid)
 
 
-async def _gone(process: asyncio.subprocess.Process, within_s: float) -> None:
-    """Returns at the latest after that time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(within_s):
-            await process.wait()
-            while _signal(process.pid, 0):  # noqa: ASYNC110 - nobody tells when a group is gone
-                await asyncio.sleep(_GONE_CHECK_S)
+async def _done(work: Coroutine[object, object, object], within_s: float) -> None:
+    """Returns at the latest after that time.
+
+    Not by `asyncio.timeout`, which in a task that is being cancelled raises what Python 3.11.2
+    takes for the cancellation.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=within_s)
+    finally:
+        task.cancel()
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    await process.wait()
+    while _signal(process.pid, 0):
+        _clear_away(process.pid)
+        await asyncio.sleep(_GONE_CHECK_S)
+
+
+def _clear_away(group: int) -> None:
+    """As the first process of a container we are the parent of whoever has lost his own."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG) != (0, 0):
+            pass
 
 
 def _signal(group: int, number: int) -> bool:
@@ -40,4 +65,7 @@ def _signal(group: int, number: int) -> bool:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
+    except PermissionError:
+        # It runs as another user now, and cannot be told anything.
+        pass
     return True

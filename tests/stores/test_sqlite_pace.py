@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairwarning.core.decide import Change
+from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Moment
+from fairwarning.engine.ports import Moment, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection, pace
 from fairwarning.stores.sqlite.pace import QUICK_S, ROW, Pace
 from tests.stores.fleet import ME, declare, vm, web
@@ -34,8 +35,15 @@ def test_after_a_slow_commit_it_takes_a_row_of_quick_ones_again() -> None:
     found.note(QUICK_S + 0.001, alone=True)
     for _ in range(ROW):
         assert not found.is_steady
-        found.note(0, alone=True)
+        found.note(QUICK_S, alone=True)
     assert found.is_steady
+
+
+def test_what_was_not_written_says_nothing_about_the_disk() -> None:
+    found = Pace()
+    for _ in range(ROW + 1):
+        found.note(0, alone=True)
+    assert not found.is_steady
 
 
 def test_so_it_does_after_one_with_company() -> None:
@@ -94,7 +102,9 @@ async def test_callers_who_come_together_are_left_to_the_thread(
 ) -> None:
     """There they share a commit, also in the rounds that follow."""
     monkeypatch.setattr(pace, "QUICK_S", 60.0)
-    store, id = await open_store(tmp_path, clock, steady())
+    store, id = await open_store(tmp_path, clock, Pace())
+    for _ in range(ROW):
+        await store.transact(id, changing, by=ME)
     step = Noting()
     for _ in range(2 * ROW):
         await asyncio.gather(*(store.transact(id, step, by=ME) for _ in range(5)))
@@ -137,4 +147,44 @@ async def test_a_foreign_lock_is_waited_for_on_the_thread(
         await work
     assert len(step.threads) == 1
     assert step.threads != [HERE()]
+    await store.close()
+
+
+async def test_what_was_begun_here_and_failed_is_not_done_again(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    """Nobody can know whether a commit that failed will be found on the disk."""
+    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    threads: list[int] = []
+
+    def broken(scope: Scope, moment: Moment) -> Change:
+        threads.append(HERE())
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with pytest.raises(StoreDown):
+        await store.transact(id, broken, by=ME)
+    assert threads == [HERE()]
+    await store.transact(id, changing, by=ME)
+    await store.close()
+
+
+class NotingClock(VirtualClock):
+    """Asked the time in the middle of a transaction, it notes who asks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[int] = []
+
+    def now(self) -> Instant:
+        self.threads.append(HERE())
+        return super().now()
+
+
+async def test_what_may_be_large_is_left_to_the_thread(tmp_path: Path) -> None:
+    clock = NotingClock()
+    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    await store.transact(id, changing, by=ME)
+    clock.threads.clear()
+    await store.create([vm("new")], by=ME)
+    assert HERE() not in clock.threads
     await store.close()

@@ -51,6 +51,10 @@ class Handle:
         self._connection: sqlite3.Connection | None = None
         self._waits = True
 
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
     def get(self, *, waits: bool = True) -> sqlite3.Connection:
         """One that waits for a foreign lock to go, or one to which it is an error at once."""
         if self._connection is None:

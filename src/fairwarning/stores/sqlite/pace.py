@@ -21,11 +21,12 @@ class Pace:
         """So many commits in a row were quick, and each had only one caller."""
         return self._left <= 0
 
-    def note(self, took_s: float, *, alone: bool) -> None:
-        if alone and took_s <= QUICK_S:
-            self._left -= 1
-        else:
+    def note(self, sync_s: float, *, alone: bool) -> None:
+        """How long the disk took for a commit; 0 if there was nothing to write."""
+        if not alone or sync_s > QUICK_S:
             self.break_off()
+        elif sync_s:
+            self._left -= 1
 
     def break_off(self) -> None:
         self._left = self._row

@@ -3,8 +3,8 @@
 Theory of operation. The file is ours alone (`lock.py`), so the journal's numbers follow the
 commits, and a count over a subscription is exact without a lock. All writes go through one
 connection, and a thread commits them in groups (`writer.py`); reads have a connection of
-their own, and in WAL mode see the last commit without waiting for the next. `synchronous = FULL` makes an
-answer durable against a loss of power.
+their own, and in WAL mode see the last commit without waiting for the next. `synchronous =
+FULL` makes an answer durable against a loss of power.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class SqliteStore:
             _execute(connection, turn.statements)
             return turn.receipt, turn.signals
 
-        return await self._writer.submit(work)
+        return await self._writer.submit(work, is_small=True)
 
     async def read(self, scope_id: ScopeId) -> Scope:
         row = await self._one("read_scope", id=scope_id)

@@ -18,6 +18,7 @@ callers, so that nobody acts on a change of which listeners have not heard.
 
 import asyncio
 import logging
+import math
 import queue
 import sqlite3
 import threading
@@ -43,6 +44,7 @@ class Writer:
         self._path = path
         self._listeners = listeners
         self._pace = pace
+        pace.break_off()
         self._under_way = 0
         """Jobs of the thread. Without any it does not touch the connection."""
         self._is_here = False
@@ -55,12 +57,15 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    async def submit(self, work: Work[T]) -> T:
-        """Returns once the work is durable; raises what the work raises, or StoreDown."""
+    async def submit(self, work: Work[T], *, is_small: bool = False) -> T:
+        """Returns once the work is durable; raises what the work raises, or StoreDown.
+
+        Small is what may run in the event loop without anybody noticing.
+        """
         job = Job(work, self._loop)
         if self._is_here:
             self._pace.break_off()
-        elif self._pace.is_steady and not self._under_way and self._is_done_here(job):
+        elif is_small and self._may_commit_here and self._is_done_here(job):
             self._is_here = True
             try:
                 # One who commits again and again must not keep all others waiting.
@@ -77,27 +82,34 @@ class Writer:
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
+    @property
+    def _may_commit_here(self) -> bool:
+        return self._pace.is_steady and not self._under_way and self._handle.is_open
+
     def _is_done_here(self, job: Job[Any]) -> bool:
-        """If not, nothing has happened yet, and it is for the thread to sort out what is wrong."""
-        began_s = time.perf_counter()
+        """False if it was not begun: a foreign lock is for the thread to wait for."""
         try:
-            done = _is_done(self._handle.get(waits=False), [job])
+            connection = self._handle.get(waits=False)
+            connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error:
             self._handle.discard()
             self._pace.break_off()
             return False
-        assert done, "it is alone"
-        self._pace.note(time.perf_counter() - began_s, alone=True)
+        try:
+            self._pace.note(_finish(connection, [job]) or 0.0, alone=True)
+        except BaseException as error:
+            self._pace.break_off()
+            self._fail([job], error)
+            if not isinstance(error, Exception):
+                raise
         self._deliver([job])
         return True
 
     def _run(self) -> None:
         while batch := self._next_batch():
-            began_s = time.perf_counter()
-            self._commit(batch)
-            took_s = time.perf_counter() - began_s
+            sync_s = self._commit(batch)
             try:
-                self._loop.call_soon_threadsafe(self._return, batch, took_s)
+                self._loop.call_soon_threadsafe(self._return, batch, sync_s)
             except RuntimeError:
                 _log.warning("the event loop was closed before %d jobs came back", len(batch))
         self._handle.discard()
@@ -117,19 +129,23 @@ class Writer:
             batch.append(job)
         return batch
 
-    def _commit(self, batch: Sequence[Job[Any]]) -> None:
+    def _commit(self, batch: Sequence[Job[Any]]) -> float:
+        """How long the disk took, as `_finish`; for ever if it failed."""
         try:
-            is_done = _is_done(self._handle.get(), batch)
+            connection = self._handle.get()
+            connection.execute("BEGIN IMMEDIATE")
+            sync_s = _finish(connection, batch)
         except Exception as error:
-            self._handle.discard()
-            for job in batch:
-                job.fail(self._explained(error))
-        else:
-            if not is_done:
-                for job in batch:
-                    self._commit([job])
+            self._fail(batch, error)
+            return math.inf
+        return max(self._commit([job]) for job in batch) if sync_s is None else sync_s
 
-    def _explained(self, error: Exception) -> Exception:
+    def _fail(self, batch: Sequence[Job[Any]], error: BaseException) -> None:
+        self._handle.discard()
+        for job in batch:
+            job.fail(self._explained(error))
+
+    def _explained(self, error: BaseException) -> BaseException:
         """One for each caller: an exception collects the trace of whoever it is raised in."""
         if not isinstance(error, sqlite3.Error):
             return error
@@ -137,9 +153,9 @@ class Writer:
         outage.__cause__ = error
         return outage
 
-    def _return(self, batch: Sequence[Job[Any]], took_s: float) -> None:
+    def _return(self, batch: Sequence[Job[Any]], sync_s: float) -> None:
         self._under_way -= len(batch)
-        self._pace.note(took_s, alone=len(batch) == 1 and not self._under_way)
+        self._pace.note(sync_s, alone=len(batch) == 1 and not self._under_way)
         self._deliver(batch)
 
     def _deliver(self, batch: Sequence[Job[Any]]) -> None:
@@ -150,13 +166,17 @@ class Writer:
             job.deliver()
 
 
-def _is_done(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> bool:
-    """Whether what succeeded is durable and what did not left no trace; if not, nothing is."""
-    connection.execute("BEGIN IMMEDIATE")
+def _finish(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> float | None:
+    """Runs and commits what was begun. How long the disk took, 0 if nothing was to be written.
+
+    None if a job failed after it had written: all is undone, and each is to run on its own.
+    """
+    before = connection.total_changes
     for job in batch:
         written = connection.total_changes
         if not job.attempt(connection) and connection.total_changes != written:
             connection.execute("ROLLBACK")
-            return len(batch) == 1
+            return 0.0 if len(batch) == 1 else None
+    began_s = time.perf_counter()
     connection.execute("COMMIT")
-    return True
+    return time.perf_counter() - began_s if connection.total_changes != before else 0.0
