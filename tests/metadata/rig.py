@@ -203,8 +203,8 @@ def request(
     body: bytes = b"",
 ) -> bytes:
     """`headers` replace the usual ones; a length is added for a body."""
-    lines = {"Metadata": "true"} if headers is None else dict(headers)
+    lines = {"Host": "x", **({"Metadata": "true"} if headers is None else headers)}
     if body:
         lines["Content-Length"] = str(len(body))
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return f"{method} {path} HTTP/1.1\r\nHost: x\r\n{text}\r\n".encode("latin-1") + body
+    return f"{method} {path} HTTP/1.1\r\n{text}\r\n".encode("latin-1") + body

@@ -134,6 +134,37 @@ async def test_a_slow_sender_is_shown_out(
     assert await is_well(rig)
 
 
+async def test_empty_lines_buy_no_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
+    client = await rig.connect()
+
+    async def drip() -> None:
+        while True:
+            await client.send(b"\r\n")
+            await asyncio.sleep(0.01)
+
+    dripping = asyncio.create_task(drip())
+    assert await client.is_closed()
+    dripping.cancel()
+    await asyncio.gather(dripping, return_exceptions=True)
+
+
+@pytest.mark.parametrize("hosts", [[], ["a", "a"], ["a", "b"]])
+async def test_a_request_names_one_host(rig: Rig, hosts: list[str]) -> None:
+    """With none or two, a proxy before us and we might not mean the same."""
+    lines = "".join(f"Host: {host}\r\n" for host in hosts)
+    client = await rig.connect()
+    await client.send(f"GET {PATH} HTTP/1.1\r\n{lines}Metadata: true\r\n\r\n".encode())
+    assert (await client.receive()).status == 400
+    assert await client.is_closed()
+
+
+async def test_an_old_request_need_not_name_its_host(rig: Rig) -> None:
+    client = await rig.connect()
+    await client.send(f"GET {PATH} HTTP/1.0\r\nMetadata: true\r\n\r\n".encode())
+    assert (await client.receive()).status == 200
+
+
 async def test_an_idle_kept_connection_is_closed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "KEEP_ALIVE_S", 0.05)
     client = await rig.connect()

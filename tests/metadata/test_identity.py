@@ -88,6 +88,27 @@ async def test_a_trusted_proxy_names_the_instance_under_its_signature() -> None:
     await rig.stop()
 
 
+async def test_behind_a_proxy_nothing_but_its_signature_says_who_asks() -> None:
+    """What else a request says may be the word of the proxy's client."""
+    proxy = "127.0.1.11"
+    rules = EndpointRules(proxy_secret="s3cret", proxy_addresses=frozenset({proxy}))
+    rig = Rig(rules)
+    await rig.start()
+    signed = f"X-Instance-ID: workers_0\r\nX-Instance-ID-Signature: {sign('s3cret', 'workers_0')}"
+    for path in (NAME, f"/vm/web-0{NAME}"):
+        for headers in ("", "X-Instance-ID: x\r\n", f"X-Instance-ID: x\r\n{signed}\r\n"):
+            client = await rig.connect(proxy)
+            head = f"GET {path} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n{headers}\r\n"
+            await client.send(head.encode())
+            assert (await client.receive()).status == 404
+    status, text = await who(
+        rig, proxy, X_Instance_ID="nobody", X_Instance_ID_Signature=sign("s3cret", "nobody")
+    )
+    assert status == 404
+    assert "web-0" not in text, "an instance hears nothing of the others"
+    await rig.stop()
+
+
 async def poll(client: Client) -> int:
     await client.send(request(PATH))
     return (await client.receive()).status

@@ -29,6 +29,15 @@ async def test_a_real_fleet_is_limited_for_each_instance_apart() -> None:
     await rig.stop()
 
 
+async def test_what_is_refused_counts_too() -> None:
+    rig = Rig(test=False)
+    await rig.start()
+    found = [(await rig.ask(headers={})).status for _ in range(40)]
+    assert found[:5] == [400] * 5
+    assert 429 in found
+    await rig.stop()
+
+
 @pytest.mark.parametrize(
     ("rules", "is_test"),
     [(EndpointRules(), True), (EndpointRules(requests_per_second_max=0), False)],

@@ -243,6 +243,25 @@ async def test_one_address_cannot_take_all_connections(monkeypatch: pytest.Monke
     await rig.stop()
 
 
+async def test_nor_if_they_all_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "is_loopback", lambda host: False)
+    monkeypatch.setattr(server, "CONNECTIONS_PER_ADDRESS_MAX", 2)
+    rig = Rig()
+    await rig.start()
+    clients = [await rig.connect() for _ in range(6)]
+    ends = [asyncio.create_task(each.is_closed()) for each in clients]
+    for client in clients:
+        client.writer.write(b"GET ")
+    for closed, end in enumerate(asyncio.as_completed(ends), start=1):
+        assert await end
+        if closed == 4:
+            break
+    assert rig.server is not None
+    assert len(rig.server._service.connections) == 2
+    await rig.stop()
+    await asyncio.gather(*ends)
+
+
 async def test_approvals_without_the_header_if_the_operator_says_so() -> None:
     rig = Rig(EndpointRules(is_header_optional_on_post=True))
     await rig.start()

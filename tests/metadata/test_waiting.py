@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from fairwarning.core.commands import Approve, Operate
+from fairwarning.core.commands import Approve, Declare, Operate
 from fairwarning.core.model import InstanceName, OperationKind, instance_actor
 from tests.metadata.rig import ME, Client, Rig, request
 
@@ -112,3 +113,21 @@ async def test_who_waits_when_the_server_stops_is_told_to_come_again() -> None:
     assert (response.status, response.headers["connection"]) == (503, "close")
     await client.close()
     await rig.engine.stop()
+
+
+async def test_who_waits_from_an_address_that_passes_on_is_not_told_of_its_old_scope(
+    rig: Rig,
+) -> None:
+    client = await hold(rig)
+    old, new = rig.web.roster, rig.workers.roster
+    name = InstanceName("web-0")
+    without = {**old.instances, name: replace(old.instances[name], addresses=())}
+    await rig.submit(rig.web, Declare(roster=replace(old, instances=without)))
+    response = await client.receive()
+    assert response.status == 404, "for a moment the address is nobody's"
+    first = InstanceName("workers_0")
+    moved = replace(new.instances[first], addresses=("127.0.1.10",))
+    given = {**new.instances, first: moved}
+    await rig.submit(rig.workers, Declare(roster=replace(new, instances=given)))
+    await rig.schedule("web-1")
+    assert (await rig.ask()).events == []

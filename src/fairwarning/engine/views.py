@@ -298,8 +298,8 @@ class Views:
         self._addresses[view.scope_id] = addresses
         for address, name in addresses.items():
             self._by_address[address] = known[name]
-        if gone:
-            # Whoever waits as an instance that is no more must hear of it.
+        if gone or not before.items() <= addresses.items():
+            # Whoever waits as an instance that he is no more must hear of it.
             view.wake()
 
     def _add_name(self, member: Member) -> None:

@@ -75,7 +75,7 @@ class Ask:
     vm: str | None = None
     """Named by the base path /vm/NAME; worth something on a loopback listener only."""
     proxied: tuple[str, str] | None = None
-    """`X-Instance-ID` and its signature, both still to be verified."""
+    """`X-Instance-ID` and its signature, each given once and still to be verified."""
     is_forwarded: bool = False
     is_plain: bool = True
     """The source address alone says who asks."""

@@ -173,7 +173,9 @@ class Connection(asyncio.Protocol):
         is_first = self._reader is None and not self._queue
         if self._reader is None:
             self._reader = Reader(self._continue)
-            self._expect_request()
+            if not data.isspace():
+                # Empty lines may come before a request, but are none: they buy no time.
+                self._expect_request()
         reader = self._reader
         found, refusal = reader.feed(data)
         if reader.is_between:
@@ -214,7 +216,7 @@ class Connection(asyncio.Protocol):
         closes = not received.keeps_alive
         ask = read(received.head, self._service.rules)
         if isinstance(ask, Answer):
-            self._send(ask, closes=closes, has_body=received.head.method != "HEAD")
+            self._decline(ask, closes=closes, has_body=received.head.method != "HEAD")
             return
         if self._service.is_careful and self._strike(ask, received, closes):
             return
@@ -230,6 +232,16 @@ class Connection(asyncio.Protocol):
             self._write(refused, closes=closes)
         else:
             self._begin(self._answer(ask, member, received.body, closes))
+
+    def _decline(self, refusal: Answer, *, closes: bool, has_body: bool) -> None:
+        """What is refused counts towards the caller's limit too, as far as we know him."""
+        member = self._service.by_address(self.address)
+        throttle = self._service.polls.throttle
+        refused = None if member is None else throttle(member, closes=closes)
+        if refused is None:
+            self._send(refusal, closes=closes, has_body=has_body)
+        else:
+            self._write(refused, closes=closes)
 
     def _strike(self, ask: Ask, received: Received, closes: bool) -> bool:
         """Whether a fault has taken the request out of the ordinary way."""
@@ -364,8 +376,8 @@ class Connection(asyncio.Protocol):
         self._stop_waiting()
         self._is_busy = False
         polls = self._service.polls
-        if not member.is_live or member.view.activated_ms is None:
-            # Who asked may be gone, or the scope was switched off: ask anew, from the start.
+        if self._find(ask) is not member or member.view.activated_ms is None:
+            # Gone, or his address is another's now, or the scope was switched off: ask anew.
             self._poll(ask, closes)
         elif is_changed:
             self._write(polls.document(ask, member, closes=closes), closes=closes)

@@ -16,6 +16,10 @@ from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.limits import EndpointRules
 
 _HINT_NAMES_MAX = 5
+_UNSIGNED = error(
+    404,
+    "Not found. From a proxy X-Instance-ID and X-Instance-ID-Signature are needed, each once",
+)
 
 
 def is_loopback(host: str) -> bool:
@@ -46,9 +50,9 @@ class Callers:
 
     def find(self, ask: Ask, address: str, *, on_loopback: bool) -> Member | Answer:
         """`on_loopback`: the listener is, and the peer is too."""
-        is_proxy = bool(self._rules.proxy_secret) and address in self._rules.proxy_addresses
-        if is_proxy and ask.proxied is not None:
-            return self._behind_proxy(*ask.proxied)
+        if self._rules.proxy_secret and address in self._rules.proxy_addresses:
+            # Nothing else counts there: whatever else it says may be its client's word.
+            return _UNSIGNED if ask.proxied is None else self._behind_proxy(*ask.proxied)
         if ask.is_forwarded:
             return FORWARDED
         if ask.vm is not None:
@@ -62,7 +66,15 @@ class Callers:
         expected = sign(self._rules.proxy_secret, instance)
         if not hmac.compare_digest(expected.encode(), signature.lower().encode()):
             return error(404, "Not found. The signature of X-Instance-ID is wrong")
-        return self._by_path(instance)
+        return self._named(instance)
+
+    def _named(self, name: str) -> Member | Answer:
+        """To an instance, no word of the others."""
+        found = self._views.by_name(name)
+        if len(found) == 1:
+            return found[0]
+        problem = f"Several scopes have an instance {name}" if found else f"{name} is unknown"
+        return error(404, f"Not found. {problem}")
 
     def _by_path(self, name: str) -> Member | Answer:
         found = self._views.by_name(name)

@@ -124,12 +124,16 @@ class Reader:
     def on_headers_complete(self) -> None:
         self._in_body = True
         headers = dict(self._headers)
+        is_new = self._parser.get_http_version() == "1.1"
+        if is_new and sum(name == "host" for name, _ in self._headers) != 1:
+            # RFC 9112 3.2: two of them are how requests are smuggled past a proxy.
+            raise Refusal(MALFORMED)
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length[:20]) > BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
         has_body = length.strip("0") or "transfer-encoding" in headers
         expects = headers.get("expect", "").lower() == "100-continue"
-        if expects and has_body and self._parser.get_http_version() == "1.1":
+        if expects and has_body and is_new:
             self._on_continue()
 
     def on_body(self, body: bytes) -> None:

@@ -161,6 +161,7 @@ class Listener:
         if not may_have_many and self._service.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
             own.close()
             return
+        self._service.enter(address)
         own.setblocking(False)
 
         def make() -> Connection:
@@ -168,16 +169,18 @@ class Listener:
                 self._service, address, on_loopback=on_loopback, first=first, farewell=farewell
             )
 
-        task = asyncio.create_task(_connect(make, own))
+        task = asyncio.create_task(self._connect(make, own, address))
         self._adopting.add(task)
         task.add_done_callback(self._adopting.discard)
 
-
-async def _connect(make: Callable[[], Connection], client: socket.socket) -> None:
-    try:
-        await asyncio.get_running_loop().connect_accepted_socket(make, client)
-    except OSError:
-        client.close()
+    async def _connect(
+        self, make: Callable[[], Connection], client: socket.socket, address: str
+    ) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(make, client)
+        except OSError:
+            client.close()
+            self._service.exit(address)
 
 
 class MetadataServer:

@@ -84,15 +84,21 @@ class Service:
 
     def join(self, connection: "Connection") -> None:
         self.connections.add(connection)
-        self._counts[connection.address] = self.count(connection.address) + 1
 
     def leave(self, connection: "Connection") -> None:
         self.connections.discard(connection)
-        left = self.count(connection.address) - 1
+        self.exit(connection.address)
+
+    def enter(self, address: str) -> None:
+        """Before there is a connection object: many may be accepted in one turn."""
+        self._counts[address] = self.count(address) + 1
+
+    def exit(self, address: str) -> None:
+        left = self.count(address) - 1
         if left > 0:
-            self._counts[connection.address] = left
+            self._counts[address] = left
         else:
-            self._counts.pop(connection.address, None)
+            self._counts.pop(address, None)
 
     def count(self, address: str) -> int:
         """How many connections this address has open."""
