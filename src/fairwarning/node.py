@@ -33,7 +33,7 @@ from fairwarning.engine.faults import Faults
 from fairwarning.engine.pacing import Pacer
 from fairwarning.engine.ports import Clock, Ids, Store, StoreDown
 from fairwarning.engine.requests import Requests
-from fairwarning.engine.service import Engine
+from fairwarning.engine.service import Engine, Rules
 from fairwarning.fleetfile.applying import apply, current_scopes
 from fairwarning.fleetfile.model import Fleet
 from fairwarning.fleetfile.plan import plan
@@ -84,6 +84,8 @@ class NodeSettings:
     metadata: Sequence[Address] = (("127.0.0.1", 0),)
     control: Address = ("127.0.0.1", 0)
     rules: EndpointRules = field(default_factory=EndpointRules)
+    engine_rules: Rules = field(default_factory=Rules)
+    """Nodes that share a store should have the same."""
     is_clock_virtual: bool = False
     clock_start: Instant | None = None
     """Where a virtual clock begins; None: now."""
@@ -118,7 +120,9 @@ class Node:
             VirtualClock(settings.clock_start or _this_second()) if has_own_time else SystemClock()
         )
         self.store: Store = make_store(settings.store_url, self.clock, has_own_time=has_own_time)
-        self.engine: Engine = make_engine(self.store, self.clock, ids=ids)
+        self.engine: Engine = make_engine(
+            self.store, self.clock, rules=settings.engine_rules, ids=ids
+        )
         self.faults = Faults(self.clock, settings.seed)
         self.requests = Requests()
         self._metadata: MetadataServer | None = None

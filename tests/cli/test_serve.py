@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
@@ -39,17 +40,34 @@ def ready(process: subprocess.Popen[str]) -> str:
     return str(said["metadata"][0])
 
 
-def ask(url: str, name: str = "web-0") -> dict[str, object]:
+def poll(url: str, name: str = "web-0") -> HTTPResponse:
     request = urllib.request.Request(f"{url}/vm/{name}{PATH}", headers={"Metadata": "true"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=10) as answer:
+    found = opener.open(request, timeout=10)
+    assert isinstance(found, HTTPResponse)
+    return found
+
+
+def ask(url: str, name: str = "web-0") -> dict[str, object]:
+    with poll(url, name) as answer:
         found: dict[str, object] = json.load(answer)
     return found
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def tag(url: str) -> str:
+    """It names the incarnation and, behind a dash, the activation."""
+    with poll(url) as answer:
+        return str(answer.headers["ETag"])
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, timeout=30
+        [*PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        env={**os.environ, **environment},
     )
 
 
@@ -118,6 +136,9 @@ def test_a_store_in_use_is_one_clear_line(tmp_path: Path) -> None:
         (["--metadata", "127.0.0.1:99999"], 2, "HOST:PORT"),
         (["--metadata", "no.such.host.invalid:80", "--store", "memory:"], 1, "--metadata"),
         (["--activation-delay", "121"], 2, "120"),
+        (["--idle-after", "soon"], 2, "like 30s"),
+        (["--idle-after", "5s"], 2, "from 1m"),
+        (["--operations-max", "-1"], 2, "--operations-max"),
         (["--unknown-version", "500"], 2, "404"),
     ],
 )
@@ -126,6 +147,26 @@ def test_bad_arguments_say_what_to_do(arguments: list[str], code: int, words: st
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_engines_limits_can_be_set(tmp_path: Path) -> None:
+    with serving(
+        "--store", "memory:", "--clock", "virtual", "--json", "--idle-after", "1h",
+        "--operations-max", "1", HOME=str(tmp_path),
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+
+        def command(*words: str) -> subprocess.CompletedProcess[str]:
+            return run(*words, FAIRWARNING_URL=said["control"])
+
+        before = tag(said["metadata"][0])
+        assert command("restart", "web-0").returncode == 0
+        assert "at once" in command("restart", "web-1").stderr
+        assert command("clock", "advance", "30m").returncode == 0
+        assert tag(said["metadata"][0]).partition("-")[2] == before.partition("-")[2]
+        assert command("clock", "advance", "2h").returncode == 0
+        assert tag(said["metadata"][0]).partition("-")[2] != before.partition("-")[2]
 
 
 def test_help_has_examples() -> None:

@@ -18,20 +18,26 @@ from fairwarning.cli.fleet_file import read_fleet
 from fairwarning.cli.serve_address import one_address
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.session import DEFAULT_URL
+from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.control.certificates import CannotCertify
 from fairwarning.control.server import BadCertificate, Tls
 from fairwarning.core.fleet import expand
+from fairwarning.core.instants import DAY_MS, MINUTE_MS
+from fairwarning.core.limits import Timing
+from fairwarning.core.operations import OPERATIONS_PENDING_MAX
 from fairwarning.core.refusals import Refused
 from fairwarning.core.roster import refuse_address
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.pacing import SPEED_MAX
 from fairwarning.engine.ports import Store, StoreDown
+from fairwarning.engine.service import Rules
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
 from fairwarning.starter import STARTER_FLEET
 
+_IDLE_DAYS_MAX = 366
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
 _CANNOT_START = (
@@ -60,6 +66,16 @@ def _azure_address(
     _: click.Context, __: click.Parameter, value: str | None
 ) -> tuple[str, int] | None:
     return None if value is None else one_address(value)
+
+
+def _idle_ms(_: click.Context, __: click.Parameter, value: str) -> int:
+    try:
+        found = parse_duration_ms(value)
+    except NotATime as problem:
+        raise click.BadParameter(str(problem)) from None
+    if not MINUTE_MS <= found <= _IDLE_DAYS_MAX * DAY_MS:
+        raise click.BadParameter(f"{value} is not from 1m to {_IDLE_DAYS_MAX}d")
+    return found
 
 
 @click.command(epilog=_EXAMPLES)
@@ -134,6 +150,24 @@ def _azure_address(
     help="How long a scope's first call takes, as on Azure.",
 )
 @click.option(
+    "--idle-after",
+    "idle_ms",
+    default="24h",
+    show_default=True,
+    callback=_idle_ms,
+    metavar="DURATION",
+    help="Without a request for so long, and up to 15 minutes more, a scope is switched off until "
+    "it asks again.",
+)
+@click.option(
+    "--operations-max",
+    type=click.IntRange(0),
+    default=OPERATIONS_PENDING_MAX,
+    show_default=True,
+    metavar="N",
+    help="User operations that may be pending at once in a subscription, 0 for no limit.",
+)
+@click.option(
     "--rate",
     type=click.IntRange(0),
     metavar="N",
@@ -198,6 +232,8 @@ def serve(
     store_url: str | None,
     empty: bool,
     delay_s: int,
+    idle_ms: int,
+    operations_max: int,
     rate: int | None,
     status: str,
     lenient_post: bool,
@@ -230,6 +266,9 @@ def serve(
             metadata=addresses,
             control=control,
             rules=rules,
+            engine_rules=Rules(
+                timing=Timing(idle_ms=idle_ms), operations_pending_max=operations_max
+            ),
             is_clock_virtual=clock == "virtual",
             clock_speed=clock_speed or 0,
             tls=None if certificate is None or key is None else Tls(certificate, key),
