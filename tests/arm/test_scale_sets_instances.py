@@ -1,5 +1,6 @@
 """Instances of scale sets, one by one."""
 
+import re
 from typing import Any
 
 import pytest
@@ -56,6 +57,16 @@ async def test_a_prefix_of_computer_names_changes_everywhere_and_outlives_a_decl
     assert (await own_metadata(arm, "s_101"))["osProfile"]["computerName"].startswith("web")
 
 
+async def test_a_flexible_instance_has_another_computer_name_than_its_own(arm: Arm) -> None:
+    await arm.make(mode="Flexible")
+    (name, *_) = [each["name"] for each in (await arm.get("s/virtualMachines"))["value"]]
+    view = await arm.get(f"s/virtualMachines/{name}/instanceView")
+    own = await own_metadata(arm, name)
+    assert view["computerName"] == own["osProfile"]["computerName"]
+    assert own["name"] == name
+    assert re.fullmatch("vm[0-9A-Z]{6}", view["computerName"])
+
+
 async def test_a_prefix_that_no_name_has_room_for_is_refused(arm: Arm) -> None:
     profile: Any = {"osProfile": {"computerNamePrefix": "x" * 59}}
     code, message = await arm.refused("PUT", f"{SETS}/long", body_of(**profile))
@@ -85,7 +96,7 @@ async def test_a_flexible_instance_shows_only_its_place(arm: Arm) -> None:
     assert listed["name"] == listed["instanceId"]
     assert await arm.get(f"s/virtualMachines/{listed['name'].upper()}") == listed
     view = await arm.get(f"s/virtualMachines/{listed['name']}/instanceView")
-    assert view["computerName"] == listed["name"]
+    assert view["computerName"].startswith("vm")
 
 
 async def test_instances_are_listed_by_number_with_their_views_if_asked(arm: Arm) -> None:

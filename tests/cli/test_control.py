@@ -136,6 +136,13 @@ def test_a_refusal_of_the_rules_is_one_line_with_its_code(real: Program) -> None
     assert "(event-started)" in said(real("cancel", event["id"]))
 
 
+def test_who_was_deleted_is_not_called_unknown(real: Program) -> None:
+    answer(real, "delete", "web-2")
+    answer(real, "clock", "advance", "10m")
+    line = said(real("schedule", "reboot", "web-2"))
+    assert "choose one that still exists (instance-deleted)" in line
+
+
 def test_waiting_ends_with_the_event(real: Program) -> None:
     with beside(real, "schedule", "reboot", "web-0", "--wait", "--json") as waiting:
         until_announced(real)

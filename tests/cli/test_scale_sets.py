@@ -94,7 +94,24 @@ def test_a_model_is_changed_and_instances_follow(real: Program) -> None:
         "terminateNotice": None,
         "reimageNotice": "PT15M",
     }
-    assert "(terminate-notice-invalid)" in said(real("model", "jobs", "--terminate-notice", "1m"))
+    line = said(real("model", "jobs", "--terminate-notice", "1m"))
+    assert line.endswith("; choose from PT5M to PT15M (terminate-notice-invalid)")
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"),
+    [
+        ("--terminate-notice", "choose from PT5M to PT15M (terminate-notice-invalid)"),
+        ("--reimage-notice", "choose PT15M, or leave it out (reimage-notice-invalid)"),
+    ],
+)
+@pytest.mark.parametrize("text", ["banana", "7", "PT0.1H"])
+def test_what_is_no_notice_is_refused_in_the_words_of_the_server(
+    run: Program, option: str, remedy: str, text: str
+) -> None:
+    result = run("model", "jobs", option, text)
+    assert result.exit_code == 2
+    assert remedy in " ".join(result.stderr.split())
 
 
 def test_a_policy_is_changed_for_any_scope(real: Program) -> None:

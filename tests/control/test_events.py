@@ -1,5 +1,9 @@
 """Events through the API: announced, seen by instances, decided, and over."""
 
+from urllib.parse import quote
+
+import pytest
+
 from tests.control.rig import Rig
 
 WEB = "00000000-0000-0000-0000-000000000000/default/availability-set/web"
@@ -105,6 +109,21 @@ async def test_bad_questions_get_the_documented_problem(rig: Rig) -> None:
     assert (await rig.get("/events", 422, limt=3))["code"] == "unknown-parameter"
     assert (await rig.get("/events", 422, after="x"))["code"] == "cursor-invalid"
     assert (await rig.get("/events"))["events"] == []
+
+
+@pytest.mark.parametrize("name", ["web-2", "web/web-2", "workers_1", "db"])
+async def test_who_was_deleted_is_not_called_unknown(rig: Rig, name: str) -> None:
+    await rig.post(f"/instances/{quote(name, safe='')}/delete", status=202)
+    await rig.post("/clock/advance", {"by": "10m"})
+    for path, body in (
+        ("/events", {"type": "Reboot", "targets": [name]}),
+        (f"/instances/{quote(name, safe='')}/restart", None),
+    ):
+        problem = await rig.post(path, body, 404)
+        assert problem["code"] == "instance-deleted"
+        assert "choose one that still exists" in problem["detail"]
+    stranger = {"type": "Reboot", "targets": ["shop/web-2"]}
+    assert (await rig.post("/events", stranger, 404))["code"] == "unknown-instance"
 
 
 async def test_the_past_of_what_is_gone_can_still_be_looked_at(rig: Rig) -> None:

@@ -290,7 +290,6 @@ async def test_bad_questions_about_sets_get_the_documented_problem(rig: Rig) -> 
         ("/scopes/workers/scale", {"capacity": 9, "addresses": ["x"]}, 422, "address-invalid"),
         ("/scopes/workers/model", {"terminateNotice": "4m"}, 422, "terminate-notice-invalid"),
         ("/scopes/workers/model", {"reimageNotice": "5m"}, 422, "reimage-notice-invalid"),
-        ("/scopes/workers/model", {"terminateNotice": 5}, 422, "body-invalid"),
         ("/scopes/db/model", {"terminateNotice": "5m"}, 409, "not-a-scale-set"),
         ("/scopes/workers/upgrade", {"instances": ["web-0"]}, 404, "unknown-instance"),
         ("/scopes/workers/upgrade", {"instances": []}, 422, "body-invalid"),
@@ -300,6 +299,34 @@ async def test_bad_questions_about_sets_get_the_documented_problem(rig: Rig) -> 
         assert (await rig.post(path, body, status))["code"] == code, path
     assert (await rig.get("/scopes/workers"))["model"]["generation"] == 1
     assert len(await names(rig)) == 3
+
+
+@pytest.mark.parametrize("said", ["banana", 7, "PT0.1H", "PT", "4m", "PT15M1S", ["PT5M"], "-PT5M"])
+async def test_a_terminate_notice_that_is_none_has_one_answer(rig: Rig, said: object) -> None:
+    problem = await rig.post("/scopes/workers/model", {"terminateNotice": said}, 422)
+    assert problem["code"] == "terminate-notice-invalid"
+    assert problem["detail"].endswith("; choose from PT5M to PT15M")
+    resource = {"name": "jobs", "capacity": 1, "terminate_notice": said}
+    problem = await rig.post("/fleet", {"scale_set": [resource]}, 422)
+    assert (problem["code"], problem["pointer"]) == (
+        "fleet-invalid",
+        "/scale_set/0/terminate_notice",
+    )
+    assert problem["detail"].endswith("; choose from PT5M to PT15M")
+
+
+@pytest.mark.parametrize("said", ["banana", 7, "PT", "5m"])
+async def test_a_reimage_notice_that_is_none_has_one_answer(rig: Rig, said: object) -> None:
+    problem = await rig.post("/scopes/workers/model", {"reimageNotice": said}, 422)
+    assert problem["code"] == "reimage-notice-invalid"
+    assert "choose PT15M" in problem["detail"]
+
+
+async def test_who_was_deleted_is_not_upgraded(rig: Rig) -> None:
+    await rig.post("/instances/workers_1/delete", status=202)
+    await rig.post("/clock/advance", {"by": "10m"})
+    problem = await rig.post("/scopes/workers/upgrade", {"instances": ["workers_1"]}, 404)
+    assert problem["code"] == "instance-deleted"
 
 
 async def test_a_name_that_fits_two_sets_is_refused_with_both(rig: Rig) -> None:

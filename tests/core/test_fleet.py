@@ -1,8 +1,12 @@
 """A declaration becomes the scopes, names and placements that Azure would give."""
 
+import re
+
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.commands import AddInstances, ChangeModel, UpgradeInstances
+from fairwarning.core.computer_names import computer_name
 from fairwarning.core.fleet import (
     AvailabilitySet,
     CloudService,
@@ -73,6 +77,30 @@ def test_the_hostname_of_a_uniform_instance_is_its_number_in_base_36() -> None:
     assert uniform_hostname("web", 36 * 36) == "web000100"
 
 
+def test_the_hostname_of_a_flexible_instance_is_not_its_name_and_stays_the_same() -> None:
+    flexible = ScaleSet(
+        name="flex", capacity=2, orchestration=Orchestration.FLEXIBLE, suffixes=("0a1b2c3d", "x")
+    )
+    first, second = (
+        [computer_name(scope.roster, each) for each in scope.roster.live]
+        for _ in range(2)
+        for scope in expand(flexible)
+    )
+    assert first == second
+    assert len({*first}) == 2
+    assert all(re.fullmatch(r"flex[0-9A-Z]{6}", each) for each in first)
+    (scope,) = expand(flexible)
+    prefixed = replace(scope.roster, computer_name_prefix="box")
+    assert computer_name(prefixed, scope.roster.live[0]) == first[0].replace("flex", "box")
+    joined = Instance(name=InstanceName("db"))
+    assert computer_name(prefixed, joined) == "db", "the set has not made it, and not named it"
+
+
+def test_elsewhere_the_hostname_is_the_name() -> None:
+    (scope,) = expand(VirtualMachine(name="db"))
+    assert computer_name(scope.roster, scope.roster.live[0]) == "db"
+
+
 def test_an_instance_keeps_its_model_until_it_is_upgraded() -> None:
     scope = after(workers(2), ChangeModel(terminate_notice_ms=10 * MINUTE_MS))
     roster = scope.roster
@@ -81,6 +109,14 @@ def test_an_instance_keeps_its_model_until_it_is_upgraded() -> None:
     roster = scope.roster
     assert [roster.latest_model_applied(each) for each in roster.live] == [True, False]
     assert [each.model.terminate_notice_ms for each in roster.live] == [600_000, 300_000]
+
+
+def test_names_are_as_long_as_azure_has_them() -> None:
+    longest = ScaleSet(
+        name="x" * 35, capacity=1, orchestration=Orchestration.FLEXIBLE, suffixes=("0a1b2c3d",)
+    )
+    assert len(expand(longest)[0].roster.live[0].name) == 44
+    expand(ScaleSet(name="x" * 60, capacity=1))
 
 
 def test_a_number_is_used_once() -> None:
@@ -98,6 +134,7 @@ def test_a_number_is_used_once() -> None:
             ScaleSet(name="x", capacity=2, orchestration=Orchestration.FLEXIBLE, suffixes=("a",)),
             Code.FLEET_INVALID,
         ),
+        (ScaleSet(name="x" * 36, orchestration=Orchestration.FLEXIBLE), Code.NAME_INVALID),
         (ScaleSet(name="x", terminate_notice_ms=1), Code.TERMINATE_NOTICE_INVALID),
         (
             ScaleSet(

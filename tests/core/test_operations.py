@@ -8,6 +8,7 @@ from fairwarning.core.commands import (
     Approve,
     ChangeModel,
     ChangePolicy,
+    Command,
     Operate,
     OperateAll,
     ReportDone,
@@ -18,7 +19,7 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.decide import decide
 from fairwarning.core.document import render
-from fairwarning.core.instants import HOUR_MS, MINUTE_MS
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import (
     EventId,
@@ -53,6 +54,18 @@ def operate(kind: OperationKind, name: str = "workers_0", id: EventId = E1) -> O
 def batch(kind: OperationKind, *targets: str, first: int = 1) -> OperateAll:
     ids = (event_id(number) for number in range(first, first + len(targets)))
     return OperateAll(kind=kind, targets=tuple(zip(ids, names(*targets), strict=True)))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [operate(OperationKind.RESTART), batch(OperationKind.RESTART, "workers_0")],
+    ids=["one", "several"],
+)
+def test_after_a_day_of_silence_it_runs_unannounced_even_if_no_tick_came(command: Command) -> None:
+    scope = after(workers(), command, at=Instant(T0 + 2 * DAY_MS))
+    assert not scope.is_activated
+    assert not scope.events[E1].announced
+    assert scope.events[E1].phase is Phase.STARTED
 
 
 def with_reimage_notice() -> Scope:

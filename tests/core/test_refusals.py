@@ -262,13 +262,13 @@ def test_bad_input_gets_its_answer(what: str, scope: Scope, command: Command, co
 
 
 @pytest.mark.parametrize(
-    "text", ["PT4M59S", "PT15M1S", "P1D", "5", "", "PT", "P", "pt5m", "PT5.5M", "-PT5M"]
+    "text", ["PT4M59S", "PT15M1S", "P1D", "5", "", "PT", "P", "pt5m", "PT5.5M", "-PT5M", "4m"]
 )
 def test_a_terminate_timeout_is_5_to_15_minutes_of_iso_8601(text: str) -> None:
     with pytest.raises(Refused) as refused:
         parse_terminate_notice_ms(text)
     assert refused.value.code is Code.TERMINATE_NOTICE_INVALID
-    assert "PT5M" in refused.value.message
+    assert refused.value.message.endswith("; choose from PT5M to PT15M")
 
 
 @pytest.mark.parametrize(

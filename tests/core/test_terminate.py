@@ -118,6 +118,17 @@ def test_the_timeout_is_that_of_the_model(minutes: int) -> None:
     assert scope.events[E1].not_before_ms == T0 + minutes * MINUTE_MS
 
 
+def test_one_that_a_test_fleet_schedules_has_the_timeout_of_the_model_too() -> None:
+    scope = workers(notice_ms=10 * MINUTE_MS)
+    scope = replace(scope, roster=replace(scope.roster, test=True))
+    terminate = Schedule(event_id=E1, type=EventType.TERMINATE, targets=names("workers_0"))
+    assert after(scope, terminate).events[E1].not_before_ms == T0 + 10 * MINUTE_MS
+    shorter = replace(terminate, notice_ms=MINUTE_MS)
+    assert after(scope, shorter).events[E1].not_before_ms == T0 + MINUTE_MS
+    reboot = replace(terminate, type=EventType.REBOOT)
+    assert after(scope, reboot).events[E1].not_before_ms == T0 + 15 * MINUTE_MS
+
+
 def test_an_instance_that_was_not_upgraded_keeps_its_own_timeout() -> None:
     scope = after(workers(), TEN, UpgradeInstances(names=names("workers_1")))
     scope = delete_all(scope)
@@ -195,7 +206,7 @@ def test_an_earlier_delete_that_nobody_approved_holds_a_later_one() -> None:
     gaps=st.lists(st.integers(0, 4), min_size=2, max_size=4),
     approved=st.sets(st.integers(1, 4)),
 )
-def test_no_approved_delete_overtakes_one_that_is_unapproved_and_not_due(
+def test_no_approved_delete_overtakes_one_that_is_unapproved_nor_waits_beyond_its_own_time(
     gaps: list[int], approved: set[int]
 ) -> None:
     scope, now = workers(4), T0
@@ -210,6 +221,10 @@ def test_no_approved_delete_overtakes_one_that_is_unapproved_and_not_due(
         scope = approve(scope, number, at=now)
     started = [each for each in scope.events.values() if each.phase is Phase.STARTED]
     assert len(started) == (len(gaps) if approved.issuperset(numbers) else 0)
+    for number in approved.intersection(numbers):
+        own = scope.events[event_id(number)].not_before_ms
+        ticked = after(scope, Tick(), at=own)
+        assert ticked.events[event_id(number)].phase is Phase.STARTED, "never beyond its own time"
     last = max(each.not_before_ms for each in scope.events.values())
     assert set(phases(after(scope, Tick(), at=last))) == {Phase.STARTED}
 

@@ -1,5 +1,6 @@
 """The documents say what the code does."""
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -14,6 +15,31 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 def test_every_refusal_has_its_section_and_no_other_has() -> None:
     sections = re.findall(r"^### (.+)$", (ROOT / "docs/refusals.md").read_text(), re.MULTILINE)
     assert sorted(sections) == sorted(Code)
+
+
+def test_every_other_code_that_a_caller_can_get_is_on_the_page() -> None:
+    sources = [
+        *ROOT.glob("src/fairwarning/control/**/*.py"),
+        *ROOT.glob("src/fairwarning/portal/**/*.py"),
+    ]
+    codes = {code for each in sources for code in _problem_codes(each)}
+    assert {"body-invalid", "store-down"} <= codes, "the codes are written in another way now"
+    page = (ROOT / "docs/refusals.md").read_text()
+    assert not [code for code in sorted(codes - {*Code}) if f"`{code}`" not in page]
+    told = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", page.partition("## Requests")[2]))
+    assert not told - codes, "nobody answers so"
+
+
+def _problem_codes(source: Path) -> set[str]:
+    """The second argument of every `Problem(status, "code", …)`."""
+    calls = (each for each in ast.walk(ast.parse(source.read_text())) if isinstance(each, ast.Call))
+    return {
+        str(each.args[1].value)
+        for each in calls
+        if isinstance(each.func, ast.Name)
+        and each.func.id == "Problem"
+        and isinstance(each.args[1], ast.Constant)
+    }
 
 
 def test_the_diagram_is_drawn_from_the_table() -> None:

@@ -208,7 +208,8 @@ def test_json_is_the_same_structure() -> None:
         ('"Regular"', '"regular"', 21, ["none of Regular, Spot"]),
         ('"Regular"', '"Spot"', 20, ["no Terminate events"]),
         ('"PT5M"', '"PT4M"', 20, ["choose from PT5M to PT15M"]),
-        ('"PT5M"', '"soon"', 20, ["must be a duration", "15m"]),
+        ('"PT5M"', '"soon"', 20, ["no ISO 8601", "choose from PT5M to PT15M"]),
+        ('"PT5M"', "7", 20, ["no ISO 8601", "choose from PT5M to PT15M"]),
         ("BackEnd = 1", "BackEnd = -1", 25, ["number of instances, 0 or more"]),
         ("BackEnd = 1", "BackEnd = true", 25, ["number of instances, 0 or more"]),
         ("BackEnd = 1", "BackEnd = 99", 25, ["at most 100"]),
@@ -223,6 +224,12 @@ def test_json_is_the_same_structure() -> None:
         ('name = "shop"', 'name = "shop"\ndriver = { type = "command" }', 25, ["needs 'run'"]),
         ("[[cloud_service]]", '[[vm]]\nname = "db"\n[[cloud_service]]', 24, ["twice", "line 4"]),
         ('name = "workers"', f'name = "{"w" * 64}"', 16, ["is no name"]),
+        (
+            'name = "workers"\norchestration = "uniform"',
+            f'name = "{"w" * 36}"\norchestration = "flexible"',
+            16,
+            ["has 36 characters", "at most 35"],
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, words: list[str]) -> None:

@@ -155,6 +155,13 @@ MUTATIONS = [
         "7 approving is idempotent",
     ),
     Mutation(
+        "wants as many approvals as an event has resources",
+        "core/starting.py",
+        "if event.is_approved:",
+        "if len(event.approvals) >= len(event.resources):",
+        "7 approving is idempotent",
+    ),
+    Mutation(
         "has no terminate barrier",
         "core/starting.py",
         "return min(event.not_before_ms, max(unapproved)) if unapproved else None",
@@ -166,6 +173,13 @@ MUTATIONS = [
         "core/starting.py",
         "and other.announced and not other.is_approved",
         "and other.announced and not other.is_approved and other.created_ms == event.created_ms",
+        "8 terminate barrier",
+    ),
+    Mutation(
+        "holds an approved delete beyond its own NotBefore",
+        "core/starting.py",
+        "return min(event.not_before_ms, max(unapproved)) if unapproved else None",
+        "return max(unapproved) if unapproved else None",
         "8 terminate barrier",
     ),
     Mutation(
@@ -248,8 +262,8 @@ MUTATIONS = [
     Mutation(
         "operates on the first of several",
         "core/decide.py",
-        "for event_id, name in command.targets:",
-        "for event_id, name in command.targets[:1]:",
+        "for event_id, name in targets:",
+        "for event_id, name in targets[:1]:",
         "all or none",
     ),
 ]

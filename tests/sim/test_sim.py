@@ -3,8 +3,10 @@
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 
 from fairwarning.core.model import OperationKind
+from fairwarning.sim.__main__ import main
 from fairwarning.sim.run import run_seed
 
 SEEDS_EACH = 120
@@ -38,6 +40,14 @@ def test_every_promise_is_kept(first: int) -> None:
         *OperationKind,
     ]
     assert not [what for what in rare if not happened[what]]
+
+
+@pytest.mark.parametrize("seeds", ["0", "-3"])
+def test_no_seeds_are_no_proof(seeds: str) -> None:
+    result = CliRunner().invoke(main, ["--seeds", seeds])
+    assert result.exit_code == 2
+    assert f"{seeds} is not in the range x>=1" in result.stderr
+    assert "every promise kept" not in result.output
 
 
 def test_a_seed_tells_the_same_story_twice() -> None:

@@ -14,17 +14,34 @@ from fairwarning.cli.tables.scale_sets import (
     upgraded_page,
 )
 from fairwarning.cli.text import several
-from fairwarning.cli.types import duration
+from fairwarning.cli.times import NotATime, duration_text
 from fairwarning.cli.waiting import refuse_unfinished, wait_for, wait_option
+from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
+from fairwarning.core.refusals import Refused
 
 Json = dict[str, Any]
 _NONE = "none"
+_PARSERS = {
+    "terminate_notice": parse_terminate_notice_ms,
+    "reimage_notice": parse_reimage_notice_ms,
+}
 
 _set_argument = click.argument("set", shell_complete=complete_scale_set)
 
 
-def _notice(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    return text if text in (None, _NONE) else duration(text)
+def _notice(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """What is no duration is refused in the words of the rules, which say what is possible."""
+    if text is None or text == _NONE:
+        return text
+    try:
+        return duration_text(text)
+    except NotATime:
+        pass
+    try:
+        _PARSERS[str(parameter.name)](text)
+    except Refused as refused:
+        raise click.BadParameter(f"{refused.message} ({refused.code})") from None
+    return text
 
 
 @click.command(

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Iterable
 
 from fairwarning.control.context import Control
-from fairwarning.control.problems import Problem
+from fairwarning.control.problems import Problem, of_refusal
 from fairwarning.control.scale_sets import groups_of
+from fairwarning.core.announcing import deleted_instance
 from fairwarning.core.model import InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.views import Views
@@ -30,13 +31,7 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
     if scope_name:
         members = [each for each in members if _is_meant(each.view.scope_id, scope_name)]
     if not members:
-        is_scope = any(_is_meant(id, name) for id in views.scopes_called(_last(name)))
-        hint = (
-            "it is a scope, so name its update domain too, or one of its instances"
-            if is_scope
-            else "`fairwarning fleet show` lists them"
-        )
-        raise Problem(404, "unknown-instance", f"there is no instance {name[:100]!r}; {hint}")
+        raise _no_instance(views, name)
     found = sorted(f"{each.view.scope_id}/{each.name}" for each in members)
     scope_id, _, instance = _only(name, found).rpartition("/")
     return ScopeId(scope_id), InstanceName(instance)
@@ -108,6 +103,21 @@ def _resource_of(id: ScopeId) -> ScopeId:
     whole, _, group = id.rpartition("/")
     is_group = group.isdigit() and id.split("/")[2:3] == ["scale-set"]
     return ScopeId(whole) if is_group else id
+
+
+def _no_instance(views: Views, name: str) -> Problem:
+    scope_name, _, last = name.rpartition("/")
+    if any(_is_meant(id, name) for id in views.scopes_called(last)):
+        hint = "it is a scope, so name its update domain too, or one of its instances"
+        return Problem(404, "unknown-instance", f"there is no instance {name[:100]!r}; {hint}")
+    for id in views.deleted(last):
+        if not scope_name or _is_meant(id, scope_name):
+            return of_refusal(deleted_instance(id, InstanceName(last)))
+    return Problem(
+        404,
+        "unknown-instance",
+        f"there is no instance {name[:100]!r}; `fairwarning fleet show` lists them",
+    )
 
 
 def _no_scope(name: str) -> Problem:

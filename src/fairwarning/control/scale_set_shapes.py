@@ -1,13 +1,22 @@
 """Scale sets and policies as the API takes and gives them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fairwarning.control.shapes import DurationText, Event, In, Name, Out, Scope
+from fairwarning.control.shapes import Event, In, Name, Out, Scope
 from fairwarning.core.fleet import CAPACITY_MAX
+from fairwarning.core.spans import DURATION_PATTERN
 
 Address = Annotated[str, Meta(max_length=64)]
+NoticeText = Annotated[
+    Any,
+    Meta(
+        description="`15m` or ISO 8601",
+        extra_json_schema={"type": ["string", "null"], "pattern": DURATION_PATTERN},
+    ),
+]
+"""Anything can be read here, because what is wrong with a notice has a code of its own."""
 
 
 class ScaleBody(In):
@@ -38,8 +47,8 @@ class Resized(Out):
 class ModelBody(In):
     """What is left out stays; null switches it off."""
 
-    terminate_notice: DurationText | UnsetType | None = UNSET
-    reimage_notice: DurationText | UnsetType | None = UNSET
+    terminate_notice: NoticeText = UNSET
+    reimage_notice: NoticeText = UNSET
 
 
 class UpgradeBody(In):

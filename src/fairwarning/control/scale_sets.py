@@ -13,6 +13,7 @@ from typing import NamedTuple
 from fairwarning.control.context import Control
 from fairwarning.control.holding import held
 from fairwarning.control.sizing import Growth, grown, likeness, members, newcomers, set_id
+from fairwarning.core.announcing import deleted_instance
 from fairwarning.core.commands import (
     AddInstances,
     ChangeModel,
@@ -302,12 +303,15 @@ def _member(groups: Sequence[Scope], name: InstanceName) -> tuple[Scope, Instanc
 
 def _refuse_unknown(groups: Sequence[Scope], names: Collection[InstanceName]) -> None:
     for name in names:
-        if not any(scope.roster.has_live(name) for scope in groups):
+        owners = [scope for scope in groups if name in scope.roster.instances]
+        if not owners:
             raise Refused(
                 Code.UNKNOWN_INSTANCE,
                 f"scale set {groups[0].roster.resource!r} has no instance {name!r}; "
                 "`fairwarning fleet show` lists them",
             )
+        if not any(scope.roster.has_live(name) for scope in owners):
+            raise deleted_instance(owners[0].id, name)
 
 
 def _refuse_not_a_set(groups: Sequence[Scope]) -> None:

@@ -21,10 +21,11 @@ from fairwarning.core.model import (
     Phase,
     Priority,
     Scope,
+    ScopeId,
     ScopeKind,
     Source,
 )
-from fairwarning.core.notice import not_before, operation_notice_ms
+from fairwarning.core.notice import not_before, operation_notice_ms, scheduled_notice_ms
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 
@@ -50,11 +51,15 @@ def find_instance(scope: Scope, name: InstanceName) -> Instance:
             f"scope {scope.id} has no instance {name!r}; `fairwarning fleet show` lists them",
         )
     if not instance.is_live:
-        raise Refused(
-            Code.INSTANCE_DELETED,
-            f"instance {name!r} of scope {scope.id} was deleted; choose one that still exists",
-        )
+        raise deleted_instance(scope.id, name)
     return instance
+
+
+def deleted_instance(scope_id: ScopeId, name: InstanceName) -> Refused:
+    return Refused(
+        Code.INSTANCE_DELETED,
+        f"instance {name!r} of scope {scope_id} was deleted; choose one that still exists",
+    )
 
 
 def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
@@ -70,6 +75,9 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
         duration_s = PLATFORM_DURATION_S.get(command.type, -1)
     _refuse_texts(description, duration_s)
     _refuse_duration(command.lasts_s or 0)
+    notice_ms = command.notice_ms
+    if notice_ms is None:
+        notice_ms = scheduled_notice_ms(scope.roster, command.type, instances)
     start = (
         to_whole_second(now)
         if happened
@@ -77,7 +85,7 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
             scope.roster,
             command.type,
             now,
-            notice_ms=command.notice_ms,
+            notice_ms=notice_ms,
             not_before_ms=command.not_before_ms,
         )
     )

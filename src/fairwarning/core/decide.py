@@ -6,6 +6,7 @@ what may start, expire what is overdue, forget what is old. So no caller can lea
 scope with something undone that is due.
 """
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -49,7 +50,16 @@ from fairwarning.core.draft import Draft
 from fairwarning.core.ending import complete, drop_events_of_deleted, forget_old
 from fairwarning.core.instants import Instant
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
-from fairwarning.core.model import Event, EventId, NodeId, Phase, Scope, StartCause
+from fairwarning.core.model import (
+    Event,
+    EventId,
+    InstanceName,
+    NodeId,
+    OperationKind,
+    Phase,
+    Scope,
+    StartCause,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.starting import startable
 from fairwarning.core.transitions import (
@@ -103,10 +113,10 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             if command.already_happened:
                 cause = StartCause.ALREADY_HAPPENED
                 draft.add(Started(event_id=command.event_id, cause=cause, at_ms=now))
-        case Operate():
-            draft.add(Scheduled(event=operation_event(scope, command, now)))
-        case OperateAll():
-            _operate_all(draft, command, now)
+        case Operate(event_id=event_id, kind=kind, instance=name):
+            _operate(draft, kind, ((event_id, name),), now, timing)
+        case OperateAll(kind=kind, targets=targets):
+            _operate(draft, kind, targets, now, timing)
         case Approve():
             approve(draft, find_event(scope, command.event_id), command.by, now)
         case ReportDrained(event_id=event_id, instance=name):
@@ -169,11 +179,19 @@ def _change_roster(draft: Draft, command: RosterCommand, now: Instant) -> None:
             assert_never(command)
 
 
-def _operate_all(draft: Draft, command: OperateAll, now: Instant) -> None:
-    if not command.targets:
+def _operate(
+    draft: Draft,
+    kind: OperationKind,
+    targets: Sequence[tuple[EventId, InstanceName]],
+    now: Instant,
+    timing: Timing,
+) -> None:
+    """After a day of silence nobody is there to be told, even if no tick came in between."""
+    _deactivate_if_idle(draft, now, timing)
+    if not targets:
         raise Refused(Code.NO_TARGET, "an operation needs at least one instance; name one")
-    for event_id, name in command.targets:
-        one = Operate(event_id=event_id, kind=command.kind, instance=name)
+    for event_id, name in targets:
+        one = Operate(event_id=event_id, kind=kind, instance=name)
         draft.add(Scheduled(event=operation_event(draft.scope, one, now)))
 
 

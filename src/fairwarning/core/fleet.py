@@ -283,6 +283,12 @@ def uniform_hostname(prefix: str, number: int) -> str:
     return f"{prefix}{base36(number).rjust(6, '0')}"
 
 
+def flexible_hostname(prefix: str, name: str) -> str:
+    """The computer name of a flexible instance: the prefix and six characters of its own."""
+    digest = int.from_bytes(sha256(name.encode()).digest())
+    return f"{prefix}{base36(digest % 36**6).rjust(6, '0')}"
+
+
 def _roster(
     place: Place,
     kind: ScopeKind,

@@ -6,6 +6,9 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 SCOPE_INSTANCES_MAX = 100
 """A placement group holds no more (Azure's limit)."""
+FLEXIBLE_NAME_CHARS_MAX = 44
+"""Of an instance that a flexible scale set has made (Azure's limit); other names have up to 64."""
+FLEXIBLE_SET_CHARS_MAX = FLEXIBLE_NAME_CHARS_MAX - len("_12345678")
 SCOPE_EVENTS_MAX = 1_000
 FINISHED_KEPT_MAX = 4
 """So many of the last events stay in their scope; all others are in the store's history alone."""

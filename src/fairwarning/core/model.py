@@ -173,10 +173,11 @@ class Roster(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     model: Model = Model()
     is_numbered: bool = False
-    """A uniform scale set: its instances have numbers, and none is ever given out twice."""
+    """A uniform scale set: its instances have numbers. None is given out twice while it has any;
+    a fleet file and Azure's own API begin anew with a set that was empty or deleted."""
     next_number: int = 0
     computer_name_prefix: str = ""
-    """What the computer names of numbered instances begin with; empty: the resource's name."""
+    """What the computer names in a scale set begin with; empty: the resource's name."""
     instances: Mapping[InstanceName, Instance] = {}
 
     def latest_model_applied(self, instance: Instance) -> bool:

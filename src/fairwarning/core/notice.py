@@ -1,6 +1,6 @@
 """How much warning each type is due, and whether a proposed NotBefore gives it (promise 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from fairwarning.core.instants import (
     MINUTE_MS,
@@ -8,12 +8,12 @@ from fairwarning.core.instants import (
     Instant,
     format_iso_duration,
     later,
-    parse_iso_duration_ms,
     to_whole_second,
 )
 from fairwarning.core.limits import NOT_BEFORE_AHEAD_MS_MAX
 from fairwarning.core.model import EventType, Instance, OperationKind, Policy, Roster
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.spans import parse_duration_ms
 
 MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
     EventType.FREEZE: 15 * MINUTE_MS,
@@ -30,6 +30,15 @@ REIMAGE_NOTICE_MS = 15 * MINUTE_MS
 
 def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
     return policy.notice_ms.get(event_type, MINIMUM_NOTICE_MS[event_type])
+
+
+def scheduled_notice_ms(roster: Roster, event_type: EventType, targets: Iterable[Instance]) -> int:
+    """What a caller gets who says none: the minimum, or of a Terminate what the models say."""
+    own = [each.model.terminate_notice_ms for each in targets]
+    said = [notice_ms for notice_ms in own if notice_ms is not None]
+    if event_type is not EventType.TERMINATE or not said:
+        return minimum_notice_ms(roster.policy, event_type)
+    return max(roster.policy.notice_ms.get(event_type, 0), *said)
 
 
 def operation_notice_ms(
@@ -102,16 +111,33 @@ def not_before(
     return chosen
 
 
-def parse_terminate_notice_ms(text: str) -> int:
-    """A scale set's `notBeforeTimeout`: ISO 8601, 5 to 15 minutes."""
-    notice_ms = parse_iso_duration_ms(text)
+def parse_terminate_notice_ms(said: object) -> int:
+    """A scale set's `notBeforeTimeout`, whatever was written there: 5 to 15 minutes."""
+    notice_ms = parse_duration_ms(said) if isinstance(said, str) else None
     if notice_ms is None:
         raise Refused(
             Code.TERMINATE_NOTICE_INVALID,
-            f"{text!r} is no ISO 8601 duration; write minutes as in 'PT5M'",
+            f"the terminate notice {_short(said)} is no ISO 8601 duration; choose from PT5M to "
+            "PT15M",
         )
     refuse_terminate_notice(notice_ms)
     return notice_ms
+
+
+def parse_reimage_notice_ms(said: object) -> int:
+    notice_ms = parse_duration_ms(said) if isinstance(said, str) else None
+    if notice_ms is None:
+        raise Refused(
+            Code.REIMAGE_NOTICE_INVALID,
+            f"the reimage notice {_short(said)} is no ISO 8601 duration; choose PT15M, or leave it "
+            "out",
+        )
+    refuse_reimage_notice(notice_ms)
+    return notice_ms
+
+
+def _short(said: object) -> str:
+    return repr(said)[:60]
 
 
 def refuse_terminate_notice(notice_ms: int) -> None:

@@ -6,10 +6,16 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from fairwarning.core.announcing import find_instance
 from fairwarning.core.commands import ChangeModel
 from fairwarning.core.draft import Draft
 from fairwarning.core.lifecycle import number_of
-from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, SCOPE_INSTANCES_MAX
+from fairwarning.core.limits import (
+    FLEXIBLE_NAME_CHARS_MAX,
+    FLEXIBLE_SET_CHARS_MAX,
+    INSTANCE_ADDRESSES_MAX,
+    SCOPE_INSTANCES_MAX,
+)
 from fairwarning.core.model import (
     Instance,
     InstanceName,
@@ -145,16 +151,8 @@ def _refuse_model(scope_id: ScopeId, kind: ScopeKind) -> None:
 
 def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
     roster = draft.scope.roster
-    for name in names:
-        if not roster.has_live(name):
-            raise Refused(
-                Code.UNKNOWN_INSTANCE,
-                f"scope {draft.scope.id} has no instance {name!r} to upgrade; "
-                "`fairwarning fleet show` lists them",
-            )
-    behind = tuple(
-        name for name in names if not roster.latest_model_applied(roster.instances[name])
-    )
+    instances = [find_instance(draft.scope, name) for name in names]
+    behind = tuple(each.name for each in instances if not roster.latest_model_applied(each))
     if behind:
         draft.add(InstancesUpgraded(names=behind))
 
@@ -173,6 +171,8 @@ def refuse_scope(scope: Scope) -> None:
 def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
     """What every declaration must pass, the first and each that changes it."""
     refuse_name(roster.resource)
+    if roster.kind is ScopeKind.SCALE_SET and not roster.is_numbered:
+        refuse_flexible_name(roster.resource)
     refuse_place("subscription", roster.subscription)
     refuse_place("resource group", roster.resource_group)
     refuse_place("location", roster.location)
@@ -241,6 +241,17 @@ def refuse_name(name: str) -> None:
             Code.NAME_INVALID,
             f"{name[:100]!r} is no name; use 1 to 64 letters, digits, '.', '-' and '_', beginning "
             "with a letter or digit and not ending in '.' or '-'",
+        )
+
+
+def refuse_flexible_name(name: str) -> None:
+    """Of a flexible scale set, whose instances are named after it."""
+    if len(name) > FLEXIBLE_SET_CHARS_MAX:
+        raise Refused(
+            Code.NAME_INVALID,
+            f"the name {name[:100]!r} of the flexible scale set has {len(name)} characters; use at "
+            f"most {FLEXIBLE_SET_CHARS_MAX}, because its instances are named after it and have at "
+            f"most {FLEXIBLE_NAME_CHARS_MAX}",
         )
 
 

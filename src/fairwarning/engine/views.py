@@ -141,6 +141,8 @@ class Views:
         self.by_address: Callable[[str], Member | None] = self._by_address.get
         self._addresses: dict[ScopeId, dict[str, InstanceName]] = {}
         self._by_name: dict[str, Member | list[Member]] = {}
+        self._deleted: dict[ScopeId, frozenset[InstanceName]] = {}
+        """Whom the rosters still know as deleted; only of scopes that have such."""
         self._reading: dict[ScopeId, asyncio.Task[None]] = {}
         self._again: set[ScopeId] = set()
         """Signalled once more while being read."""
@@ -216,6 +218,10 @@ class Views:
         found = self._by_name.get(name, [])
         return found if isinstance(found, list) else [found]
 
+    def deleted(self, name: str) -> list[ScopeId]:
+        """Where an instance of this name was deleted, as long as its scope remembers it."""
+        return [id for id, names in self._deleted.items() if name in names]
+
     def has_scope(self, scope_id: ScopeId) -> bool:
         """Whether there is such a scope, and somebody in it."""
         return bool(self._members.get(scope_id))
@@ -280,6 +286,7 @@ class Views:
     def _enrol(self, view: View, roster: Roster) -> None:
         known = self._members.setdefault(view.scope_id, {})
         live = {each.name for each in roster.live}
+        self._note_deleted(view.scope_id, roster, live)
         addresses = {a: each.name for each in roster.live for a in each.addresses}
         before = self._addresses.get(view.scope_id, {})
         if live == known.keys() and before == addresses:
@@ -301,6 +308,13 @@ class Views:
         if gone or not before.items() <= addresses.items():
             # Whoever waits as an instance that he is no more must hear of it.
             view.wake()
+
+    def _note_deleted(self, id: ScopeId, roster: Roster, live: set[InstanceName]) -> None:
+        """Most scopes have lost nobody, and cost nothing here."""
+        if len(live) < len(roster.instances):
+            self._deleted[id] = frozenset(roster.instances.keys() - live)
+        else:
+            self._deleted.pop(id, None)
 
     def _add_name(self, member: Member) -> None:
         """Names are unique in most fleets, so most entries are no list."""

@@ -19,8 +19,8 @@ from fairwarning.core.fleet import (
 )
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Policy
-from fairwarning.core.notice import refuse_terminate_notice
-from fairwarning.core.roster import refuse_name, refuse_terminate_on_spot
+from fairwarning.core.notice import parse_terminate_notice_ms
+from fairwarning.core.roster import refuse_flexible_name, refuse_name, refuse_terminate_on_spot
 from fairwarning.fleetfile.problems import Misplaced, Path, at
 from fairwarning.fleetfile.shapes import (
     SHAPES,
@@ -33,7 +33,6 @@ from fairwarning.fleetfile.shapes import (
     VmShape,
 )
 from fairwarning.fleetfile.values import (
-    duration_ms,
     handle_of,
     own_addresses,
     place_of,
@@ -173,6 +172,9 @@ def _check_domain(domain: int | None, count: int, path: Path) -> None:
 
 def _scale_set(shape: ScaleSetShape, path: Path, place: Place, policy: Policy) -> ScaleSet:
     _check_domains(shape, path)
+    if shape.orchestration is Orchestration.FLEXIBLE:
+        with at(*path, "name"):
+            refuse_flexible_name(shape.name)
     with at(*path, "capacity"):
         refuse_capacity(shape.name, shape.capacity)
     return ScaleSet(
@@ -207,9 +209,8 @@ def _suffixes(shape: ScaleSetShape) -> tuple[str, ...]:
 def _terminate_notice_ms(shape: ScaleSetShape, path: Path) -> int | None:
     if shape.terminate_notice is None:
         return None
-    notice_ms = duration_ms(shape.terminate_notice, path)
     with at(*path):
-        refuse_terminate_notice(notice_ms)
+        notice_ms = parse_terminate_notice_ms(shape.terminate_notice)
         refuse_terminate_on_spot([Instance(name=InstanceName("any"), priority=shape.priority)])
     return notice_ms
 

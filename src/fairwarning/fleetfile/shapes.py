@@ -65,7 +65,8 @@ class ScaleSetShape(Defaults, frozen=True, kw_only=True, forbid_unknown_fields=T
     orchestration: Orchestration = Orchestration.UNIFORM
     addresses: list[str] = []
     tags: Table = {}
-    terminate_notice: str | None = None
+    terminate_notice: Any = None
+    """Open, because what is wrong with it is said as everywhere else."""
     priority: Priority = Priority.REGULAR
     eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
     update_domains: int = 5

@@ -12,7 +12,13 @@ from fairwarning.sim.run import Outcome, run_seed, shrink
 @click.command(
     epilog="Examples: `python -m fairwarning.sim --seeds 1000`; the same with `--seed 42`"
 )
-@click.option("--seeds", default=100, show_default=True, help="How many seeds to run.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How many seeds to run.",
+)
 @click.option("--first", default=0, show_default=True, help="The first of them.")
 @click.option("--seed", type=int, help="Run this one only, and print its trace.")
 def main(seeds: int, first: int, seed: int | None) -> None:

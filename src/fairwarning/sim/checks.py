@@ -5,11 +5,13 @@ compares it with the documents, with the physical world and with what callers we
 """
 
 import json
+from itertools import groupby
 
 from fairwarning.core.commands import Approve, Cancel, Operate, OperateAll, Postpone, Schedule
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
 from fairwarning.core.model import (
+    Event,
     EventId,
     EventType,
     InstanceName,
@@ -72,9 +74,14 @@ class Checker:
             )
 
     async def look(self) -> None:
-        for entry in await self._world.store.journal(after=self._position, limit=10_000):
-            self._position = entry.position
-            self._read(entry)
+        entries = await self._world.store.journal(after=self._position, limit=10_000)
+        for (scope_id, _), turn in groupby(
+            entries, key=lambda each: (each.scope_id, each.revision)
+        ):
+            for entry in turn:
+                self._position = entry.position
+                self._read(entry)
+            self._look_at_approved(self._scopes[scope_id], entry.at_ms)
         demand("2 enough notice", not self._short, lambda: f"too little: {self._short}")
         for told in self._world.told[self._told :]:
             self._look_at_answer(told)
@@ -287,6 +294,18 @@ class Checker:
                 lambda each=each, seen=seen: f"{each.name} is {each.power}, {each.model}: {seen}",  # type: ignore[misc]
             )
 
+    def _look_at_approved(self, scope: SeenScope, at: Instant) -> None:
+        """After a turn of the scope nothing is left waiting that one approval was to start."""
+        holders = self._holders(scope, at)
+        for seen in scope.waiting():
+            event = seen.event
+            if not seen.approvals or any(_in_the_way(event, e.event) for e in scope.under_way()):
+                continue
+            is_held = event.type is EventType.TERMINATE and bool(holders)
+            demand("7 approving is idempotent", is_held, lambda: f"{event.id} still waits")  # noqa: B023
+            is_due = event.not_before_ms <= at
+            demand("8 terminate barrier", not is_due, lambda: f"{event.id} is held too long")  # noqa: B023
+
     def _look_at_barrier(self, scope: SeenScope) -> None:
         """When the last one is approved or due, all go: none is left behind."""
         now = self._world.now()
@@ -386,3 +405,9 @@ class Checker:
                 return scope.events[command.event_id].ended_ms is not None
             case _:
                 return False
+
+
+def _in_the_way(event: Event, started: Event) -> bool:
+    both_platform = event.source is started.source is Source.PLATFORM
+    another_domain = both_platform and event.update_domain != started.update_domain
+    return another_domain or bool(set(event.resources).intersection(started.resources))

@@ -15,10 +15,11 @@ from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.profiles import Terms, terms_of
 from fairwarning.core.fleet import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestration
+from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX
 from fairwarning.core.model import EvictionPolicy, Priority
 
 T = TypeVar("T")
-NAME_CHARS_MAX = 64
+_NAME_CHARS_MAX = {Orchestration.UNIFORM: 64, Orchestration.FLEXIBLE: FLEXIBLE_NAME_CHARS_MAX}
 PREFIX_CHARS_MAX = 58
 """With six digits behind it, a computer's name has at most 64."""
 FAULT_DOMAINS = 5
@@ -101,14 +102,15 @@ def _primary(entries: list[Json]) -> Json:
 
 def refuse_name(name: str, orchestration: Orchestration) -> None:
     """Its instances' names are longer, and must fit too."""
-    longest = NAME_CHARS_MAX - _SUFFIX_CHARS[orchestration]
+    of_instance = _NAME_CHARS_MAX[orchestration]
+    longest = of_instance - _SUFFIX_CHARS[orchestration]
     if len(name) > longest:
         raise ArmError(
             400,
             "InvalidResourceName",
             f"The name '{name[:80]}' of the {orchestration} scale set has {len(name)} characters; "
             f"use at most {longest}, because its instances are named after it and a name has at "
-            f"most {NAME_CHARS_MAX}.",
+            f"most {of_instance}.",
         )
 
 

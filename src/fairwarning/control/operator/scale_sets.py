@@ -1,8 +1,8 @@
 """Scale sets as a whole: how many, of which model, under which policy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from fairwarning.control import scale_set_shapes as shapes
@@ -11,10 +11,10 @@ from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.names import find_instance, find_resource
 from fairwarning.control.operation import Call, Operation
-from fairwarning.control.reading import read_duration_ms
 from fairwarning.control.rendering import event_of, scope_of
 from fairwarning.control.shapes import Event, NoQuery
 from fairwarning.core.model import EventId, InstanceName, Policy, Scope, ScopeKind
+from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
 from fairwarning.core.refusals import Code, Refused
 
 
@@ -59,9 +59,11 @@ async def change_model(control: Control, call: Call[NoQuery, shapes.ModelBody]) 
         control,
         groups,
         terminate_notice_ms=_notice_ms(
-            "terminateNotice", body.terminate_notice, model.terminate_notice_ms
+            body.terminate_notice, model.terminate_notice_ms, parse_terminate_notice_ms
         ),
-        reimage_notice_ms=_notice_ms("reimageNotice", body.reimage_notice, model.reimage_notice_ms),
+        reimage_notice_ms=_notice_ms(
+            body.reimage_notice, model.reimage_notice_ms, parse_reimage_notice_ms
+        ),
         profile=model.profile,
         by=call.by,
         why=call.why,
@@ -95,10 +97,10 @@ async def _groups(control: Control, name: str) -> list[Scope]:
     return groups
 
 
-def _notice_ms(name: str, said: str | UnsetType | None, before_ms: int | None) -> int | None:
+def _notice_ms(said: object, before_ms: int | None, parse: Callable[[object], int]) -> int | None:
     if said is UNSET:
         return before_ms
-    return None if said is None else read_duration_ms(name, said)
+    return None if said is None else parse(said)
 
 
 def _policy(before: Policy, body: shapes.PolicyBody) -> Policy:
