@@ -32,6 +32,17 @@ async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
             _log.warning("process %d cannot be ended; look after it yourself", process.pid)
 
 
+async def end_of_others(group: int, grace_s: float) -> bool:
+    """The same for a group whose leader somebody else has started. False: some of it is left."""
+    _signal(group, signal.SIGTERM)
+    try:
+        await _done(_empty(group), grace_s)
+    finally:
+        if _signal(group, signal.SIGKILL):
+            await _done(_empty(group), KILLED_S_MAX)
+    return not _signal(group, 0)
+
+
 async def _done(work: Coroutine[object, object, object], within_s: float) -> None:
     """Returns at the latest after that time.
 
@@ -47,8 +58,12 @@ async def _done(work: Coroutine[object, object, object], within_s: float) -> Non
 
 async def _gone(process: asyncio.subprocess.Process) -> None:
     await process.wait()
-    while _signal(process.pid, 0):
-        _clear_away(process.pid)
+    await _empty(process.pid)
+
+
+async def _empty(group: int) -> None:
+    while _signal(group, 0):
+        _clear_away(group)
         await asyncio.sleep(_GONE_CHECK_S)
 
 

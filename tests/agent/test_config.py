@@ -115,7 +115,11 @@ MISTAKES = [
     ("endpoint = 'https://x'\n" + RULE, 1, "http://169.254.169.254"),
     ("listen = '9169'\n" + RULE, 1, "HOST:PORT"),
     ("[approve]\nwhen = 'sometimes'\n" + RULE, 2, "success, never, always"),
-    ("[approve]\nhold = {}\n" + RULE, 2, "`command` is missing"),
+    (
+        "[approve]\nhold = {}\n" + RULE,
+        2,
+        "`command` is missing; while it exits with anything but 0",
+    ),
     ("[approve]\npeers = {}\n" + RULE, 2, "either a `directory`"),
     ("[approve]\npeers = {urls = ['web-1']}\n" + RULE, 2, "http://web-1:9169"),
     ("[approve]\nshared = 'leader'\npeers = {directory = '/x'}\n" + RULE, 3, "asks no peers"),

@@ -61,6 +61,7 @@ def test_prometheus_can_read_the_metrics() -> None:
     assert values["fairwarning_agent_polls"] == [2]
     assert values["fairwarning_agent_poll_failures"] == [1]
     assert values["fairwarning_agent_undo_owed"] == [2]
+    assert values["fairwarning_agent_state_writes_failed"] == [0]
     assert values["fairwarning_agent_last_document_age_seconds"] == [7.5]
     (sample,) = families["fairwarning_agent_events"].samples
     assert sample.labels["type"] == 'of "tomorrow"\n\\'

@@ -223,10 +223,28 @@ def test_a_dry_run_tells_and_does_nothing(
     planned = fairwarning.schedule("Reboot", "web-0")
     process.until("would do: run")
     process.until("would approve")
+    fairwarning.cancel(planned)
+    process.until("would undo: run")
     assert process.end() == 0
+    pretended = ("doing:", "done:", "approving", "approved", "undoing:", "undone")
+    assert not [line for line in process.said if any(word in line for word in pretended)]
     assert fairwarning.event(planned.id).approvals == []
     assert not (file.parent / "drained").exists()
     assert not (file.parent / "state.json").exists()
+
+
+def test_a_dry_run_goes_beside_the_service_that_has_the_address(
+    fairwarning: Server, file: Path, processes: list[Process]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        file.write_text(file.read_text().replace("127.0.0.1:0", address))
+        process = Process("--config", str(file), "--dry-run")
+        processes.append(process)
+        process.until("watching")
+        assert process.end() == 0
 
 
 def test_the_probes_of_a_process(fairwarning: Server, file: Path, processes: list[Process]) -> None:
@@ -255,6 +273,12 @@ def test_check_config(file: Path, tmp_path: Path) -> None:
         f"{file} is in order. Its rules, of which the first that fits is taken:\n"
         "  reboots: 1 scheduled, 1 finished\n",
     )
+    late = tmp_path / "late.toml"
+    late.write_text('[[rule]]\nname = "all"\n[[rule]]\nname = "late"\ntypes = ["Reboot"]\n')
+    code, said = run("check-config", str(late))
+    warning = "rule 'late' is never taken: 'all' before it takes all that it could"
+    assert (code, f"{late}: {warning}\n" in said) == (0, True)
+    assert json.loads(run("check-config", str(late), "--json")[1])["warnings"] == [warning]
     bad = tmp_path / "bad.toml"
     bad.write_text("margn = '1s'\n[[rule]]\ntypes = 5\n")
     code, said = run("check-config", str(bad))
@@ -286,6 +310,15 @@ def test_explain(fairwarning: Server, file: Path) -> None:
     raw = '{"EventId": "1", "EventType": "Reboot", "Resources": ["web-0"]}'
     assert "reboots is taken" in run("explain", "--config", str(file), "--event", raw)[1]
     assert run("explain", "--config", str(file), "--event", "{")[0] == 1
+
+
+def test_explain_says_that_a_neighbours_event_is_never_approved(file: Path) -> None:
+    text = file.read_text().replace('types = ["Reboot"]', 'concerns = "any"')
+    file.write_text(text)
+    asked = ("explain", "--config", str(file), "--type", "Reboot")
+    assert "approve: success" in run(*asked)[1]
+    said = run(*asked, "--resource", "web-1")[1]
+    assert said.splitlines()[-1] == "approve: never, as it does not concern web-0"
 
 
 @pytest.mark.fairwarning(fleet=TAGGED)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent import identifying
-from fairwarning.agent.identifying import needs_more
+from fairwarning.agent.identifying import needs_more, pause_s
 from fairwarning.agent.model import Action, Config, Rule, Run
 from fairwarning.agent.reloading import Reloader
+from fairwarning.client import flow
 from fairwarning.testing import Server
 from tests.agent.rig import Rig
 from tests.agent.values import action, config
@@ -16,11 +16,6 @@ from tests.agent.values import action, config
 PLAIN = config(Rule(name="plain"))
 TAGGED = config(Rule(name="tagged", tags={"role": "front"}))
 FLEET = {"test": True, "vm": [{"name": "web-0", "tags": {"role": "front"}}]}
-
-
-@pytest.fixture(autouse=True)
-def asks_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identifying, "ASK_AGAIN_S", 0.01)
 
 
 def a_reloader(rig: Rig, *configs: Config) -> Reloader:
@@ -61,3 +56,11 @@ def test_a_name_is_enough_unless_a_rule_or_a_template_asks_for_more() -> None:
     assert needs_more(TAGGED)
     told = Action(settings=Run(command=("tell", "{me.location}")))
     assert needs_more(config(Rule(name="r", finished=(told,))))
+
+
+def test_who_this_vm_is_is_asked_again_ever_more_seldom_and_not_in_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flow, "BACKOFF_S_MAX", 5.0)
+    assert [pause_s(failures, 0.0) for failures in range(1, 6)] == [0.5, 1.0, 2.0, 2.5, 2.5]
+    assert [pause_s(failures, 0.5) for failures in range(1, 6)] == [0.75, 1.5, 3.0, 3.75, 3.75]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from fairwarning.agent.model import Concerns, Rule, Span
-from fairwarning.agent.rules import choose, explain
+from fairwarning.agent.rules import choose, explain, never_taken
 from fairwarning.client.model import Event
 from tests.agent.values import ME, NOW, config, event
 
@@ -54,3 +54,33 @@ def test_the_first_that_fits_is_taken_and_each_is_explained() -> None:
 def test_time_left_is_what_is_left_now() -> None:
     short = Rule(name="short", time_left=Span(max_s=60))
     assert choose(config(short), event(), ME, NOW + timedelta(seconds=840)) == short
+
+
+@pytest.mark.parametrize(
+    ("first", "late", "is_never_taken"),
+    [
+        ((Rule(name="a"),), Rule(name="b"), True),
+        ((Rule(name="a"),), Rule(name="b", types=("Reboot",)), True),
+        ((Rule(name="a", types=("Reboot",)),), Rule(name="b"), False),
+        ((Rule(name="a", time_left=Span(min_s=0)),), Rule(name="b"), False),
+        ((Rule(name="a", tags={"role": "*"}),), Rule(name="b"), False),
+        ((Rule(name="a"),), Rule(name="b", concerns=Concerns.OTHERS), False),
+        ((Rule(name="a"),), Rule(name="b", concerns=Concerns.ANY), False),
+        ((Rule(name="a", concerns=Concerns.ANY),), Rule(name="b"), True),
+        ((Rule(name="a", concerns=Concerns.ANY),), Rule(name="b", concerns=Concerns.OTHERS), True),
+        (
+            (Rule(name="a"), Rule(name="o", concerns=Concerns.OTHERS)),
+            Rule(name="b", concerns=Concerns.ANY),
+            True,
+        ),
+    ],
+)
+def test_a_rule_after_one_that_takes_everything_is_never_taken(
+    first: tuple[Rule, ...], late: Rule, is_never_taken: bool
+) -> None:
+    found = never_taken(config(*first, late))
+    assert found == ([(late, first[-1])] if is_never_taken else [])
+    for resources in (("web-0",), ("web-1",)):
+        if is_never_taken:
+            chosen = choose(config(*first, late), event(resources=resources), ME, NOW)
+            assert chosen is not late

@@ -1,5 +1,6 @@
 """`agent test`: a made-up event through the actions."""
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -42,3 +43,11 @@ async def test_what_did_not_work_is_told_also_if_it_was_undone() -> None:
         "scheduled: run b: unb does not work",
         "finished: run f: f does not work",
     )
+
+
+async def test_it_does_not_say_that_it_approves(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    await play(config(RULE), ME, made_up("Reboot", "web-0"), lambda _: World())
+    said = [each.message for each in caplog.records]
+    assert "done: run a" in said, "the actions are real"
+    assert [each for each in said if "approv" in each] == ["here the agent would approve"]

@@ -88,9 +88,11 @@ class Carrier:
                 self._figures.count("actions_total", purpose=_purpose(step), outcome="failed")
                 if attempt == action.retries:
                     raise Failed(str(problem)) from None
+                title = context.render(action.title)
                 logs.warn(
-                    f"{action.title} did not work ({problem}); trying again",
+                    f"{title} did not work ({problem}); trying again",
                     event=step.place.event_id,
+                    action=title,
                 )
                 await self._clock.sleep(min(RETRY_S_MAX, 2.0**attempt))
             else:

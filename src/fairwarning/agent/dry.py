@@ -4,14 +4,23 @@ from fairwarning.agent import logs
 from fairwarning.agent.actions.base import Context, Doer
 from fairwarning.agent.model import Action, Settings
 from fairwarning.agent.service import Service
+from fairwarning.agent.steps import Approve, Do, Forget, Undo
+
+PRETENDED = (Do, Undo, Approve, Forget)
+"""Of which nobody may say that they are done."""
 
 
 class DryDoer:
     async def do(self, action: Action, context: Context) -> None:
-        logs.say(f"would do: {context.render(action.title)}", event=context.event.id)
+        _say("would do", action, context)
 
     async def undo(self, action: Action, context: Context) -> None:
-        logs.say(f"would undo: {context.render(action.title)}", event=context.event.id)
+        _say("would undo", action, context)
+
+
+def _say(word: str, action: Action, context: Context) -> None:
+    title = context.render(action.title)
+    logs.say(f"{word}: {title}", event=context.event.id, action=title)
 
 
 def dry_doer_of(_: Settings) -> Doer:

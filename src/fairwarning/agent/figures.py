@@ -19,6 +19,8 @@ _HELP = {
     "last_document_age_seconds": ("gauge", "Since the service last told what is."),
     "start_time_seconds": ("gauge", "When this agent started."),
 }
+_ALWAYS = ("polls_total", "poll_failures_total", "state_writes_failed_total")
+"""Have no labels, so they can be told before there is anything to count."""
 _Label = tuple[tuple[str, str], ...]
 
 
@@ -67,7 +69,7 @@ class Figures:
             samples = [*self._samples(name)]
             if name in gauges:
                 samples = [f"fairwarning_agent_{name} {gauges[name]:.16g}"]
-            elif not samples and name in ("polls_total", "poll_failures_total"):
+            elif not samples and name in _ALWAYS:
                 samples = [f"fairwarning_agent_{name} 0"]
             if samples:
                 lines += [f"# HELP fairwarning_agent_{name} {text}"]

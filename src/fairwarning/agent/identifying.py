@@ -1,13 +1,14 @@
 """Who this VM is. A name in the config spares the question, unless more than the name is needed."""
 
 import asyncio
+import random
 import re
 
 from fairwarning.agent import logs
 from fairwarning.agent.model import Config
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Instance
+from fairwarning.client.flow import Flow, Outcome
 
-ASK_AGAIN_S = 5.0
 _MORE = re.compile(r"\{me\.[a-z]")
 
 
@@ -20,6 +21,7 @@ def needs_more(config: Config) -> bool:
 async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Instance:
     """Until the service answers. Raises EventsUnavailable if it gives up."""
     said = ""
+    failures = 0
     while True:
         try:
             return await service.instance()
@@ -29,4 +31,10 @@ async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Insta
             if str(problem) != said:
                 said = str(problem)
                 logs.warn(f"cannot ask who this VM is: {problem}; trying again")
-        await asyncio.sleep(ASK_AGAIN_S)
+        failures += 1
+        await asyncio.sleep(pause_s(failures, random.random()))  # noqa: S311  (spreads the load)
+
+
+def pause_s(failures: int, chance: float) -> float:
+    """As after so many polls that failed: a fleet that boots must not ask in step."""
+    return Flow(failures=failures).pause_s(Outcome(trouble="no answer"), chance, held=False)

@@ -30,7 +30,7 @@ class StateFile:
         """What was remembered last; empty the first time. Raises StateProblem."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(_beside(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = os.open(beside(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
@@ -55,7 +55,7 @@ class StateFile:
             return
         content = json.dumps({"form": FORM, "memory": encode(memory)}, separators=(",", ":"))
         try:
-            _replace(self.path, content.encode())
+            replace_file(self.path, content.encode())
         except OSError as problem:
             raise StateProblem(f"{self.path} cannot be written: {problem.strerror}") from None
         self._written = memory
@@ -108,19 +108,26 @@ def _begin_anew(path: Path, what: str) -> str:
     )
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
-def _replace(path: Path, content: bytes) -> None:
-    temporary = _beside(path, ".new")
+def replace_file(path: Path, content: bytes, *, is_forced: bool = True) -> None:
+    """As a whole; `is_forced`: it is on disk when this returns. Raises OSError."""
+    temporary = beside(path, ".new")
     with open(temporary, "wb", opener=_private) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        if is_forced:
+            file.flush()
+            os.fsync(file.fileno())
     os.replace(temporary, path)
+    if is_forced:
+        _force_folder(path.parent)
+
+
+def _force_folder(path: Path) -> None:
     # Without this the new name itself might be lost with the power.
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):
             os.fsync(folder)

@@ -10,8 +10,9 @@ from pathlib import Path
 from fairwarning.agent import identifying, logs
 from fairwarning.agent.actions.base import Doer
 from fairwarning.agent.clock import Clock, end
-from fairwarning.agent.dry import DryService, dry_doer_of
+from fairwarning.agent.dry import PRETENDED, DryService, dry_doer_of
 from fairwarning.agent.figures import Figures
+from fairwarning.agent.left_behind import take_over
 from fairwarning.agent.listener import Listener
 from fairwarning.agent.memory import Forgetful, StateFile
 from fairwarning.agent.model import Config, Settings
@@ -41,6 +42,8 @@ async def run_agent(
     service = make(config.endpoint or None, seen=memory.seen, figures=figures)
     clock = Clock(service.now)
     try:
+        if not is_dry:
+            await take_over(Path(config.state))
         async with service:
             me = await _identify(config, service, is_once=is_once)
             if me is None:
@@ -54,10 +57,13 @@ async def run_agent(
                 memory=memory,
                 doer_of=dry_doer_of if is_dry else real_doer_of,
                 figures=figures,
+                pretended=PRETENDED if is_dry else (),
             )
             service.on_answer = runner.heard
             reloader = Reloader(runner, service, reread)
-            async with _around(runner, config, figures, reloader):
+            # A dry run may go beside the service, which has the address.
+            listen = None if is_dry else config.listen
+            async with _around(runner, listen, figures, reloader):
                 logs.say(f"watching {service.url} as {me.name}", name=me.name)
                 await runner.run(_once(runner, service) if is_once else None)
     finally:
@@ -122,12 +128,12 @@ def _on_signals(
 
 @contextlib.asynccontextmanager
 async def _around(
-    runner: Runner, config: Config, figures: Figures, reloader: Reloader
+    runner: Runner, listen: tuple[str, int] | None, figures: Figures, reloader: Reloader
 ) -> AsyncIterator[None]:
     """Probes, signals and systemd, for as long as the runner runs."""
     listener = Listener(figures, runner.is_drained)
-    if config.listen is not None:
-        await listener.start(*config.listen)
+    if listen is not None:
+        await listener.start(*listen)
 
     def stop() -> None:
         logs.say("stopping; what is drained stays so, and the state is kept")

@@ -10,6 +10,8 @@ from fairwarning.agent.durations import human_s
 from fairwarning.agent.model import Concerns, Config, Rule, Span
 from fairwarning.client.model import Event, Instance
 
+_SIDES = (Concerns.ME, Concerns.OTHERS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -29,6 +31,24 @@ def explain(config: Config, event: Event, me: Instance, now: datetime) -> list[V
     """A verdict on each rule, in the order of the file."""
     chosen = choose(config, event, me, now)
     return [_verdict(rule, event, me, now, is_chosen=rule is chosen) for rule in config.rules]
+
+
+def never_taken(config: Config) -> list[tuple[Rule, Rule]]:
+    """Rules that come after others that fit every event of theirs, each with the last of these."""
+    found: list[tuple[Rule, Rule]] = []
+    taken: dict[Concerns, Rule] = {}
+    for rule in config.rules:
+        wanted = _SIDES if rule.concerns is Concerns.ANY else (rule.concerns,)
+        if all(side in taken for side in wanted):
+            found.append((rule, taken[wanted[-1]]))
+        elif _asks_for_nothing(rule):
+            taken = {**dict.fromkeys(wanted, rule), **taken}
+    return found
+
+
+def _asks_for_nothing(rule: Rule) -> bool:
+    lists = (rule.types, rule.sources, rule.description, rule.resources, rule.tags)
+    return not any(lists) and rule.duration is None and rule.time_left is None
 
 
 def _verdict(rule: Rule, event: Event, me: Instance, now: datetime, *, is_chosen: bool) -> Verdict:

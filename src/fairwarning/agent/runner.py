@@ -74,13 +74,16 @@ class Runner:
         memory: Memory,
         doer_of: Callable[[Settings], Doer],
         figures: Figures,
+        pretended: tuple[type[Step], ...] = (),
     ) -> None:
+        """`pretended`: steps that only say what they would do, and nothing more is said of."""
         self.config = config
         self.memory = memory
         self._service = service
         self._clock = clock
         self._state = state
         self._figures = figures
+        self._pretended = pretended
         self._carrier = Carrier(
             me=me, service=service, clock=clock, doer_of=doer_of, figures=figures
         )
@@ -188,7 +191,8 @@ class Runner:
             return self._cut_off(self._running[event_of(step)], step)
         if isinstance(step, Drop):
             return self._drop(self._running.pop(step.event_id).task)
-        tell_step(step, self.memory)
+        if not isinstance(step, self._pretended):
+            tell_step(step, self.memory, self.me)
         if isinstance(step, Noted | CutOff):
             if isinstance(step, Forget):
                 self._carrier.forget(self.memory.records[step.event_id])
@@ -202,7 +206,7 @@ class Runner:
     def _cut_off(self, running: _Running, step: CutOff) -> bool:
         if running.cut is not None:
             return False
-        tell_step(step, self.memory)
+        tell_step(step, self.memory, self.me)
         running.cut = step
         running.task.cancel()
         return True
@@ -217,7 +221,8 @@ class Runner:
         try:
             await self._carrier.carry_out(step, self.memory, partial(self._keep, step))
             self._commit(noting.succeed(self.memory, step))
-            tell_success(step, self.memory)
+            if not isinstance(step, self._pretended):
+                tell_success(step, self.memory, self.me)
         except Failed as problem:
             self._fail(step, str(problem))
         except asyncio.CancelledError:
@@ -242,7 +247,7 @@ class Runner:
 
     def _fail(self, step: Work, why: str) -> None:
         self._commit(noting.fail(self.memory, step, why, self._clock.now()))
-        tell_failure(step, self.memory, why)
+        tell_failure(step, self.memory, self.me, why)
 
     def _keep(self, step: Work, name: str, value: str) -> None:
         assert isinstance(step, Do | Undo), "only actions keep something"

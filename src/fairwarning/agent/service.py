@@ -5,6 +5,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from fairwarning.agent.figures import Figures
+from fairwarning.agent.outages import Outages
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Seen
 from fairwarning.client.flow import Outcome, Request, Response
 from fairwarning.client.wire import Broken
@@ -21,6 +22,7 @@ class Service(AsyncScheduledEvents):
     def __init__(self, url: str | None, *, seen: Seen, figures: Figures) -> None:
         super().__init__(url, seen=seen)
         self._figures = figures
+        self._outages = Outages()
         self.on_answer: Callable[[], None] = lambda: None
         """Called after each poll, whatever came of it."""
         self.answers = 0
@@ -69,5 +71,6 @@ class Service(AsyncScheduledEvents):
         is_answer = outcome.document is not None or outcome.is_unchanged
         self.answers += is_answer
         self._figures.polled(is_answer=is_answer, is_failure=bool(outcome.trouble))
+        self._outages.polled(outcome.trouble, is_answer=is_answer)
         self.on_answer()
         return outcome

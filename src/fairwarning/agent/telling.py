@@ -5,9 +5,21 @@ from datetime import datetime
 from fairwarning.agent import logs
 from fairwarning.agent.durations import human_s
 from fairwarning.agent.model import Phase, title_of
-from fairwarning.agent.records import Memory, Record
-from fairwarning.agent.steps import Approve, CutOff, Do, Forget, Skip, Step, Undo, Work
-from fairwarning.client.model import Event
+from fairwarning.agent.records import Memory, Place, Record
+from fairwarning.agent.steps import (
+    Adopt,
+    Approve,
+    CutOff,
+    Do,
+    Forget,
+    Release,
+    Skip,
+    Step,
+    Undo,
+    Work,
+)
+from fairwarning.agent.templates import fill, values_of
+from fairwarning.client.model import Event, Instance
 
 
 def tell_moved(record: Record, now: datetime) -> None:
@@ -25,17 +37,19 @@ def tell_moved(record: Record, now: datetime) -> None:
     )
 
 
-def tell_step(step: Step, memory: Memory) -> None:
+def tell_step(step: Step, memory: Memory, me: Instance) -> None:
     match step:
         case Do() | Undo():
             word = "doing" if isinstance(step, Do) else "undoing"
-            logs.say(f"{word}: {_title(step, memory)}", event=step.place.event_id)
+            _say(word, step.place, memory, me, undo=isinstance(step, Undo))
+        case Adopt():
+            _say("done already, for another event", step.place, memory, me)
+        case Release():
+            _say("not undone yet, as another event needs it", step.place, memory, me)
         case Skip():
-            title = memory.action(step.place).title
-            logs.warn(f"left out: {title} ({step.why})", event=step.place.event_id)
+            _warn("left out", step.place, memory, me, step.why)
         case CutOff():
-            title = memory.action(step.place).title
-            logs.warn(f"cut off: {title} ({step.why})", event=step.place.event_id)
+            _warn("cut off", step.place, memory, me, step.why)
         case Approve():
             logs.say("approving", event=step.event_id)
         case Forget():
@@ -44,31 +58,47 @@ def tell_step(step: Step, memory: Memory) -> None:
             pass
 
 
-def tell_success(step: Work, memory: Memory) -> None:
+def tell_success(step: Work, memory: Memory, me: Instance) -> None:
     match step:
         case Do() | Undo():
             word = "done" if isinstance(step, Do) else "undone"
-            logs.say(f"{word}: {_title(step, memory)}", event=step.place.event_id)
+            _say(word, step.place, memory, me, undo=isinstance(step, Undo))
         case Approve():
             logs.say("approved", event=step.event_id)
         case _:
             pass
 
 
-def tell_failure(step: Work, memory: Memory, why: str) -> None:
-    if isinstance(step, Do | Undo):
-        word = "failed" if isinstance(step, Do) else "could not be undone"
-        after = "" if isinstance(step, Do) else "; trying again later"
-        title = memory.action(step.place).title
-        logs.warn(f"{word}: {title} ({why}){after}", event=step.place.event_id)
+def tell_failure(step: Work, memory: Memory, me: Instance, why: str) -> None:
+    match step:
+        case Do():
+            _warn("failed", step.place, memory, me, why)
+        case Undo():
+            _warn("could not be undone", step.place, memory, me, why, "; trying again later")
+        case _:
+            pass
 
 
-def _title(step: Do | Undo, memory: Memory) -> str:
+def _say(word: str, place: Place, memory: Memory, me: Instance, *, undo: bool = False) -> None:
     """Of an undo that has its own command, that one too."""
-    action = memory.action(step.place)
-    if isinstance(step, Do) or action.undo is None:
-        return action.title
-    return f"{action.title}, by {title_of(action.undo)}"
+    action = memory.action(place)
+    title = _filled(action.title, place, memory, me)
+    by = ""
+    if undo and action.undo is not None:
+        by = f", by {_filled(title_of(action.undo), place, memory, me)}"
+    logs.say(f"{word}: {title}{by}", event=place.event_id, action=title)
+
+
+def _warn(word: str, place: Place, memory: Memory, me: Instance, why: str, after: str = "") -> None:
+    title = _filled(memory.action(place).title, place, memory, me)
+    logs.warn(f"{word}: {title} ({why}){after}", event=place.event_id, action=title)
+
+
+def _filled(text: str, place: Place, memory: Memory, me: Instance) -> str:
+    """Without the time that is left, which only the action itself knows."""
+    values = values_of(memory.records[place.event_id].event, me, place.phase, 0.0)
+    del values["time_left"]
+    return fill(text, values)
 
 
 def about(event: Event) -> str:

@@ -13,6 +13,7 @@ from fairwarning.agent.figures import Figures
 from fairwarning.agent.model import Config, Phase, Settings, When
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.runner import Runner
+from fairwarning.agent.steps import Approve
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Instance, Status
 
@@ -102,6 +103,7 @@ async def play(
         memory=Memory(),
         doer_of=doer_of,
         figures=Figures(),
+        pretended=(Approve,),
     )
     started = replace(event, status=Status.STARTED, not_before=None)
     shown: list[list[Event]] = [[event], []] if is_cancelled else [[event], [started], []]

@@ -7,6 +7,7 @@ import click
 
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
+from fairwarning.agent.rules import never_taken
 from fairwarning.cli.agent_config import json_option, load
 
 _EXAMPLES = """\b
@@ -26,21 +27,28 @@ def check_config(path: Path, is_json: bool) -> None:
     except BadConfig as bad:
         _tell_mistakes(path, bad, is_json=is_json)
         raise SystemExit(1) from None
+    warnings = [
+        f"rule {late.name!r} is never taken: {early.name!r} before it takes all that it could"
+        for late, early in never_taken(config)
+    ]
     if is_json:
         names = [rule.name for rule in config.rules]
-        click.echo(json.dumps({"ok": True, "rules": names, "mistakes": []}))
+        shown = {"ok": True, "rules": names, "mistakes": [], "warnings": warnings}
+        click.echo(json.dumps(shown))
         return
     click.echo(f"{path} is in order. Its rules, of which the first that fits is taken:")
     for rule in config.rules:
         lists = ((phase, rule.actions(phase)) for phase in Phase)
         counts = [f"{len(actions)} {phase}" for phase, actions in lists if actions]
         click.echo(f"  {rule.name}: {', '.join(counts) or 'no actions'}")
+    for each in warnings:
+        click.echo(f"{path}: {each}", err=True)
 
 
 def _tell_mistakes(path: Path, bad: BadConfig, *, is_json: bool) -> None:
     if is_json:
         shown = [{"line": each.line, "message": each.message} for each in bad.mistakes]
-        click.echo(json.dumps({"ok": False, "rules": [], "mistakes": shown}))
+        click.echo(json.dumps({"ok": False, "rules": [], "mistakes": shown, "warnings": []}))
         return
     for each in bad.mistakes:
         click.echo(f"{path}:{each.line}: {each.message}", err=True)

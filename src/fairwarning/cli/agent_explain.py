@@ -179,6 +179,8 @@ def _action(shown: Shown) -> str:
 
 
 def _approval(policy: Approve, record: Record, me: Instance, now: datetime) -> str:
+    if not record.is_mine:
+        return f"approve: never, as it does not concern {me.name}"
     lead = "" if policy.lead_s is None else f", {human_s(policy.lead_s)} before it begins"
     hold = ""
     if policy.hold is not None:

@@ -11,14 +11,15 @@ import click
 
 from fairwarning.agent import logs
 from fairwarning.agent.config.rules import TYPES
+from fairwarning.agent.left_behind import take_over
 from fairwarning.agent.memory import StateFile, StateProblem
 from fairwarning.agent.model import Config
 from fairwarning.agent.program import real_doer_of
 from fairwarning.agent.rules import choose
-from fairwarning.agent.trial import made_up, play
+from fairwarning.agent.trial import Report, made_up, play
 from fairwarning.cli.agent_config import config_option, json_option, load, problems_of, who_am_i
 from fairwarning.cli.problems import Problem
-from fairwarning.client.model import Event
+from fairwarning.client.model import Event, Instance
 
 _EXAMPLES = """\b
 Examples:
@@ -53,7 +54,7 @@ def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_js
     if not yes:
         _ask(event, rule.name)
     with _nobody_else(config):
-        report = asyncio.run(play(config, me, event, real_doer_of, is_cancelled=is_cancelled))
+        report = asyncio.run(_play(config, me, event, is_cancelled=is_cancelled))
     if is_json:
         shown = {"ok": not report.problems, "rule": rule.name, "problems": report.problems}
         click.echo(json.dumps(shown))
@@ -63,6 +64,11 @@ def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_js
         click.echo(each, err=True)
     if report.problems:
         raise Problem(f"{len(report.problems)} of the actions did not work as they should")
+
+
+async def _play(config: Config, me: Instance, event: Event, *, is_cancelled: bool) -> Report:
+    await take_over(Path(config.state))
+    return await play(config, me, event, real_doer_of, is_cancelled=is_cancelled)
 
 
 @contextmanager

@@ -218,6 +218,19 @@ async def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "s3cret" not in str(failed.value)
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_that_is_not_there_is_named_as_one_that_may_be_to_blame(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with listening(Hub().serve) as port:
+        monkeypatch.setenv(f"{scheme}_proxy", f"me:s3cret@127.0.0.1:{port}")
+    with pytest.raises(ActionFailed) as failed:
+        await do(Http(url=f"{scheme}://hub.example/x"))
+    way = f"(through the proxy http://127.0.0.1:{port})"
+    assert str(failed.value).startswith(f"{scheme}://hub.example/… {way} cannot be reached: ")
+    assert "s3cret" not in str(failed.value)
+
+
 async def test_no_proxy_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")

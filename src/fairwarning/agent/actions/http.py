@@ -25,9 +25,13 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 async def request(settings: Http, context: Context) -> None:
     """Raises ActionFailed unless the answer is 2xx; its text never has secrets."""
     prepared = prepare(settings, context)
+    proxy = proxy_of(prepared)
     shown = redacted(context.render(settings.url))
+    if proxy:
+        # It may as well be the one that is not there.
+        shown = f"{shown} (through the proxy {redacted(proxy)})"
     try:
-        status = await _status(prepared)
+        status = await _status(prepared, proxy)
     except ssl.SSLCertVerificationError as problem:
         raise ActionFailed(f"{shown} is not trusted: {problem.verify_message}") from None
     except OSError as problem:
@@ -40,8 +44,7 @@ async def request(settings: Http, context: Context) -> None:
         raise ActionFailed(f"{shown} answered {status}")
 
 
-async def _status(prepared: Prepared) -> int:
-    proxy = proxy_of(prepared)
+async def _status(prepared: Prepared, proxy: str | None) -> int:
     reader, writer = await (_through(proxy, prepared) if proxy else _directly(prepared))
     is_closed = False
     try:

@@ -14,7 +14,7 @@ from fairwarning.agent.actions.processes import run
 from fairwarning.agent.actions.redaction import redacted
 from fairwarning.agent.model import Notify
 
-NO_PACKAGE = "notify needs another package; run pip install 'fairwarning[chat]'"
+NO_PACKAGE = "notify needs Apprise; run pip install apprise"
 _WHY = {
     notify_once.NO_PACKAGE: NO_PACKAGE,
     notify_once.NO_SERVICE: (

@@ -7,8 +7,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from fairwarning.agent.actions.base import ActionFailed
@@ -18,6 +19,10 @@ from fairwarning.process_group import end
 GRACE_S = 5.0
 """Between the request to end and the end by force."""
 COMPLAINT_CHARS_MAX = 300
+noted: ContextVar[Callable[[int], AbstractContextManager[None]]] = ContextVar(
+    "noted", default=lambda _: nullcontext()
+)
+"""Entered with the leader of each group that is started, and left when it has ended."""
 # Of the agent's own service: a program must not report to systemd in its name.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 
@@ -47,14 +52,15 @@ async def run(
     """Raises ActionFailed if it cannot be started. Cancel it to end the program."""
     with _given(stdin) as given, Tail() as output, Tail() as errors:
         process = await _start(argv, environment, (given, output.to_write, errors.to_write))
-        output.listen()
-        errors.listen()
-        try:
-            code = await process.wait()
-        finally:
-            if process.returncode is None:
-                await end(process, GRACE_S)
-                _tell_last_words(argv[0], output.text(), errors.text())
+        with noted.get()(process.pid):
+            output.listen()
+            errors.listen()
+            try:
+                code = await process.wait()
+            finally:
+                if process.returncode is None:
+                    await end(process, GRACE_S)
+                    _tell_last_words(argv[0], output.text(), errors.text())
         return Finished(code=code, output=output.text(), errors=errors.text())
 
 
@@ -115,7 +121,9 @@ async def _start(
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with suppress(OSError, ValueError):
-            await end(await starting, GRACE_S)
+            process = await starting
+            with noted.get()(process.pid):
+                await end(process, GRACE_S)
         raise
     except OSError as problem:
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem.strerror}") from None

@@ -98,7 +98,9 @@ def _hold(table: Table) -> Hold | None:
     table.close()
     if found is None:
         if "command" not in table.raw:
-            table.wrong(None, "`command` is missing; while it exits with 1, approval is held")
+            table.wrong(
+                None, "`command` is missing; while it exits with anything but 0, approval is held"
+            )
         return None
     return Hold(command=found[0], is_shell=found[1], every_s=every_s)
 

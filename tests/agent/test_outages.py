@@ -1,0 +1,49 @@
+"""A service that is away leaves a trace: when it began, why, when it was over, how long it was."""
+
+import logging
+
+import pytest
+
+from fairwarning.agent.figures import Figures
+from fairwarning.agent.outages import Outages
+from fairwarning.agent.service import Service
+from fairwarning.client import EventsUnavailable, Seen
+from fairwarning.testing import Server
+from tests.agent.test_listener import Watch
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(each.levelname, each.message) for each in caplog.records if "service" in each.message]
+
+
+def test_two_lines_however_long_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    watch = Watch()
+    outages = Outages(watch)
+    outages.polled("", is_answer=True)
+    for _ in range(3):
+        outages.polled("it answered 503", is_answer=False)
+        outages.polled("", is_answer=False)
+        watch.s += 25
+    outages.polled("", is_answer=True)
+    outages.polled("", is_answer=True)
+    assert told(caplog) == [
+        ("WARNING", "the service tells nothing: it answered 503"),
+        ("INFO", "the service answers again, after 1 min 15 s"),
+    ]
+
+
+async def test_an_agent_tells_each_outage(
+    fairwarning: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    url = fairwarning.vm("web-0").url
+    async with Service(url, seen=Seen(), figures=Figures()) as service:
+        for _ in range(2):
+            fairwarning.fault("status", "web-0", status=503, count=2)
+            for _ in range(2):
+                with pytest.raises(EventsUnavailable):
+                    await service.get()
+            await service.get()
+    began = ("WARNING", "the service tells nothing: the service answered 503")
+    assert told(caplog) == [began, ("INFO", "the service answers again, after 0 s")] * 2
