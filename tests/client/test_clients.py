@@ -17,7 +17,9 @@ from fairwarning.client import (
     EventsUnavailable,
     NotApproved,
     ScheduledEvents,
+    flow,
 )
+from fairwarning.client.changes import step
 from fairwarning.client.flow import Request
 from fairwarning.client.sockets import BlockingLink
 from fairwarning.client.streams import AsyncLink
@@ -117,6 +119,7 @@ def test_time_is_the_services_own(fairwarning: Server, events: ScheduledEvents) 
         ("unknown-type", {}),
         ("unknown-fields", {}),
         ("incarnation-reset", {}),
+        ("stale", {}),
         ("duplicate", {}),
     ],
 )
@@ -133,6 +136,43 @@ def test_an_event_is_seen_once_through_every_fault(
     fairwarning.advance(minutes=2)
     ended = next(each for each in changes if each.event.id == planned.id)
     assert ended.kind in (ChangeKind.FINISHED, ChangeKind.CANCELLED)
+
+
+def hear(events: ScheduledEvents, documents: int) -> list[str]:
+    """What a watch would tell of the next documents, without its pauses."""
+    kinds = []
+    for _ in range(documents):
+        events.seen, changes = step(events.seen, events.get(), events.now())
+        kinds += [each.kind.value for each in changes]
+    return kinds
+
+
+def test_a_cache_that_strikes_at_random_ends_nothing(
+    fairwarning: Server, events: ScheduledEvents
+) -> None:
+    events.get()
+    fairwarning.fault("stale", "web-0", probability=0.7)
+    planned = fairwarning.schedule("Reboot", "web-0")
+    assert hear(events, 300) == ["scheduled"]
+    fairwarning.approve(planned.id)
+    assert hear(events, 300) == ["started"]
+    fairwarning.advance(minutes=5)
+    assert hear(events, 300) == ["finished"]
+
+
+def test_a_service_that_says_nothing_when_there_is_nothing_is_understood(
+    fairwarning: Server, events: ScheduledEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "BACKOFF_S_MAX", 0.001)
+    events.get()
+    planned = fairwarning.schedule("Reboot", "web-0")
+    watching = events.watch()
+    assert next(watching).kind is ChangeKind.SCHEDULED
+    fairwarning.approve(planned.id)
+    assert next(watching).kind is ChangeKind.STARTED
+    fairwarning.fault("empty", "web-0")
+    fairwarning.advance(minutes=5)
+    assert next(watching).kind is ChangeKind.FINISHED
 
 
 def test_a_watcher_that_restarts_hears_nothing_twice(fairwarning: Server) -> None:

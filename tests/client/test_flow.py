@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fairwarning.client.flow import (
+    ASK_AGAIN_S,
     BACKOFF_S_MAX,
     FIRST_TIMEOUT_S,
     HASTY_MAX,
@@ -12,6 +13,7 @@ from fairwarning.client.flow import (
     RENEGOTIATES_AFTER,
     TIMEOUT_S,
     TRIES_EVERY_MAX,
+    UNCHANGED_MAX,
     VERSIONS,
     Flow,
     Response,
@@ -62,7 +64,7 @@ def test_older_versions_are_tried_in_turn_and_the_last_refusal_is_trouble() -> N
         flow, outcome = flow.take(Response(status=400), held=False, took_s=0)
         if outcome.trouble:
             break
-        assert flow.pause_s(outcome, 0.5, held=False) == 0
+        assert flow.pause_s(outcome, 0.5, held=False) == ASK_AGAIN_S
     assert tuple(tried) == VERSIONS
 
 
@@ -153,6 +155,35 @@ def test_an_old_service_is_asked_for_newer_versions_ever_more_seldom(document: R
     assert flow.poll(waits=True).headers.get("If-None-Match") == document.headers.get("etag")
 
 
+REFUSED = Response(status=400)
+
+
+@pytest.mark.parametrize("known", [*range(len(VERSIONS)), None])
+@pytest.mark.parametrize("document", [OK, TAGGED])
+def test_whatever_the_service_knows_it_is_asked_less_than_five_times_a_second(
+    known: int | None, document: Response
+) -> None:
+    """Azure refuses more, and no pause may count on a slow answer."""
+    flow, at_s, asked_s = Flow(), 0.0, []
+    while at_s < 30:
+        asked_s.append(at_s)
+        request = flow.poll(waits=True)
+        answer = document if request.version == known else REFUSED
+        held = "wait=" in request.target
+        took_s = 15.0 if held and answer is not REFUSED else 0.0
+        flow, outcome = flow.take(answer, held=held, took_s=took_s, asked=request.version)
+        at_s += took_s + flow.pause_s(outcome, 0, held=held)
+    assert all(after - before > 1 for before, after in zip(asked_s, asked_s[4:], strict=False))
+
+
+def test_a_service_that_changes_all_the_time_is_asked_less_than_five_times_a_second() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    for number in range(2 * HASTY_MAX):
+        other = Response(status=200, body=EMPTY, headers={"etag": f'"{number}"'})
+        flow, outcome = flow.take(other, held=True, took_s=0.01)
+        assert flow.pause_s(outcome, 0, held=True) > 0.25
+
+
 def test_an_approval_uses_the_version_that_is_known_while_a_newer_one_is_tried() -> None:
     flow, _, _ = converse(Flow(), 1, lambda _: Response(status=400))
     flow, _, _ = converse(flow, 1, lambda _: OK)
@@ -212,6 +243,25 @@ def test_a_held_answer_that_never_comes_leaves_time_for_an_eviction() -> None:
     assert flow.poll(waits=True).timeout_s <= 20
 
 
+def test_now_and_then_the_service_must_show_what_it_has_although_the_tag_is_right() -> None:
+    """A service that began anew may have come to the same tag with other events."""
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    for _ in range(UNCHANGED_MAX):
+        assert "If-None-Match" in flow.poll(waits=True).headers
+        flow, _ = flow.take(Response(status=304), held=True, took_s=15)
+    assert "If-None-Match" not in flow.poll(waits=True).headers
+    for _ in range(UNCHANGED_MAX):
+        flow, _ = flow.take(TAGGED, held=False, took_s=0)
+        flow, _ = flow.take(Response(status=304), held=True, took_s=15)
+        assert "If-None-Match" in flow.poll(waits=True).headers
+
+
+def test_after_trouble_the_service_must_show_what_it_has() -> None:
+    flow, _ = Flow().take(TAGGED, held=False, took_s=0)
+    flow, _ = flow.failed("connection refused")
+    assert "If-None-Match" not in flow.poll(waits=True).headers
+
+
 def test_trouble_is_waited_out_longer_each_time_but_never_long() -> None:
     flow, pauses = Flow(), []
     for _ in range(8):
@@ -231,12 +281,19 @@ def test_retry_after_is_obeyed_within_reason() -> None:
         Response(status=503, headers={"retry-after": "86400"}), held=False, took_s=0
     )
     assert flow.pause_s(outcome, 0, held=False) <= 10
+    flow, outcome = Flow().take(
+        Response(status=429, headers={"retry-after": "0"}), held=False, took_s=0
+    )
+    assert flow.pause_s(outcome, 0, held=False) == ASK_AGAIN_S
 
 
 def test_an_empty_body_is_trouble_and_no_empty_document() -> None:
     _, outcome = Flow().take(Response(status=200, body=b""), held=False, took_s=0)
     assert outcome.document is None
+    assert outcome.is_empty
     assert "empty" in outcome.trouble
+    _, outcome = Flow().take(Response(status=200, body=b"{}"), held=False, took_s=0)
+    assert not outcome.is_empty
 
 
 def test_an_approval_is_what_azure_documents() -> None:

@@ -5,7 +5,6 @@
 It needs nothing of the server, and only h11 besides Python.
 """
 
-from fairwarning.client.changes import Seen
 from fairwarning.client.client import AsyncScheduledEvents, ScheduledEvents
 from fairwarning.client.model import (
     Change,
@@ -17,6 +16,7 @@ from fairwarning.client.model import (
     NotApproved,
     Status,
 )
+from fairwarning.client.seen import Seen
 
 __all__ = [
     "AsyncScheduledEvents",

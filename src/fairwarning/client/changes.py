@@ -3,45 +3,32 @@
 Theory of operation. Only a document says what is, and some documents lie: a cache may hand
 out an old one, a restarted service counts from 1 again. What is new in a document is believed
 at once, because an event that was never seen cannot be old news. What is missing from it is
-believed at once only if the document is newer than the last (a higher incarnation); else it
-must stay missing for a few documents in a row. So an old document now and then ends nothing, and
-a service that really began anew is followed after a few polls. Should old documents come for
+believed at once only if the document is newer than all before (a higher incarnation); else it
+must stay missing, for as long as `doubt` says. So old documents in between end nothing, and a
+service that really began anew is followed after a while. Should old documents alone come for
 longer than that, the event is told of again as soon as a document of its own time shows it: to
-hear of it twice is better than to miss it.
+hear of it twice is better than to miss it. The next time it takes ten times as long.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
+from fairwarning.client.doubt import (
+    CONFIRMATIONS,
+    confirmations,
+    confirmations_of_nothing,
+    longest_lie,
+    may_be_over,
+)
 from fairwarning.client.model import Change, ChangeKind, Document, Event, Status
+from fairwarning.client.seen import Seen
 
-CONFIRMATIONS = 5
-"""So many documents in a row must agree before one that is not newer is believed."""
 OVER_KEPT_MAX = 1_000
+T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """Everything that must be remembered between two documents, also over a restart."""
-
-    incarnation: int = 0
-    events: Mapping[str, Event] = field(default_factory=dict)
-    """Those that are not over, as they were last seen."""
-    approved: frozenset[str] = frozenset()
-    """By us."""
-    over: tuple[str, ...] = ()
-    """Ids that will not come again; the newest at the end."""
-    presumed: Mapping[str, int] = field(default_factory=dict)
-    """Ids that are over on the word of doubtful documents, with the incarnation of the last good
-    one; shown by a document that is as new as that, they were not over."""
-    doubts: int = 0
-    doubted: Document | None = None
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """The last document was not believed in full, so ask again soon."""
-        return self.doubts > 0
+__all__ = ["Seen", "approved", "step", "step_without_document", "told"]
 
 
 def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Change]]:
@@ -49,43 +36,53 @@ def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Chan
     if _is_known(seen, document):
         return seen, []
     shown = {each.id: each for each in document.events if _may_show(seen, document, each.id)}
-    changes = _news(seen.events, shown)
-    missing = [id for id in seen.events if id not in shown]
-    is_newer = document.incarnation > seen.incarnation
-    contradicts = bool(missing) or document.incarnation < seen.incarnation
-    doubts = 0
-    if not is_newer and contradicts:
-        doubts = seen.doubts + 1 if _agree(seen.doubted, document) else 1
-    is_believed = not 0 < doubts < CONFIRMATIONS
-    if is_believed:
-        changes += [_end(seen.events[id], now, is_approved=id in seen.approved) for id in missing]
-    after = seen
-    for change in changes:
-        after = told(after, change)
-    merged = {**after.events, **{id: _further(seen.events.get(id), e) for id, e in shown.items()}}
-    if not is_believed:
-        return replace(after, events=merged, doubts=doubts, doubted=document), changes
-    if doubts:
-        after = _presume(after, missing, seen.incarnation)
+    missed = {id: seen.missed.get(id, 0) + 1 for id in seen.events if id not in shown}
+    doubts = _doubts(seen, document, missed)
+    ended = [id for id, times in missed.items()
+             if not doubts or times >= confirmations(seen, id, document, now)]  # fmt: skip
+    changes = _news(seen.events, shown) + _ends(seen, ended, now)
+    after = _told_all(seen, changes, is_doubtful=doubts > 0)
+    further = {id: _further(seen, document, event) for id, event in shown.items()}
+    after = replace(
+        after, events={**after.events, **further}, longest_lie=longest_lie(seen, document)
+    )
+    if not doubts or (doubts >= CONFIRMATIONS and len(ended) == len(missed)):
+        return _believe(after, document), changes
     return (
-        replace(after, incarnation=document.incarnation, events=merged, doubts=0, doubted=None),
+        replace(
+            after,
+            shown={**after.shown, **{id: _newest(seen, document, id) for id in shown}},
+            missed={id: times for id, times in missed.items() if id not in ended},
+            doubts=doubts,
+            doubted=document,
+        ),
         changes,
     )
 
 
-def told(seen: Seen, change: Change) -> Seen:
-    """With one change of a document heard; `step` is this for all of them, and the document."""
-    event = change.event
-    others = {id: each for id, each in seen.events.items() if id != event.id}
-    if change.kind in (ChangeKind.SCHEDULED, ChangeKind.STARTED):
-        presumed = {id: at for id, at in seen.presumed.items() if id != event.id}
-        return replace(seen, events={**others, event.id: event}, presumed=presumed)
-    return replace(
-        seen,
-        events=others,
-        approved=seen.approved - {event.id},
-        over=(*seen.over, event.id)[-OVER_KEPT_MAX:],
-    )
+def step_without_document(seen: Seen, now: datetime) -> tuple[Seen, list[Change]]:
+    """After an answer of nothing at all, as some hosts give when there are no events. Only what
+    may be over can be, and only if nothing else is heard for long."""
+    missed = {id: seen.missed.get(id, 0) + 1 for id, event in seen.events.items()
+              if may_be_over(event, now, is_approved=id in seen.approved)}  # fmt: skip
+    if not missed:
+        return seen, []
+    ended = [id for id, times in missed.items() if times >= confirmations_of_nothing(seen)]
+    changes = _ends(seen, ended, now)
+    after = _told_all(seen, changes, is_doubtful=True)
+    still = {id: times for id, times in missed.items() if id not in ended}
+    return replace(after, missed={**after.missed, **still}), changes
+
+
+def told(seen: Seen, change: Change, after: Seen) -> Seen:
+    """With one change heard of those on the way to `after`; all of them make up for `step`, but
+    that the document is not done with."""
+    id = change.event.id
+    halfway = _told(seen, change, is_doubtful=id in after.presumed)
+    if id not in halfway.events:
+        return halfway
+    # Or a document as old as the one before would count as one of the event's own time.
+    return replace(halfway, shown={**halfway.shown, id: after.shown_in(id)})
 
 
 def approved(seen: Seen, id: str) -> Seen:
@@ -96,6 +93,7 @@ def _is_known(seen: Seen, document: Document) -> bool:
     return (
         document.incarnation == seen.incarnation
         and not seen.doubts
+        and not seen.missed
         and len(document.events) == len(seen.events)
         and all(seen.events.get(each.id) == each for each in document.events)
     )
@@ -107,11 +105,53 @@ def _may_show(seen: Seen, document: Document, id: str) -> bool:
     return id not in seen.over
 
 
-def _presume(seen: Seen, ids: Sequence[str], incarnation: int) -> Seen:
-    presumed = {**seen.presumed, **dict.fromkeys(ids, incarnation)}
-    kept = dict(list(presumed.items())[-OVER_KEPT_MAX:])
-    over = tuple(id for id in seen.over if id not in kept)
-    return replace(seen, over=over, presumed=kept)
+def _doubts(seen: Seen, document: Document, missed: Mapping[str, int]) -> int:
+    """The how many-th document in a row this is that contradicts what was seen; 0 if it does not,
+    or is newer."""
+    is_newer = document.incarnation > seen.incarnation
+    if is_newer or not (missed or document.incarnation < seen.incarnation):
+        return 0
+    return seen.doubts + 1 if _agree(seen.doubted, document) else 1
+
+
+def _believe(seen: Seen, document: Document) -> Seen:
+    return replace(
+        seen, incarnation=document.incarnation, shown={}, missed={}, doubts=0, doubted=None
+    )
+
+
+def _newest(seen: Seen, document: Document, id: str) -> int:
+    """Of the documents that showed the event, with this one."""
+    before = seen.shown_in(id) if id in seen.events else 0
+    return max(before, document.incarnation)
+
+
+def _told_all(seen: Seen, changes: Sequence[Change], *, is_doubtful: bool) -> Seen:
+    for change in changes:
+        seen = _told(seen, change, is_doubtful=is_doubtful)
+    return seen
+
+
+def _told(seen: Seen, change: Change, *, is_doubtful: bool) -> Seen:
+    id = change.event.id
+    others = _without(seen.events, id)
+    if change.kind in (ChangeKind.SCHEDULED, ChangeKind.STARTED):
+        events = {**others, id: change.event}
+        return replace(seen, events=events, presumed=_without(seen.presumed, id))
+    presumed = {**seen.presumed, id: seen.shown_in(id)} if is_doubtful else seen.presumed
+    return replace(
+        seen,
+        events=others,
+        approved=seen.approved - {id},
+        over=seen.over if is_doubtful else (*seen.over, id)[-OVER_KEPT_MAX:],
+        presumed=dict(list(presumed.items())[-OVER_KEPT_MAX:]),
+        shown=_without(seen.shown, id),
+        missed=_without(seen.missed, id),
+    )
+
+
+def _without(values: Mapping[str, T], id: str) -> dict[str, T]:
+    return {each: value for each, value in values.items() if each != id}
 
 
 def _news(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list[Change]:
@@ -126,25 +166,28 @@ def _news(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list[Change
     return changes
 
 
-def _further(before: Event | None, event: Event) -> Event:
-    """An event never goes back, and its NotBefore is worth keeping once it has started."""
+def _further(seen: Seen, document: Document, event: Event) -> Event:
+    """An event never goes back: not from Started, and not to what an older document said of it."""
+    before = seen.events.get(event.id)
     if before is None:
         return event
-    if before.status is Status.STARTED and event.status is Status.SCHEDULED:
-        return before
-    return event
+    has_moved = before.status is not event.status
+    is_back = event.status is Status.SCHEDULED if has_moved else (
+        document.incarnation < seen.shown_in(event.id))  # fmt: skip
+    return before if is_back else event
 
 
 def _agree(one: Document | None, other: Document) -> bool:
     """Whether a doubtful document is followed by one of the same story."""
-    return one is not None and other.incarnation >= one.incarnation
+    return one is None or other.incarnation >= one.incarnation
+
+
+def _ends(seen: Seen, ids: Sequence[str], now: datetime) -> list[Change]:
+    return [_end(seen.events[id], now, is_approved=id in seen.approved) for id in ids]
 
 
 def _end(event: Event, now: datetime, *, is_approved: bool) -> Change:
     """The service shows only that it is gone: cancelled and over look alike."""
-    if event.status is Status.STARTED:
-        return Change(kind=ChangeKind.FINISHED, event=event)
-    is_due = event.not_before is not None and now >= event.not_before
-    if is_approved or is_due:
-        return Change(kind=ChangeKind.FINISHED, event=event, is_certain=False)
-    return Change(kind=ChangeKind.CANCELLED, event=event, is_certain=False)
+    is_over = may_be_over(event, now, is_approved=is_approved)
+    kind = ChangeKind.FINISHED if is_over else ChangeKind.CANCELLED
+    return Change(kind=kind, event=event, is_certain=event.status is Status.STARTED)

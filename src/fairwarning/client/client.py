@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Self
 
 from fairwarning.client import changes
-from fairwarning.client.changes import Seen
 from fairwarning.client.discovery import endpoint_url
 from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, who_am_i
 from fairwarning.client.model import Change, Document, EventsUnavailable, Instance, NotApproved
 from fairwarning.client.reading import BadDocument, read_date, read_instance
+from fairwarning.client.seen import Seen
 from fairwarning.client.service_time import ServiceTime
 from fairwarning.client.sockets import BlockingLink
 from fairwarning.client.streams import AsyncLink
@@ -55,13 +55,16 @@ class _Standing:
 
     def _changes(self, outcome: Outcome) -> Iterator[Change]:
         """While a change is with the caller, `seen` has it and not the next one."""
-        if outcome.document is None:
+        if outcome.document is not None:
+            after, found = changes.step(self.seen, outcome.document, self.now())
+        elif outcome.is_empty:
+            after, found = changes.step_without_document(self.seen, self.now())
+        else:
             return
-        after, found = changes.step(self.seen, outcome.document, self.now())
         if after is self.seen:
             return
         for change in found:
-            self.seen = changes.told(self.seen, change)
+            self.seen = changes.told(self.seen, change, after)
             yield change
         # What the caller approved meanwhile counts too.
         kept = self.seen.approved & after.events.keys()
@@ -150,6 +153,7 @@ class ScheduledEvents(_Standing):
             outcome = self._single(request, _asked(self._asking, request))
             if not outcome.asks_again:
                 return _document(outcome)
+            time.sleep(self._pause_s(request, outcome))
 
     def approve(self, *event_ids: str) -> None:
         """Agrees that these events may start now. Raises NotApproved or EventsUnavailable."""
@@ -201,6 +205,7 @@ class AsyncScheduledEvents(_Standing):
             outcome = self._single(request, await _asked_async(self._asking, request))
             if not outcome.asks_again:
                 return _document(outcome)
+            await asyncio.sleep(self._pause_s(request, outcome))
 
     async def approve(self, *event_ids: str) -> None:
         response = await _asked_async(self._asking, approval(event_ids, self.api_version))

@@ -22,11 +22,17 @@ FIRST_TIMEOUT_S = 150.0
 """The first call of a scope switches its events on, which may take two minutes."""
 TIMEOUT_S = 10.0
 POLL_S = 1.0
+ASK_AGAIN_S = 0.3
+"""Between two questions at the least: Azure refuses more than five a second, and there are more
+versions than that."""
 BACKOFF_S_MAX = 5.0
 """An eviction gives 30 seconds of notice, so nobody may look away for longer than this."""
 RETRY_AFTER_S_MAX = 10.0
 HASTY_MAX = 10
 """After so many, the service is taken to ignore the question: nobody changes so much."""
+UNCHANGED_MAX = 30
+"""After so many, the service must show what it has: one that began anew may have come to the same
+tag with other events."""
 RENEGOTIATES_AFTER = 5
 """So many failures in a row, and the newest version is tried again."""
 TRIES_EVERY_MAX = 256
@@ -60,8 +66,10 @@ class Outcome:
     document: Document | None = None
     is_unchanged: bool = False
     asks_again: bool = False
-    """Nothing is wrong, but the question must be put differently, at once."""
+    """Nothing is wrong, but the question must be put differently, now."""
     trouble: str = ""
+    is_empty: bool = False
+    """The trouble is an answer of no bytes at all, as some hosts give when there are no events."""
     retry_after_s: float | None = None
 
 
@@ -76,6 +84,8 @@ class Flow:
     """Until shown otherwise, a service that gives tags is taken to hold answers too."""
     hasty: int = 0
     """So many answers in a row came at once although they were asked to be held."""
+    unchanged: int = 0
+    """So many answers in a row said that the tag is still right."""
     has_answered: bool = False
     is_settled: bool = False
     """A document was read in this version, so another refusal is trouble and no older service:
@@ -115,8 +125,7 @@ class Flow:
         if response.status == 200:
             return self._read(response, asked, is_hasty=is_hasty)
         if response.status == 304:
-            holds = self.can_wait and not is_hasty
-            flow = replace(self, has_answered=True, failures=0, hasty=0, can_wait=holds)
+            flow = self._unchanged(holds=self.can_wait and not is_hasty)
             return flow._in_turn() if flow.version else flow, Outcome(is_unchanged=True)
         if response.status in (400, 404) and is_held:
             # Perhaps it was the question to hold that was not understood.
@@ -131,6 +140,12 @@ class Flow:
             return older, Outcome(asks_again=True)
         return self.failed(f"the service answered {response.status}", _retry_after(response))
 
+    def _unchanged(self, *, holds: bool) -> "Flow":
+        is_enough = self.unchanged + 1 >= UNCHANGED_MAX
+        return replace(self, has_answered=True, failures=0, hasty=0, can_wait=holds,
+                       unchanged=0 if is_enough else self.unchanged + 1,
+                       tag="" if is_enough else self.tag)  # fmt: skip
+
     @property
     def _is_oldest(self) -> bool:
         return self.version + 1 == len(VERSIONS)
@@ -139,7 +154,8 @@ class Flow:
         try:
             document = read_document(response.body, version=VERSIONS[asked])
         except BadDocument as problem:
-            return self.failed(str(problem))
+            flow, outcome = self.failed(str(problem))
+            return flow, replace(outcome, is_empty=not response.body.strip())
         version = min(asked, self.version) if self.is_settled else asked
         etag = response.headers.get("etag", "")
         # Another question may have found a newer version meanwhile, where this tag means nothing.
@@ -148,10 +164,11 @@ class Flow:
         holds = self.can_wait and not (is_hasty and (etag == self.tag or hasty == HASTY_MAX))
         flow = self
         if (tag, hasty, holds, version) != (self.tag, self.hasty, self.can_wait, self.version) or (
-            self.failures or self.tries is not None or not self.is_settled
+            self.failures or self.unchanged or self.tries is not None or not self.is_settled
         ):
             flow = replace(self, tag=tag, hasty=hasty, can_wait=holds, has_answered=True,
-                           is_settled=True, failures=0, version=version, tries=None)  # fmt: skip
+                           is_settled=True, failures=0, unchanged=0, version=version,
+                           tries=None)  # fmt: skip
         return flow._in_turn() if version else flow, Outcome(document=document)
 
     def _in_turn(self) -> "Flow":
@@ -180,12 +197,14 @@ class Flow:
 
     def pause_s(self, outcome: Outcome, chance: float, *, held: bool) -> float:
         """How long to wait before the next poll. `chance` is drawn evenly from 0 up to 1."""
-        if outcome.asks_again or (held and self.can_wait and not outcome.trouble):
-            return 0.0
+        if outcome.asks_again:
+            return ASK_AGAIN_S
+        if held and self.can_wait and not outcome.trouble:
+            return ASK_AGAIN_S if self.hasty else 0.0
         if not outcome.trouble:
             return POLL_S
         if outcome.retry_after_s is not None:
-            return outcome.retry_after_s + chance * 0.5
+            return max(ASK_AGAIN_S, outcome.retry_after_s + chance * 0.5)
         longest = min(BACKOFF_S_MAX, 0.5 * (1 << min(self.failures, 10)))
         return longest * (0.5 + chance / 2)
 
