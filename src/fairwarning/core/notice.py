@@ -113,31 +113,22 @@ def not_before(
 
 def parse_terminate_notice_ms(said: object) -> int:
     """A scale set's `notBeforeTimeout`, whatever was written there: 5 to 15 minutes."""
-    notice_ms = parse_duration_ms(said) if isinstance(said, str) else None
-    if notice_ms is None:
-        raise Refused(
-            Code.TERMINATE_NOTICE_INVALID,
-            f"the terminate notice {_short(said)} is no ISO 8601 duration; choose from PT5M to "
-            "PT15M",
-        )
+    notice_ms = _duration_ms(said, Code.TERMINATE_NOTICE_INVALID, "choose from PT5M to PT15M")
     refuse_terminate_notice(notice_ms)
     return notice_ms
 
 
 def parse_reimage_notice_ms(said: object) -> int:
-    notice_ms = parse_duration_ms(said) if isinstance(said, str) else None
-    if notice_ms is None:
-        raise Refused(
-            Code.REIMAGE_NOTICE_INVALID,
-            f"the reimage notice {_short(said)} is no ISO 8601 duration; choose PT15M, or leave it "
-            "out",
-        )
+    notice_ms = _duration_ms(said, Code.REIMAGE_NOTICE_INVALID, "choose PT15M, or leave it out")
     refuse_reimage_notice(notice_ms)
     return notice_ms
 
 
-def _short(said: object) -> str:
-    return repr(said)[:60]
+def _duration_ms(said: object, code: Code, advice: str) -> int:
+    notice_ms = parse_duration_ms(said) if isinstance(said, str) else None
+    if notice_ms is None:
+        raise Refused(code, f"the notice {repr(said)[:60]} is no ISO 8601 duration; {advice}")
+    return notice_ms
 
 
 def refuse_terminate_notice(notice_ms: int) -> None:
