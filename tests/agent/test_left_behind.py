@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,13 +45,29 @@ async def test_what_does_not_end_when_asked_is_ended_with_all_that_it_started(
     await process.wait()
 
 
+async def test_a_group_that_we_are_of_ourselves_is_left_alone(tmp_path: Path) -> None:
+    """A command may have put this agent in the place of the last one."""
+    state = tmp_path / "s.json"
+    text = (
+        "import asyncio, os, pathlib\n"
+        "from fairwarning.agent.left_behind import identify, take_over\n"
+        f"state = pathlib.Path({str(state)!r})\n"
+        "pathlib.Path(f'{state}.running').write_text(f'{identify(os.getpgrp())}\\n')\n"
+        "asyncio.run(take_over(state))\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", text, start_new_session=True
+    )
+    assert await process.wait() == 0
+
+
 async def test_a_process_that_only_has_the_same_number_is_left_alone(tmp_path: Path) -> None:
     process = await start("echo; exec sleep 60")
     found = identify(process.pid)
     assert found is not None
     later = Group(leader=found.leader, started=found.started + 1, boot=found.boot)
     rebooted = Group(leader=found.leader, started=found.started, boot="another")
-    damaged = f"{found.leader} {found.started}\n\0\0\n-1 x y\n"
+    damaged = f"{found.leader} {found.started}\n\0\0\n-1 x y\n{'9' * 5000} 1 y\n"
     (tmp_path / "s.json.running").write_text(f"{later}\n{rebooted}\n{damaged}")
     await take_over(tmp_path / "s.json")
     assert identify(process.pid) == found

@@ -109,6 +109,19 @@ def test_a_service_that_counts_anew_without_events_is_believed_after_a_few_docum
     assert told(seen, doc(2, EVENT), doc(3))[1] == ["scheduled E1", "cancelled E1"]
 
 
+def test_ends_in_a_service_that_began_anew_are_told_before_its_numbers_catch_up() -> None:
+    new = [doc(1), doc(2, EVENT)]
+    assert told(Seen(), doc(10), *new, *[doc(3)] * (CONFIRMATIONS - 1))[1] == ["scheduled E1"]
+    words = told(Seen(), doc(10), *new, *[doc(3)] * CONFIRMATIONS)[1]
+    assert words == ["scheduled E1", "cancelled E1"]
+
+
+def test_a_service_that_is_believed_to_have_begun_anew_is_believed_in_all_that_it_says() -> None:
+    later = replace(EVENT, not_before=NOW + timedelta(hours=3))
+    seen, _ = told(Seen(), doc(10, EVENT), *[doc(1, later)] * CONFIRMATIONS)
+    assert seen.events["E1"] == later
+
+
 def test_an_end_that_two_services_agree_on_is_believed_although_they_count_apart() -> None:
     seen, _ = told(Seen(), doc(50, STARTED))
     assert told(seen, *[doc(3), doc(1)] * (CONFIRMATIONS_OF_AN_END // 2))[1] == ["finished E1"]

@@ -2,7 +2,9 @@
 
 import asyncio
 
-from fairwarning.core.commands import Operate
+from msgspec.structs import replace
+
+from fairwarning.core.commands import Declare, Operate
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
 from fairwarning.core.model import InstanceName, OperationKind
 from fairwarning.metadata.limits import EndpointRules
@@ -34,6 +36,22 @@ async def test_the_first_call_can_take_its_time_and_others_wait_with_it() -> Non
     await rig.clock.advance(1)
     assert [(await answer).incarnation for answer in answers] == [1, 1]
     assert (await rig.ask()).incarnation == 1
+    await rig.stop()
+
+
+async def test_whose_address_passes_on_meanwhile_is_not_answered_as_who_he_was() -> None:
+    rig = Rig(EndpointRules(activation_delay_s=60))
+    await rig.start()
+    client = await rig.connect()
+    await client.send(request())
+    probe = await rig.connect("127.0.1.12")
+    await probe.send(request("/metadata/versions"))
+    await probe.receive()
+    roster, name = rig.web.roster, InstanceName("web-0")
+    without = {**roster.instances, name: replace(roster.instances[name], addresses=())}
+    await rig.submit(rig.web, Declare(roster=replace(roster, instances=without)))
+    await rig.clock.advance(60_000)
+    assert (await client.receive()).status == 404
     await rig.stop()
 
 

@@ -101,6 +101,10 @@ async def test_behind_a_proxy_nothing_but_its_signature_says_who_asks() -> None:
             head = f"GET {path} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n{headers}\r\n"
             await client.send(head.encode())
             assert (await client.receive()).status == 404
+    lone = {"Metadata": "true", "Connection": "close"}
+    for source, status in ((proxy, 404), ("127.0.1.12", 200), (proxy, 404)):
+        # Known by its bytes by now, but not for everybody.
+        assert (await rig.ask(PATH, source=source, headers=lone)).status == status
     status, text = await who(
         rig, proxy, X_Instance_ID="nobody", X_Instance_ID_Signature=sign("s3cret", "nobody")
     )

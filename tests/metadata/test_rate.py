@@ -38,6 +38,19 @@ async def test_what_is_refused_counts_too() -> None:
     await rig.stop()
 
 
+async def test_to_head_the_refusal_has_no_body() -> None:
+    """Its bytes would stand before the next answer."""
+    rig = Rig(EndpointRules(requests_per_second_max=1))
+    await rig.start()
+    client = await rig.connect()
+    await client.send(request(PATH, method="HEAD") * 10)
+    client.writer.write_eof()
+    said = await client.reader.read()
+    assert b" 429 " in said
+    assert b"{" not in said
+    await rig.stop()
+
+
 @pytest.mark.parametrize(
     ("rules", "is_test"),
     [(EndpointRules(), True), (EndpointRules(requests_per_second_max=0), False)],

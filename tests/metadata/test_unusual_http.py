@@ -54,6 +54,13 @@ async def test_an_offer_of_http_2_is_ignored_and_the_body_is_read(rig: Rig) -> N
     assert "apiVersions" in (await client.receive()).json()
 
 
+async def test_an_old_request_with_such_an_offer_need_not_name_its_host(rig: Rig) -> None:
+    client = await rig.connect()
+    await client.send(f"GET {PATH} HTTP/1.0\r\nMetadata: true\r\nUpgrade: x\r\n"
+                      "Connection: Upgrade\r\n\r\n".encode())  # fmt: skip
+    assert (await client.receive()).status == 200
+
+
 async def test_a_body_is_never_taken_for_a_request(rig: Rig) -> None:
     client = await rig.connect()
     smuggled = request(VERSIONS)

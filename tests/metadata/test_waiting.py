@@ -131,3 +131,13 @@ async def test_who_waits_from_an_address_that_passes_on_is_not_told_of_its_old_s
     await rig.submit(rig.workers, Declare(roster=replace(new, instances=given)))
     await rig.schedule("web-1")
     assert (await rig.ask()).events == []
+
+
+async def test_who_waits_is_not_told_of_a_neighbour_who_moves(rig: Rig) -> None:
+    client = await hold(rig)
+    roster = rig.web.roster
+    name = InstanceName("web-3")
+    moved = {**roster.instances, name: replace(roster.instances[name], addresses=("127.0.1.33",))}
+    await rig.submit(rig.web, Declare(roster=replace(roster, instances=moved)))
+    await rig.schedule("web-1")
+    assert (await client.receive()).incarnation == 2, "the first thing that he hears is news"

@@ -6,6 +6,8 @@ killed, and what it does then would come after its own undo, or beside its secon
 
 import asyncio
 import logging
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from fairwarning.agent.memory import beside, replace_file
 from fairwarning.process_group import end_of_others
 
 SUFFIX = ".running"
+_NUMBER = re.compile(r"[0-9]{1,19}")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 _log = logging.getLogger(__name__)
@@ -50,7 +53,9 @@ class Running:
         self._is_written = True
 
     async def end_left_behind(self) -> None:
-        left = [each for each in _read(self._path) if identify(each.leader) == each]
+        # We are of its group ourselves if it was a script that put us in the place of another.
+        left = [each for each in _read(self._path)
+                if identify(each.leader) == each and each.leader != os.getpgrp()]  # fmt: skip
         await asyncio.gather(*(_end(each.leader) for each in left))
         self._write()
 
@@ -116,5 +121,5 @@ def _read(path: Path) -> list[Group]:
     return [
         Group(leader=int(words[0]), started=int(words[1]), boot=words[2])
         for words in found
-        if len(words) == 3 and all(each.isascii() and each.isdigit() for each in words[:2])
+        if len(words) == 3 and all(_NUMBER.fullmatch(each) for each in words[:2])
     ]

@@ -43,7 +43,10 @@ async def run_agent(
     clock = Clock(service.now)
     try:
         if not is_dry:
-            await take_over(Path(config.state))
+            with _stops() as stopped:
+                await take_over(Path(config.state))
+            if stopped.is_set():
+                return
         async with service:
             me = await _identify(config, service, is_once=is_once)
             if me is None:

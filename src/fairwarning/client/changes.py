@@ -42,11 +42,12 @@ def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Chan
              if not doubts or times >= confirmations(seen, id, document, now)]  # fmt: skip
     changes = _news(seen.events, shown) + _ends(seen, ended, now)
     after = _told_all(seen, changes, is_doubtful=doubts > 0)
-    further = {id: _further(seen, document, event) for id, event in shown.items()}
+    is_believed = not doubts or (doubts >= CONFIRMATIONS and len(ended) == len(missed))
+    further = {id: _further(seen, document, event, is_believed) for id, event in shown.items()}
     after = replace(
         after, events={**after.events, **further}, longest_lie=longest_lie(seen, document)
     )
-    if not doubts or (doubts >= CONFIRMATIONS and len(ended) == len(missed)):
+    if is_believed:
         return _believe(after, document), changes
     return (
         replace(
@@ -166,14 +167,14 @@ def _news(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list[Change
     return changes
 
 
-def _further(seen: Seen, document: Document, event: Event) -> Event:
+def _further(seen: Seen, document: Document, event: Event, is_believed: bool) -> Event:
     """An event never goes back: not from Started, and not to what an older document said of it."""
     before = seen.events.get(event.id)
     if before is None:
         return event
     has_moved = before.status is not event.status
     is_back = event.status is Status.SCHEDULED if has_moved else (
-        document.incarnation < seen.shown_in(event.id))  # fmt: skip
+        not is_believed and document.incarnation < seen.shown_in(event.id))  # fmt: skip
     return before if is_back else event
 
 

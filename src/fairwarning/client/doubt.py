@@ -14,8 +14,9 @@ from fairwarning.client.model import Document, Event, Status
 from fairwarning.client.seen import Seen
 
 CONFIRMATIONS = 5
-"""A document of the same number without the event cannot be an old one, only one of a service
-that began anew, or that does not count."""
+"""A document without the event that has the number of the one that showed it is of a service that
+began anew, or that does not count. One with a higher number is newer, if both are of the life that
+began when the numbers fell; that of the life before ended with the highest number."""
 CONFIRMATIONS_OF_AN_END = 60
 """For an event that may well be over."""
 CONFIRMATIONS_OF_A_CANCELLATION = 300
@@ -34,7 +35,8 @@ def may_be_over(event: Event, now: datetime, *, is_approved: bool) -> bool:
 
 def confirmations(seen: Seen, id: str, document: Document, now: datetime) -> int:
     """So many documents in a row that are not newer must miss the event."""
-    if document.incarnation == seen.shown_in(id):
+    shown_in = seen.shown_in(id)
+    if document.incarnation == shown_in or shown_in < document.incarnation < seen.incarnation:
         return _by_experience(seen, CONFIRMATIONS)
     if may_be_over(seen.events[id], now, is_approved=id in seen.approved):
         return _by_experience(seen, CONFIRMATIONS_OF_AN_END)

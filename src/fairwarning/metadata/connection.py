@@ -19,7 +19,14 @@ from typing import cast
 from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind
 from fairwarning.engine.ports import StoreDown
 from fairwarning.engine.views import Member
-from fairwarning.metadata.answers import BROKEN, MALFORMED, OUT_OF_SERVICE, Answer, to_bytes
+from fairwarning.metadata.answers import (
+    BROKEN,
+    MALFORMED,
+    OUT_OF_SERVICE,
+    TOO_MANY_REQUESTS,
+    Answer,
+    to_bytes,
+)
 from fairwarning.metadata.asks import Ask, Kind, read
 from fairwarning.metadata.faulty import EMPTY, status_answer
 from fairwarning.metadata.limits import (
@@ -35,7 +42,8 @@ from fairwarning.metadata.service import Service
 DRIPS = 10
 """In how many pieces a slow body comes."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool]
+Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool, str]
+"""Whom the view calls, until when, for what, as whom, whether it ends here, and since which tag."""
 Usual = tuple[bytes, Ask, Member, int, Callable[[bytes], None]]
 """The bytes of a poll, what they mean, who asks, in which generation of the fleet, and to where."""
 
@@ -236,12 +244,9 @@ class Connection(asyncio.Protocol):
     def _decline(self, refusal: Answer, *, closes: bool, has_body: bool) -> None:
         """What is refused counts towards the caller's limit too, as far as we know him."""
         member = self._service.by_address(self.address)
-        throttle = self._service.polls.throttle
-        refused = None if member is None else throttle(member, closes=closes)
-        if refused is None:
-            self._send(refusal, closes=closes, has_body=has_body)
-        else:
-            self._write(refused, closes=closes)
+        if member is not None and self._service.polls.throttle(member, closes=closes) is not None:
+            refusal = TOO_MANY_REQUESTS
+        self._send(refusal, closes=closes, has_body=has_body)
 
     def _strike(self, ask: Ask, received: Received, closes: bool) -> bool:
         """Whether a fault has taken the request out of the ordinary way."""
@@ -357,12 +362,18 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         timer = loop.call_later(ask.wait_s, self._wait_is_over)
         changed = self._changed
-        self._wait = (changed, timer, ask, member, closes)
+        self._wait = (changed, timer, ask, member, closes, tag_of(member.view))
         self._is_busy = True
         self._hold_open()
         member.view.listen(changed)
 
     def _changed(self) -> None:
+        if self._wait is not None:
+            changed, _, ask, member, _, tag = self._wait
+            if self._find(ask) is member and tag_of(member.view) == tag:
+                # It is another of his scope who left or moved.
+                member.view.listen(changed)
+                return
         self._release(is_changed=True)
 
     def _wait_is_over(self) -> None:
@@ -372,7 +383,7 @@ class Connection(asyncio.Protocol):
         wait = self._wait
         if wait is None:
             return
-        _, _, ask, member, closes = wait
+        _, _, ask, member, closes, _ = wait
         self._stop_waiting()
         self._is_busy = False
         polls = self._service.polls
@@ -387,7 +398,7 @@ class Connection(asyncio.Protocol):
 
     def _stop_waiting(self) -> None:
         if self._wait is not None:
-            changed, timer, _, member, _ = self._wait
+            changed, timer, _, member, _, _ = self._wait
             self._wait = None
             timer.cancel()
             member.view.forget(changed)
@@ -407,6 +418,11 @@ class Connection(asyncio.Protocol):
             self._break()
             return
         self._is_busy = False
+        if self._find(ask) is not member:
+            # It took a while, and his address is another's by now.
+            self._poll(ask, closes)
+            self._pump()
+            return
         ready = self._service.polls.answer(ask, member, closes=closes)
         if ready is not None:
             self._write(ready, closes=closes)

@@ -86,8 +86,9 @@ class Reader:
         if received.head.method == "CONNECT":
             self._done.append(replace(received, keeps_alive=False))
             return
+        version = self._parser.get_http_version()
         self._parser = httptools.HttpRequestParser(self)
-        self._feed(_without_upgrade(received.head) + rest)
+        self._feed(_without_upgrade(received.head, version) + rest)
 
     def _refuse_endless(self, count: int) -> None:
         """What llhttp has taken in and not told us of yet is limited too."""
@@ -153,8 +154,8 @@ class Reader:
         self._begin()
 
 
-def _without_upgrade(head: Head) -> bytes:
-    lines = [f"{head.method} {head.target} HTTP/1.1"]
+def _without_upgrade(head: Head, version: str) -> bytes:
+    lines = [f"{head.method} {head.target} HTTP/{version}"]
     for name, value in head.headers:
         if name == "connection":
             words = [word.strip() for word in value.split(",")]

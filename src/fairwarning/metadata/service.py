@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from fairwarning.core.faults import Fault
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+def _by_own_address(views: Views, rules: EndpointRules) -> Callable[[str], Member | None]:
+    proxies, find = rules.proxy_addresses, views.by_address
+    if not rules.proxy_secret or not proxies:
+        return find
+    return lambda address: None if address in proxies else find(address)
+
+
 class Service:
     def __init__(
         self, views: Views, endpoint: Endpoint, rules: EndpointRules, faults: Faults
@@ -37,7 +44,8 @@ class Service:
         self.polls = Polls(rules, Stamp(endpoint.seconds))
         self.polls.on_sight = self._on_sight
         self.ready = self.polls.ready
-        self.by_address = views.by_address
+        self.by_address = _by_own_address(views, rules)
+        """Who asks from an address of his own: behind a proxy's that is not the question."""
         self.connections: set[Connection] = set()
         self.remembered: dict[bytes, tuple[Ask, bool]] = {}
         """The bytes of polls, with their meaning and whether they end the connection."""
