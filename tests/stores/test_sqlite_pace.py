@@ -71,30 +71,30 @@ async def open_store(
     return store, await declare(store, web(), vm("other"))
 
 
-async def test_one_who_is_alone_on_a_quick_disk_changes_threads_no_more(
-    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+async def threads_of_one_alone(tmp_path: Path, clock: VirtualClock) -> list[int]:
     store, id = await open_store(tmp_path, clock, Pace())
     step = Noting()
     for _ in range(ROW + 3):
         await store.transact(id, step, by=ME)
-    assert step.threads[0] != HERE()
-    assert step.threads[ROW:] == [HERE()] * 3
     assert (await store.read(id)).revision >= ROW + 3
     await store.close()
+    return step.threads
+
+
+async def test_one_who_is_alone_on_a_quick_disk_changes_threads_no_more(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    threads = await threads_of_one_alone(tmp_path, clock)
+    assert threads[0] != HERE()
+    assert threads[ROW:] == [HERE()] * 3
 
 
 async def test_on_a_slow_disk_every_commit_is_the_threads(
     tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pace, "QUICK_S", 0.0)
-    store, id = await open_store(tmp_path, clock, Pace())
-    step = Noting()
-    for _ in range(ROW + 3):
-        await store.transact(id, step, by=ME)
-    assert HERE() not in step.threads
-    await store.close()
+    assert HERE() not in await threads_of_one_alone(tmp_path, clock)
 
 
 async def test_callers_who_come_together_are_left_to_the_thread(

@@ -56,7 +56,7 @@ class Callers:
         if ask.is_forwarded:
             return FORWARDED
         if ask.vm is not None:
-            return self._by_path(ask.vm) if on_loopback else _no_base_path()
+            return self._named(ask.vm, hints=True) if on_loopback else _no_base_path()
         member = self._views.by_address(address)
         if member is None:
             return self._unknown_address(address, on_loopback=on_loopback)
@@ -66,24 +66,19 @@ class Callers:
         expected = sign(self._rules.proxy_secret, instance)
         if not hmac.compare_digest(expected.encode(), signature.lower().encode()):
             return error(404, "Not found. The signature of X-Instance-ID is wrong")
-        return self._named(instance)
+        return self._named(instance, hints=False)
 
-    def _named(self, name: str) -> Member | Answer:
-        """To an instance, no word of the others."""
-        found = self._views.by_name(name)
-        if len(found) == 1:
-            return found[0]
-        problem = f"Several scopes have an instance {name}" if found else f"{name} is unknown"
-        return error(404, f"Not found. {problem}")
-
-    def _by_path(self, name: str) -> Member | Answer:
+    def _named(self, name: str, *, hints: bool) -> Member | Answer:
+        """Without hints there is no word of others: it is an instance that reads it."""
         found = self._views.by_name(name)
         if len(found) == 1:
             return found[0]
         if found:
             scopes = ", ".join(sorted(each.view.scope_id for each in found)[:_HINT_NAMES_MAX])
-            return error(404, f"Not found. Several scopes have an instance {name}: {scopes}")
-        return error(404, f"Not found. No instance is called {name}{self._known()}")
+            where = f": {scopes}" if hints else ""
+            return error(404, f"Not found. Several scopes have an instance {name}{where}")
+        known = self._known() if hints else ""
+        return error(404, f"Not found. No instance is called {name}{known}")
 
     def _unknown_address(self, address: str, *, on_loopback: bool) -> Answer:
         hint = ". On loopback put /vm/NAME before /metadata" + self._known() if on_loopback else ""
