@@ -281,6 +281,7 @@ def test_check_config(file: Path, tmp_path: Path) -> None:
     assert json.loads(run("check-config", str(late), "--json")[1])["warnings"] == [warning]
     bad = tmp_path / "bad.toml"
     bad.write_text("margn = '1s'\n[[rule]]\ntypes = 5\n")
+    assert run("check-config", "--config", str(bad)) == run("check-config", str(bad))
     code, said = run("check-config", str(bad))
     assert code == 1
     assert f"{bad}:1: unknown key `margn`; did you mean `margin`?" in said

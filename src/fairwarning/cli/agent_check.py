@@ -8,7 +8,7 @@ import click
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
 from fairwarning.agent.rules import never_taken
-from fairwarning.cli.agent_config import json_option, load
+from fairwarning.cli.agent_config import config_option, json_option, load
 
 _EXAMPLES = """\b
 Examples:
@@ -18,10 +18,12 @@ Examples:
 
 
 @click.command("check-config", epilog=_EXAMPLES)
-@click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@config_option
 @json_option
-def check_config(path: Path, is_json: bool) -> None:
-    """Say everything that is wrong with FILE."""
+def check_config(file: Path | None, path: Path, is_json: bool) -> None:
+    """Say everything that is wrong with FILE, or with the one that the agent would read."""
+    path = file or path
     try:
         config = load(path)
     except BadConfig as bad:
