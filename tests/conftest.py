@@ -1,3 +1,36 @@
 """What tests of every folder may ask for."""
 
+import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from fairwarning.testing import Server
+from tests.support.patience import HANG_S
+
 pytest_plugins = ["pytester", "tests.support.postgres"]
+
+# Time fails no test: on a busy machine an example takes as long as it takes.
+settings.register_profile(
+    "fairwarning", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fairwarning")
+
+# A program that a shell starts in the background ignores Ctrl-C, and so would all that we start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+for wait in (Server.wait_until, Server.until):
+    defaults = wait.__kwdefaults__
+    assert defaults is not None
+    defaults["timeout"] = HANG_S
+
+FOLDER = Path(__file__).parent
+LONG = ("sim", "check/test_stories.py", "control/test_openapi.py", "stores/test_model.py")
+"""Take as long as hundreds of others, so they begin first; else one worker would still be at one
+of them when all the others have nothing left to do."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    long = [FOLDER / each for each in LONG]
+    items.sort(key=lambda item: not any(item.path.is_relative_to(each) for each in long))

@@ -86,7 +86,7 @@ async def _polls(url: str, names: list[str]) -> float:
     reader, writer = await asyncio.open_connection(host, int(port))
     requests = [
         f"GET /vm/{name}/metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\n"
-        f"Host: x\r\nMetadata: true\r\n\r\n".encode()
+        f"Host: 127.0.0.1\r\nMetadata: true\r\n\r\n".encode()
         for name in names
     ]
     times = []

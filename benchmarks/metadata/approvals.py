@@ -137,7 +137,7 @@ async def send_all(url: str, orders: list[list[str]]) -> float:
         for name, id in mine:
             body = b'{"StartRequests":[{"EventId":"%s"}]}' % id.encode()
             path = f"/vm/{name}/metadata/scheduledevents?api-version=2020-07-01"
-            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nContent-Length: "
+            head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata: true\r\nContent-Length: "
             writer.write(head.encode() + b"%d\r\n\r\n" % len(body) + body)
             answer = await reader.readuntil(b"\r\n\r\n")
             assert answer.startswith(b"HTTP/1.1 200"), answer

@@ -48,8 +48,20 @@ class Start(Protocol):
 
 
 @contextmanager
-def nginx(
-    programs: Programs, folder: Path, document: bytes, *, is_deferred: bool = False
+def nginx(programs: Programs, folder: Path, document: bytes) -> Iterator[Running]:
+    with run_nginx(programs.nginx, folder, document) as server:
+        yield server
+
+
+@contextmanager
+def nginx_deferred(programs: Programs, folder: Path, document: bytes) -> Iterator[Running]:
+    with run_nginx(programs.nginx, folder, document, is_deferred=True) as server:
+        yield server
+
+
+@contextmanager
+def run_nginx(
+    program: Path, folder: Path, document: bytes, *, is_deferred: bool = False
 ) -> Iterator[Running]:
     name = "nginx-deferred" if is_deferred else "nginx"
     home = folder / name
@@ -59,14 +71,14 @@ def nginx(
     settings.write_text(
         _NGINX.format(
             folder=home,
-            temporary=_temporary(programs.nginx, home),
+            temporary=_temporary(program, home),
             user="user root;" if os.geteuid() == 0 else "",
             known="\n".join(f"    {each} '{document.decode()}';" for each in SOURCES),
             address=address,
             deferred=" deferred" if is_deferred else "",
         )
     )
-    command = [str(programs.nginx), "-p", str(home), "-c", str(settings)]
+    command = [str(program), "-p", str(home), "-c", str(settings)]
     with started(command) as process:
         yield wait_until_answering(Running(name, process.pid, address, PATH))
 
@@ -77,12 +89,6 @@ def _temporary(program: Path, home: Path) -> str:
     modules = ["proxy", "fastcgi", "uwsgi", "scgi"]
     has = [each for each in modules if f"--without-http_{each}_module" not in built]
     return "\n".join(f"  {each}_temp_path {home}/{each};" for each in ["client_body", *has])
-
-
-@contextmanager
-def nginx_deferred(programs: Programs, folder: Path, document: bytes) -> Iterator[Running]:
-    with nginx(programs, folder, document, is_deferred=True) as server:
-        yield server
 
 
 @contextmanager

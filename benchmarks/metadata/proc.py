@@ -22,6 +22,12 @@ def resident_bytes(pid: int) -> int:
     )
 
 
+def peak_bytes(pid: int) -> int:
+    """The most memory that each process of the tree has had so far, added up."""
+    statuses = (Path(f"/proc/{each}/status").read_text() for each in _tree(pid))
+    return 1024 * sum(int(status.partition("VmHWM:")[2].split()[0]) for status in statuses)
+
+
 def _tree(root: int) -> list[int]:
     children = defaultdict(list)
     for entry in Path("/proc").iterdir():

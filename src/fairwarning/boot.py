@@ -1,9 +1,11 @@
 """The one place where concrete classes are chosen."""
 
+import asyncio
 import secrets
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from platformdirs import user_data_path
 from starlette.routing import BaseRoute
@@ -12,6 +14,7 @@ from fairwarning.control.access import Role, Token
 from fairwarning.control.app import OPERATIONS, App
 from fairwarning.control.context import AzureDoor, Control
 from fairwarning.control.dispatch import Dispatch
+from fairwarning.control.leases import Leases
 from fairwarning.control.tokens import Tokens
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
@@ -20,7 +23,7 @@ from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.drivers.webhook import WebhookDriver
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Clock, Drivers, Ids, Store
+from fairwarning.engine.ports import Apart, Clock, Drivers, Ids, Store
 from fairwarning.engine.requests import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
@@ -53,8 +56,8 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
     """`has_own_time`: a virtual clock rules, and not the database's."""
     if url == "memory:":
         return MemoryStore(clock)
-    if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return SqliteStore(Path(url.removeprefix("sqlite:///")).expanduser(), clock)
+    if url.startswith("sqlite:///"):
+        return SqliteStore(_sqlite_file(url.removeprefix("sqlite:///")), clock)
     if url.startswith(("postgresql://", "postgres://")):
         # Its driver takes a sixth of a second to load, which most processes never need.
         from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
@@ -64,6 +67,16 @@ def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
         f"{url.partition('://')[0]!r} is no kind of store; use sqlite:///PATH, "
         "postgresql://USER@HOST/DATABASE or memory:"
     )
+
+
+def _sqlite_file(text: str) -> Path:
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:  # There is no such user.
+        path = Path()
+    if not path.name or "\0" in text:
+        raise BadStoreUrl(f"{text!r} is no file; use sqlite:///PATH, such as sqlite:///srv/fw.db")
+    return path
 
 
 def make_drivers(clock: Clock) -> Drivers:
@@ -109,6 +122,20 @@ async def make_metadata_server(
     return MetadataServer(Service(views, endpoint, rules, faults or Faults(clock)), addresses)
 
 
+T = TypeVar("T")
+
+
+def in_a_thread() -> Apart:
+    """One at a time, so that many who ask for much leave polls their share of the processor."""
+    turn = asyncio.Lock()
+
+    async def apart(work: Callable[..., T], *given: Any) -> T:
+        async with turn:
+            return await asyncio.to_thread(work, *given)
+
+    return apart
+
+
 def make_control(
     engine: Engine,
     store: Store,
@@ -119,17 +146,20 @@ def make_control(
     metadata_urls: Sequence[str] = (),
     requests: Requests | None = None,
 ) -> Control:
+    apart = in_a_thread()
     return Control(
         engine=engine,
         store=store,
         views=views,
         clock=clock,
         tokens=Tokens(store, clock),
-        rollouts=Rollouts(engine, store, clock),
+        rollouts=Rollouts(engine, store, clock, apart),
         notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
         faults=faults or Faults(clock),
         requests=requests or Requests(),
         azure=azure,
+        leases=Leases(store),
+        apart=apart,
         metadata_urls=metadata_urls,
     )
 

@@ -5,6 +5,7 @@ all addresses bound before the first request is taken. Stopping goes the other w
 """
 
 import contextlib
+import logging
 import socket
 import time
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ from fairwarning.metadata.witness import Watcher, noting
 from fairwarning.starter import STARTER_FLEET
 
 Address = tuple[str, int]
+_log = logging.getLogger(__name__)
 
 
 class CannotListen(Exception):
@@ -220,7 +222,7 @@ class Node:
 
     async def _keep_hands(self, clock: VirtualClock) -> None:
         with contextlib.suppress(StoreDown):
-            await keep(clock, self.store, by=ENGINE)
+            await keep(clock.now(), self.store, by=ENGINE)
 
     def _bind(self, address: Address, option: str) -> socket.socket:
         try:
@@ -269,6 +271,9 @@ class Node:
         if fleet is not None:
             planned = plan(await current_scopes(self.store), fleet, prune=True)
             await apply(self.engine, planned, force=False, by=operator_actor("fleet-file"))
+            for change in planned.changes:
+                if change.terminate_notice_ms is not None:
+                    _log.warning("the fleet file leaves out %s: it %s", change.what, change.detail)
         elif self._settings.makes_starter_fleet and not await self.store.scope_ids(limit=1):
             by = operator_actor("starter")
             await self.engine.declare(STARTER_FLEET, by=by, why="the store was empty")

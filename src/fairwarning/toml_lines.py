@@ -10,20 +10,17 @@ import re
 import tomllib
 from bisect import bisect_right
 
+from fairwarning.toml_guard import end_of_string
+
 Path = tuple[str | int, ...]
 """`("scale_set", 0, "capacity")`."""
 
 _SPACE = re.compile(r"[ \t]*")
-_GAP = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BLANK = re.compile(r"[ \t\r\n]*")
+_COMMENT = re.compile(r"(?:#[^\n]*)?")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\r\n]*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})'
-    r"|'''.*?'''(?:'{0,2})"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'",
-    re.DOTALL,
-)
+_QUOTES = "\"'"
 
 
 class Lines:
@@ -43,13 +40,13 @@ class Lines:
 
     def _walk(self) -> None:
         table: Path = ()
-        self._skip(_GAP)
+        self._skip_gap()
         while self._at < len(self._text):
             if self._text[self._at] == "[":
                 table = self._header()
             else:
                 self._pair(table)
-            self._skip(_GAP)
+            self._skip_gap()
 
     def _header(self) -> Path:
         is_array = self._text.startswith("[[", self._at)
@@ -89,11 +86,13 @@ class Lines:
         keys: list[str] = []
         while True:
             self._skip(_SPACE)
-            quoted = _STRING.match(self._text, self._at)
-            found = quoted or _BARE.match(self._text, self._at)
-            assert found is not None, f"no key at {self._at}"
-            self._at = found.end()
-            keys.append(tomllib.loads(f"key = {found[0]}")["key"] if quoted else found[0])
+            start, is_quoted = self._at, self._text[self._at] in _QUOTES
+            if is_quoted:
+                self._skip_string()
+            else:
+                self._skip(_BARE)
+            key = self._text[start : self._at]
+            keys.append(tomllib.loads(f"key = {key}")["key"] if is_quoted else key)
             self._skip(_SPACE)
             if not self._text.startswith(".", self._at):
                 return keys
@@ -106,7 +105,7 @@ class Lines:
             case "{":
                 self._inline_table(path)
             case '"' | "'":
-                self._skip(_STRING)
+                self._skip_string()
             case _:
                 self._skip(_SCALAR)
 
@@ -125,10 +124,10 @@ class Lines:
 
     def _goes_on(self, end: str) -> bool:
         """Stands at the next element, or behind the end."""
-        self._skip(_GAP)
+        self._skip_gap()
         if self._text[self._at] == ",":
             self._at += 1
-            self._skip(_GAP)
+            self._skip_gap()
         if self._text[self._at] != end:
             return True
         self._at += 1
@@ -138,6 +137,18 @@ class Lines:
         found = pattern.match(self._text, self._at)
         assert found is not None, f"{pattern.pattern} does not fit at {self._at}"
         self._at = found.end()
+
+    def _skip_gap(self) -> None:
+        before = -1
+        while self._at > before:
+            before = self._at
+            self._skip(_BLANK)
+            self._skip(_COMMENT)
+
+    def _skip_string(self) -> None:
+        end = end_of_string(self._text, self._at)
+        assert end is not None, f"the string at {self._at} does not end"
+        self._at = end
 
     def _line(self) -> int:
         return bisect_right(self._ends, self._at - 1) + 1

@@ -1,6 +1,7 @@
 """An agent in the test's own event loop, against a real server whose clock the test moves."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -15,9 +16,10 @@ from fairwarning.agent.runner import Runner
 from fairwarning.agent.service import Service
 from fairwarning.testing import Server
 from tests.agent.values import World
+from tests.support.patience import HANG_S
 
 T = TypeVar("T")
-WAIT_S = 20
+LOOKS_EVERY_S = 0.02
 
 
 class Rig:
@@ -99,11 +101,14 @@ class Rig:
         self.state.close()
 
     async def until(self, condition: Callable[[], T]) -> T:
-        """Asked again whenever the agent heard, did or wrote something."""
-        async with asyncio.timeout(WAIT_S):
+        """Asked again whenever the agent heard, did or wrote something, and now and then: what
+        others do it may not hear of for as long as the service holds its answer."""
+        async with asyncio.timeout(HANG_S):
             while not (found := condition()):
-                await self._happened.wait()
                 self._happened.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOKS_EVERY_S):
+                        await self._happened.wait()
         return found
 
     async def advance(self, **by: float) -> None:

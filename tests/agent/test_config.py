@@ -108,7 +108,7 @@ ACTION = "[[rule]]\n[[rule.scheduled]]\n"
 MISTAKES = [
     ("", 1, "there is no rule"),
     ("rule = 5", 1, "`rule` must be a list, not a whole number"),
-    ("[[rule]\n", 1, "no TOML"),
+    ("[[rule]\n", 1, "not TOML"),
     ("margn = '3s'\n" + RULE, 1, "did you mean `margin`?"),
     ("margin = 3\n" + RULE, 1, "`margin` must be a string"),
     ("margin = 'soon'\n" + RULE, 1, "write one like 30s"),

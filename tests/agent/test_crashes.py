@@ -97,7 +97,7 @@ def outcome(machine: Machine) -> tuple[object, ...]:
     return machine.done & set("abcd"), machine.memory.records, machine.approved, once
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     rule=RULES,
     story=st.lists(lives(), min_size=1, max_size=3),
@@ -114,7 +114,7 @@ def test_any_crashes_in_any_story_end_the_same(
     assert outcome(shaken) == outcome(calm)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     rule=RULES,
     story=st.lists(lives(), min_size=1, max_size=3),

@@ -33,6 +33,7 @@ from fairwarning.agent.steps import (
     Step,
     Undo,
     Wait,
+    Work,
 )
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Status
@@ -281,7 +282,10 @@ def test_nothing_waits_for_a_question_about_approving_once_it_is_too_late(
     asking = CheckHold(event_id="E1", hold=hold)
     assert decide(memory, Now(at=NOW, facts=MINE, running={"E1": asking})) == []
     memory, _ = absorb(memory, seen(*shown), config(rule), ME, NOW)
-    for question in (asking, AskPeers(event_id="E1")):
+    to_approval: tuple[Work, ...] = (
+        asking, AskPeers(event_id="E1"), Report(event_id="E1"), ApproveStep(event_id="E1"),
+    )  # fmt: skip
+    for question in to_approval:
         now = Now(at=NOW, facts=MINE, running={"E1": question})
         assert decide(memory, now) == [Drop(event_id="E1")]
 

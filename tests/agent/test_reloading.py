@@ -1,5 +1,6 @@
 """A new config while the agent runs: at once, or when what it asks for is known."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,9 @@ async def test_of_two_reloads_the_last_counts(fairwarning: Server, tmp_path: Pat
     other = config(Rule(name="other"))
     reloader = a_reloader(rig, TAGGED, other)
     reloader.reload()
+    await asyncio.sleep(0)
     reloader.reload()
+    # Questions are answered one after the other, so that of the first reload would have been.
     await rig.service.instance()
     assert rig.runner.config is other
     await rig.stop()

@@ -14,6 +14,7 @@ from fairwarning.agent.model import Approve, Config, Hold, Phase, Rule, Shared, 
 from fairwarning.agent.records import Approval, Memory, Record
 from fairwarning.client import AsyncScheduledEvents
 from fairwarning.client.changes import Seen
+from fairwarning.client.flow import Request
 from fairwarning.client.model import Document
 from fairwarning.testing import Server
 from tests.agent.rig import Rig
@@ -207,9 +208,11 @@ async def test_an_approval_that_failed_is_sent_again(fairwarning: Server, rig: R
     await rig.start()
     fairwarning.fault("status", "web-0", on="approve", count=2)
     planned = fairwarning.schedule("Reboot", "web-0")
-    for _ in range(4):
-        await rig.until(lambda: rig.runner.is_idle)
-        await rig.advance(seconds=5)
+    failures = rig.runner._carrier._failures
+    await rig.until(lambda: failures.get(planned.id) == 1)
+    await rig.advance(seconds=5)
+    await rig.until(lambda: failures.get(planned.id) == 2)
+    await rig.advance(seconds=5)
     await rig.until(lambda: "s" in rig.world.story)
     assert len(fairwarning.event(planned.id).approvals) == 1
     await rig.kill()
@@ -260,6 +263,37 @@ async def test_a_hold_command_that_hangs_delays_nothing_once_the_event_has_start
 SHARED = {"availability_set": [{"name": "web", "update_domains": 1, "instances": [
     {"name": "web-0", "addresses": ["127.0.1.10"]}, {"name": "web-1", "addresses": ["127.0.1.11"]},
 ]}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["approve", "instance"])
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_an_approval_or_report_that_hangs_delays_nothing_once_the_event_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, is_cancelled: bool
+) -> None:
+    """The service takes the request and does not answer; reports count as `instance` there."""
+    defaults = Request.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "timeout_s", 600.0)
+    with Server(fleet=SHARED) as server:
+        shared = Shared.LEADER if part == "approve" else Shared.ALL
+        rig = Rig(server, "web-0", with_policy(shared=shared), tmp_path)
+        await rig.start()
+        server.fault("slow", "web-0", on=part, delay=120)
+        planned = server.schedule("Reboot", "web-0", "web-1")
+        await server.until(lambda: any(each.fault for each in server.requests("web-0")))
+        assert rig.world.story == ["a", "b"]
+        if is_cancelled:
+            server.cancel(planned.id)
+            await rig.until_calm()
+            assert rig.world.story == ["a", "b", "unb", "una", "c" if part == "instance" else "f"]
+        else:
+            server.approve(planned.id)
+            await rig.until(lambda: "s" in rig.world.done)
+            await rig.advance(minutes=5)
+            await rig.until_calm()
+            assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+        assert server.approvals() == [] or not is_cancelled
+        await rig.stop()
 
 
 @pytest.mark.parametrize("fails", [False, True])

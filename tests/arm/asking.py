@@ -8,6 +8,7 @@ import httpx
 
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from tests.control.rig import Rig, running
+from tests.support.http_client import http_client
 
 S = f"/subscriptions/{DEFAULT_SUBSCRIPTION}"
 COMPUTE = f"{S}/resourceGroups/default/providers/Microsoft.Compute"
@@ -56,6 +57,6 @@ class Asking:
 async def asking(**settings: Any) -> AsyncIterator[Asking]:
     async with (
         running(**settings) as rig,
-        httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as http,
+        http_client(rig.node.control_url) as http,
     ):
         yield Asking(rig, http)

@@ -13,6 +13,7 @@ from fairwarning.control.arm.shelf import Shelf
 from fairwarning.control.context import AzureDoor
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from tests.control.rig import Rig, running
+from tests.support.http_client import http_client
 
 SUBSCRIPTION = f"/subscriptions/{DEFAULT_SUBSCRIPTION}"
 GROUP = f"{SUBSCRIPTION}/resourceGroups/default"
@@ -146,6 +147,6 @@ def interface_body(subnet: str = SUBNET, **configuration: Any) -> dict[str, Any]
 async def running_azure(**settings: Any) -> AsyncIterator[Azure]:
     async with (
         running(**settings) as rig,
-        httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as client,
+        http_client(rig.node.control_url) as client,
     ):
         yield Azure(rig, client)

@@ -9,6 +9,7 @@ import httpx
 
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from tests.control.rig import Rig, running
+from tests.support.http_client import http_client
 
 GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/default"
 COMPUTE = f"{GROUP}/providers/Microsoft.Compute"
@@ -142,6 +143,6 @@ NETWORK_BODY = {
 async def arm_running(**settings: Any) -> AsyncIterator[Arm]:
     async with (
         running(**settings) as rig,
-        httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as client,
+        http_client(rig.node.control_url) as client,
     ):
         yield Arm(rig, client)

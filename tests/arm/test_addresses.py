@@ -10,9 +10,18 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.control.arm.addresses import FRESH_MS, allocate, usable
+from fairwarning.control.arm.addresses import (
+    FRESH_MS,
+    KIND,
+    _claimed,
+    allocate,
+    release,
+    reserve,
+    usable,
+)
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.network_json import mac_address
+from fairwarning.control.arm.shelf import KIND as SHELF
 from fairwarning.control.arm.subnets import read_prefix
 from tests.arm.machine_rig import (
     GROUP,
@@ -101,6 +110,8 @@ async def test_a_static_address_is_the_asked_one(azure: Azure) -> None:
         ("10.9.1.4", "PrivateIPAddressNotInSubnet"),
         ("10.9.0.3", "PrivateIPAddressNotInSubnet"),
         ("ten", "InvalidPrivateIPAddress"),
+        ("fe80::5", "InvalidPrivateIPAddress"),
+        ("fe80::5%eth0", "InvalidPrivateIPAddress"),
     ):
         body = interface_body(**{**static, "privateIPAddress": address})
         assert (await azure.refused("PUT", f"{NICS}/other", body))[0] == expected
@@ -166,11 +177,33 @@ async def test_an_allocation_is_all_or_nothing(azure: Azure) -> None:
     assert len(await allocate(arm, SUBNET, 11, by=ME)) == 11
 
 
+async def test_who_is_late_takes_no_address_from_its_next_owner(azure: Azure) -> None:
+    """One who read that it was free, and one who gives back what it no longer has."""
+    arm, address = azure.arm, "10.9.0.4"
+    await azure.network()
+    (claimed,) = await allocate(arm, SUBNET, 1, by=ME, owner=f"{NICS}/gone")
+    assert claimed == address
+    await azure.advance(f"{FRESH_MS // 1_000}s")
+    old = await arm.control.store.record(KIND, address)
+    await release(arm, address, f"{NICS}/gone", by=ME)
+    await reserve(arm, address, f"{NICS}/next", by=ME)
+    new = await arm.control.store.record(KIND, address)
+    assert old is not None
+    assert new is not None
+    assert (old.key, old.revision) == (new.key, new.revision)
+    assert not await _claimed(arm, address, old, f"{NICS}/late", ME)
+    await release(arm, address, f"{NICS}/gone", by=ME)
+    await release(arm, address, "", by=ME)
+    assert await arm.control.store.record(KIND, address) == new
+    await release(arm, address, f"{NICS}/NEXT", by=ME)
+    assert await arm.control.store.record(KIND, address) is None
+
+
 async def test_addresses_of_a_group_that_is_gone_are_free(azure: Azure) -> None:
     await azure.put(f"{NETWORK}/virtualNetworks/net", network_body("10.9.0.0/29"))
     for name in ("a", "b", "c"):
         await azure.interface(name)
-        await azure.arm.shelf.drop(f"{NICS}/{name}", by=ME)
+        await azure.arm.shelf.drop_any(f"{NICS}/{name}", by=ME)
     await azure.advance(f"{FRESH_MS // 1_000}s")
     assert address_of(await azure.interface("d")) == "10.9.0.4"
 
@@ -222,3 +255,27 @@ async def test_an_address_that_another_node_gave_out_just_now_is_taken(
     monkeypatch.setattr(arm.control.views, "by_address", lambda _: None)
     assert await allocate(arm, SUBNET, 1, by=ME) == ["10.9.0.5"]
     assert await arm.control.store.record("arm-address", "10.9.0.4") is None
+
+
+async def test_the_same_interface_put_twice_at_once_keeps_its_address(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    store, both = azure.rig.node.store, asyncio.Barrier(2)
+    real, waits = store.keep, iter((True, True))
+
+    async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
+        if kind == SHELF and next(waits, False):
+            await both.wait()
+        return await real(kind, key, body, **named)
+
+    body = interface_body(privateIPAllocationMethod="Static", privateIPAddress="10.9.0.9")
+    monkeypatch.setattr(store, "keep", keep)
+    parameters = {"api-version": "2026-04-01"}
+    answers = await asyncio.gather(
+        *(azure.client.put(f"{NICS}/one", json=body, params=parameters) for _ in range(2))
+    )
+    assert sorted(each.status_code for each in answers) == [200, 201]
+    assert [each.key for each in await store.records(KIND, limit=9)] == ["10.9.0.9"]
+    code, _ = await azure.refused("PUT", f"{NICS}/two", body)
+    assert code == "PrivateIPAddressInUse"

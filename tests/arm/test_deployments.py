@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from tests.control.rig import Rig, running
+from tests.support.http_client import http_client
 
 GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/default"
 NETWORK = f"{GROUP}/providers/Microsoft.Network"
@@ -123,7 +124,7 @@ OF_AZ = {
 async def arm() -> AsyncIterator[Deployments]:
     async with (
         running() as rig,
-        httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as client,
+        http_client(rig.node.control_url) as client,
     ):
         yield Deployments(rig, client)
 

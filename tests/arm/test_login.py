@@ -29,6 +29,7 @@ from fairwarning.control.tokens import Tokens
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import bearer, make_certificate, token
+from tests.support.patience import HANG_S
 
 FORM = "application/x-www-form-urlencoded"
 VERSION = "api-version=2022-09-01"
@@ -66,7 +67,7 @@ async def door(tls_folder: Path) -> AsyncIterator[Door]:
         told = await rig.get("/azure")
         assert told["url"] == rig.node.azure_url
         trust = ssl.create_default_context(cadata=told["ca"])
-        async with httpx.AsyncClient(verify=trust, base_url=told["url"], timeout=20) as client:
+        async with httpx.AsyncClient(verify=trust, base_url=told["url"], timeout=HANG_S) as client:
             yield Door(rig, client)
 
 
@@ -185,6 +186,12 @@ async def test_people_are_told_what_to_do_by_a_page_and_by_the_device_code(
 @pytest.mark.parametrize("target", ["https://evil.example/", "javascript:alert()", "http://[", ""])
 async def test_the_page_sends_nobody_elsewhere(door: Door, target: str) -> None:
     page = await door.client.get("/adfs/oauth2/authorize", params={"redirect_uri": target})
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "form-action http://localhost:* " in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert page.headers["cache-control"] == "no-store"
     assert page.status_code == 200
     assert "<form" not in page.text
 
@@ -283,11 +290,11 @@ async def test_both_listeners_show_one_fleet_and_end_together(tls_folder: Path) 
     async with running(azure=("127.0.0.1", 0), azure_folder=tls_folder) as rig:
         trust = ssl.create_default_context(cadata=(await rig.get("/azure"))["ca"])
         url = rig.node.azure_url
-        async with httpx.AsyncClient(verify=trust, base_url=url) as client:
+        async with httpx.AsyncClient(verify=trust, base_url=url, timeout=HANG_S) as client:
             body = {"type": "Reboot", "targets": ["db"]}
             made = (await client.post("/api/v1/events", json=body)).json()
             assert (await rig.get(f"/events/{made['id']}"))["resources"] == ["db"]
-    async with httpx.AsyncClient(verify=trust) as client:
+    async with httpx.AsyncClient(verify=trust, timeout=HANG_S) as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(url)
 
@@ -307,7 +314,7 @@ async def test_elsewhere_the_control_plane_itself_is_theirs(tmp_path: Path) -> N
         trust = ssl.create_default_context(cafile=str(trusted))
         tokens = Tokens(rig.node.store, rig.node.clock)
         _, secret = await tokens.create("me", Role.VIEWER, None, by=ME, why="")
-        async with httpx.AsyncClient(verify=trust, base_url=url) as client:
+        async with httpx.AsyncClient(verify=trust, base_url=url, timeout=HANG_S) as client:
             for path in OPEN_PATHS:
                 answer = await client.get(path, headers={"Host": "fw.example:8170"})
                 assert answer.status_code == 200

@@ -1,6 +1,7 @@
 """Templates as people write them and as `az deployment` sends them."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairwarning.control.arm.app import read_json
 from fairwarning.control.arm.errors import ArmError
-from fairwarning.control.arm.loose_json import strict_json
+from fairwarning.control.arm.loose_json import TooMuch, strict_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9),
@@ -60,5 +61,20 @@ def test_any_text_is_an_object_or_an_arm_error(text: str) -> None:
 @pytest.mark.parametrize("part", ["/*", '"', "a ", "a", ", ", "\\", "//", '"\\'])
 def test_a_long_text_is_read_once(part: str) -> None:
     """Were it read again from each part on, this would take hours."""
-    with pytest.raises(msgspec.DecodeError):
-        msgspec.json.decode(strict_json("{" + part * 1_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises((msgspec.DecodeError, TooMuch)):
+            msgspec.json.decode(strict_json("{" + part * 1_000_000))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 120_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("[" * 200, "levels deep"), ('{"a":' * 200, "levels deep"), ("[1" + ",1" * 100, "values")],
+)
+def test_depth_and_count_are_limited_while_it_is_read(text: str, why: str) -> None:
+    with pytest.raises(TooMuch, match=why):
+        strict_json(text, 50 if why == "values" else 1_000)

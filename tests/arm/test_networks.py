@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from fairwarning.control.arm.subnets import SUBNETS_MAX
+from fairwarning.engine.ports import StoreDown
 from tests.arm.machine_rig import (
     GROUP,
     NETWORK,
@@ -129,6 +131,9 @@ async def test_no_public_address_is_made_up(azure: Azure) -> None:
 async def test_what_cannot_be_a_network_is_refused(azure: Azure) -> None:
     code, _ = await azure.refused("PUT", VNET, network_body("10.9.0.1/24"))
     assert code == "InvalidAddressPrefixFormat"
+    assert (await azure.refused("PUT", VNET, network_body("fe80::/64")))[
+        0
+    ] == "InvalidAddressPrefix"
     outside = network_body()
     outside["properties"]["subnets"][0]["properties"]["addressPrefix"] = "10.10.0.0/24"
     assert (await azure.refused("PUT", VNET, outside))[0] == "NetcfgSubnetRangeOutsideVnet"
@@ -185,3 +190,47 @@ async def test_a_subnet_stays_while_an_interface_is_in_it(azure: Azure) -> None:
     await azure.ask("DELETE", VNET)
     await azure.ask("DELETE", VNET, status=204)
     await azure.ask("GET", VNET, status=404)
+
+
+async def test_a_network_that_is_changed_while_it_is_deleted_keeps_what_is_below_it(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    below = f"{VNET}/taps/one"
+    await azure.put(below, {"properties": {}})
+    store = azure.rig.node.store
+    real, is_first = store.drop, iter((True,))
+
+    async def drop(kind: str, key: str, **named: Any) -> Any:
+        if next(is_first, False):
+            await azure.patch(VNET, {"tags": {"owner": "ana"}})
+        return await real(kind, key, **named)
+
+    monkeypatch.setattr(store, "drop", drop)
+    await azure.refused("DELETE", VNET, status=409)
+    assert (await azure.get(VNET))["tags"] == {"owner": "ana"}
+    await azure.get(below)
+    await azure.ask("DELETE", VNET)
+    await azure.ask("GET", below, status=404)
+
+
+async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    below = f"{VNET}/taps/one"
+    await azure.put(below, {"properties": {}})
+    store = azure.rig.node.store
+    real = store.drop
+
+    async def drop(kind: str, key: str, **named: Any) -> Any:
+        if "/taps/" in key:
+            raise StoreDown("switched off by the test")
+        return await real(kind, key, **named)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(store, "drop", drop)
+        await azure.ask("DELETE", VNET, status=503)
+    await azure.client.delete(VNET, params={"api-version": "2026-04-01"})
+    await azure.network()
+    await azure.ask("GET", below, status=404)

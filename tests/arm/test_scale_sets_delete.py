@@ -1,6 +1,14 @@
 """The end of a whole scale set, and its new beginning."""
 
+from typing import Any
+
+import pytest
+
+from fairwarning.core.commands import Command, OperateAll
+from fairwarning.core.model import ScopeId
+from fairwarning.engine.ports import StoreDown
 from tests.arm.scale_set_rig import COMPUTE, NETWORK, NETWORK_BODY, Arm, body_of, connected, told
+from tests.control.rig import Rig
 
 
 async def test_a_set_is_there_until_its_last_instance_is_gone(arm: Arm) -> None:
@@ -102,3 +110,38 @@ async def test_a_namesake_that_the_fleet_gets_later_inherits_nothing(arm: Arm) -
     shown = await arm.get("workers")
     assert (shown["tags"], shown["sku"]["capacity"]) == ({}, 1)
     assert await arm.rig.node.store.records("arm", limit=10) == []
+
+
+async def test_a_deletion_that_could_not_begin_removes_nothing(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await arm.make(capacity=2, **told())
+    engine = arm.rig.node.engine
+    real = engine.submit
+
+    async def submit(scope_id: ScopeId, command: Command, **more: Any) -> Any:
+        if isinstance(command, OperateAll):
+            raise StoreDown("no connection")
+        return await real(scope_id, command, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "submit", submit)
+        await arm.ask("DELETE", "s", status=503)
+    await arm.ask("PATCH", "s", {"sku": {"capacity": 0}})
+    await arm.pass_time()
+    problem = await arm.rig.api.post(
+        "/fleet", json={"scale_set": [{"name": "s", "capacity": 1}]}, params={"create": "true"}
+    )
+    assert Rig.check(problem, 409)["code"] == "scope-exists"
+
+
+async def test_a_set_that_lives_is_found_where_another_spelling_was_removed(arm: Arm) -> None:
+    await arm.rig.post("/fleet", {"scale_set": [{"name": "batch", "capacity": 1}]})
+    await arm.rig.delete("/scopes/batch")
+    await arm.get("batch", 404)
+    await arm.rig.post("/fleet", {"scale_set": [{"name": "Batch", "capacity": 2}]})
+    assert (await arm.get("batch"))["name"] == "Batch"
+    await arm.ask("PUT", "batch", body_of(capacity=3))
+    assert await arm.capacity("Batch") == 3
+    names = [each["name"] for each in (await arm.rig.get("/fleet", search="batch"))["scopes"]]
+    assert names == ["Batch"]

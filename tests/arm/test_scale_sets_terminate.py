@@ -5,7 +5,18 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.arm.scale_set_rig import NETWORK, NETWORK_BODY, Arm, body_of, connected, telling, told
+from fairwarning.control.arm import scale_set_creating
+from fairwarning.control.arm.fleet import scopes_of
+from tests.arm.scale_set_rig import (
+    GROUP,
+    NETWORK,
+    NETWORK_BODY,
+    Arm,
+    body_of,
+    connected,
+    telling,
+    told,
+)
 
 
 async def _told_set(arm: Arm, capacity: int = 2, notice: str = "PT5M", **more: Any) -> None:
@@ -186,3 +197,68 @@ async def test_a_cancelled_delete_is_a_failed_operation(arm: Arm) -> None:
     progress = await arm.progress(started)
     assert (progress["status"], progress["error"]["code"]) == ("Failed", "OperationCanceled")
     assert await arm.capacity() == 2
+
+
+@pytest.mark.parametrize("mode", ["Automatic", "Rolling"])
+async def test_switching_it_off_and_shrinking_in_one_request_warns_those_who_go(
+    arm: Arm, mode: str
+) -> None:
+    await _told_set(arm, capacity=3)
+    body = telling(enable=False)
+    body["properties"]["upgradePolicy"] = {"mode": mode}
+    started = await arm.ask("PATCH", "s", {**body, "sku": {"capacity": 1}})
+    assert sorted(each["Resources"] for each in await arm.events("s_0")) == [["s_1"], ["s_2"]]
+    assert await arm.status(started) == "InProgress"
+    await arm.pass_time("4m")
+    assert await arm.ids() == ["0", "1", "2"]
+    await arm.pass_time("2m")
+    assert await arm.ids() == ["0"]
+
+
+async def test_a_template_is_no_way_around_it(arm: Arm) -> None:
+    await _told_set(arm, capacity=3)
+    body = body_of(capacity=0, **told(enable=False))
+    body["properties"]["upgradePolicy"] = {"mode": "Automatic"}
+    resource = {
+        "type": "Microsoft.Compute/virtualMachineScaleSets",
+        "apiVersion": "2024-07-01",
+        "name": "s",
+        **body,
+    }
+    template = {
+        "$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
+        "contentVersion": "1.0.0.0",
+        "resources": [resource],
+    }
+    path = f"{GROUP}/providers/Microsoft.Resources/deployments/d"
+    properties = {"mode": "Incremental", "template": template}
+    await arm.ask("PUT", path, {"properties": properties}, 201, version="2024-11-01")
+    assert len(await arm.events("s_0")) == 3
+    assert await arm.ids() == ["0", "1", "2"]
+
+
+async def test_deleting_the_resource_group_warns_them_too(arm: Arm) -> None:
+    await _told_set(arm, capacity=3)
+    await arm.ask("DELETE", GROUP, status=202, version="2024-11-01")
+    assert len(await arm.events("s_0")) == 3
+    assert await arm.ids() == ["0", "1", "2"]
+
+
+async def test_creating_does_not_replace_what_was_declared_meanwhile(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await arm.make(capacity=1)
+    await arm.ask("DELETE", "s", status=202)
+    await arm.pass_time()
+    await arm.get("s", 404)
+
+    async def find_late(*named: Any) -> Any:
+        """Between looking and creating, somebody else declares a set of that name."""
+        await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 2}]})
+        return await scopes_of(*named)
+
+    monkeypatch.setattr(scale_set_creating, "scopes_of", find_late)
+    code, message = await arm.refused("PUT", "s", body_of(capacity=1), 409)
+    assert code == "Conflict"
+    assert "meanwhile" in message
+    assert await arm.ids() == ["0", "1"]

@@ -40,9 +40,27 @@ async def test_of_two_who_change_the_same_one_must_look_again(shelf: Shelf) -> N
     with pytest.raises(RecordChanged):
         await shelf.put(kept("/X"), by=ME)
     with pytest.raises(RecordChanged):
-        await shelf.drop("/x", expected=first.revision, by=ME)
-    assert await shelf.drop("/x", by=ME)
-    assert not await shelf.drop("/x", by=ME)
+        await shelf.drop(first, by=ME)
+    found = await shelf.find("/x")
+    assert found is not None
+    await shelf.drop(found, by=ME)
+    with pytest.raises(RecordChanged):
+        await shelf.drop(found, by=ME)
+    await shelf.drop_any("/x", by=ME)
+    assert await shelf.find("/x") is None
+
+
+async def test_who_is_late_does_nothing_to_a_namesake_that_came_since(shelf: Shelf) -> None:
+    """Its record has the revision that the old one had."""
+    old = await shelf.put(kept("/x", n=1), by=ME)
+    await shelf.drop(old, by=ME)
+    new = await shelf.put(kept("/x", n=2), by=ME)
+    assert new.revision == old.revision
+    with pytest.raises(RecordChanged):
+        await shelf.put(replace(old, body={"n": 3}), by=ME)
+    with pytest.raises(RecordChanged):
+        await shelf.drop(old, by=ME)
+    assert await shelf.find("/x") == new
 
 
 async def test_below_are_those_whose_id_goes_on_page_by_page(

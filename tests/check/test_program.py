@@ -12,18 +12,20 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from tests.check.test_stories import VARIANTS
+from tests.support.patience import HANG_S
 
 GOOD = [sys.executable, str(VARIANTS), "none"]
+PATIENT = ["--patience", f"{HANG_S:.0f}s"]
 IGNORANT = [sys.executable, str(VARIANTS), "ignores_resources"]
 
 
-def fairwarning_check(*arguments: str, timeout_s: float = 100) -> subprocess.CompletedProcess[str]:
+def fairwarning_check(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "fairwarning", "check", *arguments],
         capture_output=True,
         text=True,
         check=False,
-        timeout=timeout_s,
+        timeout=HANG_S,
     )
 
 
@@ -34,7 +36,7 @@ def test_the_list_needs_no_handler() -> None:
 
 
 def test_a_good_handler_gives_0_and_json_says_all() -> None:
-    done = fairwarning_check("--json", "--story", "own-event", "--", *GOOD)
+    done = fairwarning_check(*PATIENT, "--json", "--story", "own-event", "--", *GOOD)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [(each["story"], each["verdict"]) for each in told["results"]] == [
@@ -46,7 +48,8 @@ def test_a_good_handler_gives_0_and_json_says_all() -> None:
 def test_a_bad_handler_gives_1_and_reports_in_every_form(tmp_path: Path) -> None:
     xml, page = tmp_path / "report.xml", tmp_path / "report.html"
     chosen = ["--story", "own-event", "--story", "neighbour"]
-    done = fairwarning_check(*chosen, "--junit", str(xml), "--html", str(page), "--", *IGNORANT)
+    reports = ["--junit", str(xml), "--html", str(page)]
+    done = fairwarning_check(*PATIENT, *chosen, *reports, "--", *IGNORANT)
     assert done.returncode == 1
     assert "FAIL  neighbour" in done.stdout
     assert "did       it approved it" in done.stdout
@@ -67,7 +70,7 @@ def test_a_bad_handler_gives_1_and_reports_in_every_form(tmp_path: Path) -> None
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
         ([], "fairwarning check --"),
         (["--story", "nonsense", "--", "true"], "own-event"),
-        (["--patience", "2s", "--", "sh", "-c", "echo my own trouble; exit 3"], "my own trouble"),
+        ([*PATIENT, "--", "sh", "-c", "echo my own trouble; exit 3"], "my own trouble"),
         (["--patience", "1s", "--no-namespace", "--", "sleep", "60"], "FAIRWARNING_METADATA_URL"),
     ],
 )
@@ -92,7 +95,7 @@ def test_an_option_behind_the_command_is_not_swallowed_in_silence(option: str) -
 def test_behind_two_dashes_all_is_the_handlers_own() -> None:
     code = "import sys; sys.exit(f'I got {sys.argv[1:]}')"
     handler = [sys.executable, "-c", code, "--json", "--story"]
-    done = fairwarning_check("--patience", "2s", "--", *handler)
+    done = fairwarning_check(*PATIENT, "--", *handler)
     assert "I got ['--json', '--story']" in done.stderr
 
 
@@ -106,7 +109,7 @@ def test_url_and_name_are_filled_into_the_command() -> None:
         "while True: u.urlopen(ask).read(); time.sleep(0.1)\n"
     )
     handler = [sys.executable, "-c", code, "{url}", "{vm}"]
-    done = fairwarning_check("--no-namespace", "--story", "neighbour", "--", *handler)
+    done = fairwarning_check(*PATIENT, "--no-namespace", "--story", "neighbour", "--", *handler)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -123,11 +126,11 @@ def test_nothing_is_left_behind_when_it_is_interrupted(which: signal.Signals) ->
     )
     _wait(lambda: len(_with(mark)) > 4)
     running.send_signal(which)
-    running.wait(20)
+    running.wait(HANG_S)
     _wait(lambda: not _with(mark))
 
 
-def _wait(condition: object, timeout_s: float = 30) -> None:
+def _wait(condition: object, timeout_s: float = HANG_S) -> None:
     """Processes of others tell nobody when they come and go."""
     assert callable(condition)
     ends = time.monotonic() + timeout_s

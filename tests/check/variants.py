@@ -5,6 +5,7 @@
 
 import importlib.util
 import json
+import os
 import socket
 import sys
 import urllib.request
@@ -22,6 +23,7 @@ def load() -> Any:
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.POLL_S = 0.2
+    module.hostname = socket.gethostname
     return module
 
 
@@ -45,7 +47,7 @@ def looks_for_text(good: Any) -> None:
 
 
 def compares_hostname(good: Any) -> None:
-    good.Endpoint.name = lambda _: socket.gethostname()
+    good.Endpoint.name = lambda _: good.hostname()
 
 
 def expects_one_resource(good: Any) -> None:
@@ -166,6 +168,16 @@ def insists_on_newest_version(good: Any) -> None:
 
 def uses_proxy(good: Any) -> None:
     good.plain = urllib.request.build_opener()
+
+
+def approves_behind_a_proxy(good: Any) -> None:
+    """Nobody has this fault: it shows what a story put into the environment."""
+    right = good.Endpoint.approve
+
+    def approve(endpoint: Any, event: str) -> bool:
+        return "http_proxy" in os.environ and bool(right(endpoint, event))
+
+    good.Endpoint.approve = approve
 
 
 def keeps_no_log(good: Any) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE_S = 30.0
+from tests.support.patience import HANG_S
 
 
 class Terminal:
@@ -28,7 +28,7 @@ class Terminal:
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.output)
 
     def read_until(self, wanted: str, *, since: int = 0) -> None:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + HANG_S
         while wanted not in self.text[since:]:
             left = end - time.monotonic()
             assert left > 0, f"{wanted!r} never came; there is {self.text!r}"
@@ -47,7 +47,7 @@ class Terminal:
 
     def ended(self) -> int:
         """The exit code, with all that was still to be read."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + HANG_S
         while self.process.poll() is None:
             assert time.monotonic() < end, f"it does not end; there is {self.text!r}"
             self._drain(0.05)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from fairwarning.testing import Server
 from tests.cli.conftest import Program, said
-from tests.cli.test_serve import PROGRAM, serving
+from tests.cli.test_serve import PROGRAM
+from tests.support.patience import HANG_S
 
 FLEET = """\
 test = true
@@ -28,10 +30,8 @@ name = "cache"
 
 @pytest.fixture
 def real() -> Iterator[Program]:
-    options = ("--control", "127.0.0.1:0", "--store", "memory:", "--clock", "virtual", "--json")
-    with serving(*options) as process:
-        assert process.stdout is not None
-        yield Program(json.loads(process.stdout.readline())["control"])
+    with Server() as server:
+        yield Program(server.control_url)
 
 
 def answer(program: Program, *arguments: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_waiting_ends_with_the_event(real: Program) -> None:
         until_announced(real)
         answer(real, "clock", "advance", "15m")
         answer(real, "clock", "advance", "1h")
-        out, err = waiting.communicate(timeout=60)
+        out, err = waiting.communicate(timeout=HANG_S)
     assert waiting.returncode == 0, err
     assert json.loads(out)["phase"] == "completed"
 
@@ -156,7 +156,7 @@ def test_waiting_ends_with_the_event(real: Program) -> None:
 def test_waiting_for_what_is_cancelled_is_a_failure(real: Program) -> None:
     with beside(real, "schedule", "reboot", "web-0", "--wait") as waiting:
         answer(real, "cancel", until_announced(real), "--reason", "the disk was fine")
-        _, err = waiting.communicate(timeout=60)
+        _, err = waiting.communicate(timeout=HANG_S)
     assert waiting.returncode == 1
     assert "the disk was fine" in err.splitlines()[-1]
 
@@ -178,7 +178,7 @@ def test_watching_prints_what_happens(real: Program) -> None:
         event = answer(real, "schedule", "reboot", "web-0")["id"]
         line = json.loads(watching.stdout.readline())
         watching.send_signal(signal.SIGINT)
-        assert watching.wait(10) == 0
+        assert watching.wait(HANG_S) == 0
     assert line["event"] == event
 
 

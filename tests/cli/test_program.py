@@ -16,6 +16,7 @@ from fairwarning.cli.main import COMMANDS, main
 from tests.cli.conftest import Program
 from tests.cli.fake import Fake
 from tests.cli.values import ID, WEB, a_scope, an_event, an_instance
+from tests.support.patience import HANG_S
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text()
 OURS = [name for name in COMMANDS if name not in ("serve", "story")]
@@ -108,7 +109,7 @@ def test_help_loads_nothing_that_takes_long() -> None:
     for arguments in (["--help"], ["events", "--help"], ["fleet", "apply", "--help"]):
         done = subprocess.run(
             [sys.executable, "-c", code.format(arguments)],
-            capture_output=True, text=True, check=True, timeout=30,
+            capture_output=True, text=True, check=True, timeout=HANG_S,
         )  # fmt: skip
         assert "Examples" in done.stdout
         assert done.stdout.endswith("[]\n")

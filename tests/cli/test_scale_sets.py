@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from fairwarning.testing import Server
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Answer, Fake
 from tests.cli.test_control import answer, beside, told, until_announced
-from tests.cli.test_serve import serving
 from tests.cli.values import ID, OTHER_ID, an_event
+from tests.support.patience import HANG_S
 
 FLEET = """\
 test = true
@@ -25,14 +26,9 @@ name = "cache"
 
 
 @pytest.fixture
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    file = tmp_path_factory.mktemp("fleet") / "fleet.toml"
-    file.write_text(FLEET)
-    options = ("--control", "127.0.0.1:0", "--store", "memory:", "--clock", "virtual", "--json",
-               "--fleet", str(file), "--no-azure")  # fmt: skip
-    with serving(*options) as process:
-        assert process.stdout is not None
-        yield Program(json.loads(process.stdout.readline())["control"])
+def real() -> Iterator[Program]:
+    with Server(fleet=FLEET) as server:
+        yield Program(server.control_url)
 
 
 def names(program: Program) -> list[str]:
@@ -56,7 +52,7 @@ def test_waiting_lasts_until_all_who_go_are_gone(real: Program) -> None:
     with beside(real, "scale", "jobs", "1", "--wait", "--yes", "--json") as waiting:
         until_announced(real)
         answer(real, "clock", "advance", "1m")
-        out, err = waiting.communicate(timeout=60)
+        out, err = waiting.communicate(timeout=HANG_S)
     assert waiting.returncode == 0, err
     assert [each["phase"] for each in json.loads(out)["events"]] == ["completed"] * 2
 

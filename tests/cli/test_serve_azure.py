@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fairwarning.cli.serve import _next_to
-from tests.cli.test_serve import ANY_PORT, PROGRAM, run, serving
+from tests.cli.test_serve import ANY_PORT, PROGRAM, refused, serving
+from tests.support.patience import HANG_S
 
 
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def cloud_at(url: str, authority: str) -> dict[str, Any]:
         urllib.request.ProxyHandler({}),
         urllib.request.HTTPSHandler(context=ssl.create_default_context(cadata=authority)),
     )
-    with opener.open(f"{url}/metadata/endpoints?api-version=2022-09-01", timeout=10) as answer:
+    with opener.open(f"{url}/metadata/endpoints?api-version=2022-09-01", timeout=HANG_S) as answer:
         found = json.load(answer)
     assert isinstance(found, dict)
     return found
@@ -34,7 +35,7 @@ def cloud_at(url: str, authority: str) -> dict[str, Any]:
 
 def authority_at(control: str) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{control}/api/v1/azure", timeout=10) as answer:
+    with opener.open(f"{control}/api/v1/azure", timeout=HANG_S) as answer:
         return str(json.load(answer)["ca"])
 
 
@@ -121,7 +122,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_one_clear_line(
     with socket.create_server(("127.0.0.1", 0)) as one:
         names = {"taken": str(one.getsockname()[1]), "file": str(tmp_path / "file")}
         given = [each.format(**names) for each in arguments]
-        done = run("serve", *ports, "--azure-folder", str(tmp_path / "tls"), *given)
+        done = refused("serve", *ports, "--azure-folder", str(tmp_path / "tls"), *given)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     if code == 1:

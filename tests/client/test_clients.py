@@ -18,13 +18,17 @@ from fairwarning.client import (
     NotApproved,
     ScheduledEvents,
     flow,
+    sockets,
 )
 from fairwarning.client.changes import step
 from fairwarning.client.flow import Request
 from fairwarning.client.sockets import BlockingLink
 from fairwarning.client.streams import AsyncLink
-from fairwarning.client.wire import Address, TimedOut
+from fairwarning.client.wire import Address, Broken, TimedOut
 from fairwarning.testing import Server
+from tests.support.patience import HANG_S
+
+pytestmark = pytest.mark.usefixtures("polls_often")
 
 
 @pytest.fixture
@@ -252,6 +256,100 @@ async def test_silence_is_not_asked_for_twice(mute: tuple[str, list[socket.socke
     with pytest.raises(TimedOut, match="did not answer"):
         await streamed.ask(request)
     assert len(taken) == 2
+
+
+@pytest.fixture
+def listening() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        yield found
+
+
+def link_url(listening: socket.socket) -> str:
+    return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def nobody_connects(listening: socket.socket) -> bool:
+    listening.setblocking(False)
+    try:
+        listening.accept()[0].close()
+    except BlockingIOError:
+        return True
+    return False
+
+
+QUESTION = Request(method="POST", target="/", headers={}, timeout_s=1)
+
+
+def test_a_question_ends_when_another_thread_closes_the_link(listening: socket.socket) -> None:
+    """It is not asked again: an approval would be sent twice."""
+    link = BlockingLink(Address(link_url(listening)))
+    link._connect(HANG_S)
+    served = listening.accept()[0]
+    ended: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            link.ask(QUESTION)
+        except Broken as problem:
+            ended.append(problem)
+
+    asking = threading.Thread(target=ask)
+    with served:
+        asking.start()
+        served.recv(1)
+        link.close()
+        asking.join(HANG_S)
+    assert len(ended) == 1
+    assert nobody_connects(listening)
+
+
+async def test_the_same_of_a_task(listening: socket.socket) -> None:
+    link = AsyncLink(Address(link_url(listening)))
+    await link._connect()
+    with listening.accept()[0] as served:
+        asking = asyncio.create_task(link.ask(QUESTION))
+        await asyncio.to_thread(served.recv, 1)
+        await link.close()
+        with pytest.raises(Broken):
+            await asking
+    assert nobody_connects(listening)
+
+
+class Dripping:
+    """A connection on which a byte of the answer comes each second, for ever."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._left_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def settimeout(self, seconds: float) -> None:
+        self._left_s = seconds
+
+    def recv(self, _: int) -> bytes:
+        self.now_s += min(self._left_s, 1.0)
+        if self._left_s < 1.0:
+            raise TimeoutError
+        assert self.now_s < 100, "it would never give up"
+        return b"x"
+
+    def sendall(self, _: bytes) -> None: ...
+    def shutdown(self, _: int) -> None: ...
+    def close(self) -> None: ...
+
+
+def test_an_answer_that_comes_drop_by_drop_has_no_more_time_than_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link, dripping = BlockingLink(Address("http://127.0.0.1:9")), Dripping()
+    monkeypatch.setattr(sockets, "time", dripping)
+    link._socket = dripping  # type: ignore[assignment]
+    request = Request(method="GET", target="/", headers={}, timeout_s=20)
+    with pytest.raises(TimedOut):
+        link.ask(request)
+    assert dripping.now_s == pytest.approx(20, abs=0.1)
 
 
 @pytest.mark.fairwarning(fleet={"vm": [{"name": "old"}]})

@@ -10,6 +10,8 @@ import pytest
 from fairwarning.client import Change, ChangeKind, Document, Event, ScheduledEvents, Seen, Status
 from fairwarning.testing import Server
 
+pytestmark = pytest.mark.usefixtures("polls_often")
+
 PAGE = (Path(__file__).parents[2] / "docs/client.md").read_text()
 EVENT = Event(
     id="E1",

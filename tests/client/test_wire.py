@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.client.flow import Flow, Response
-from fairwarning.client.wire import Address, Broken, Exchange
+from fairwarning.client.wire import BODY_BYTES_MAX, READ_BYTES, Address, Broken, Exchange
 
 NAMES = st.sampled_from(
     ["Date", "ETag", "Server", "x-ms-request-id", "X_odd.name", "Connection", "Transfer-Encoding",
@@ -44,3 +44,10 @@ def fed(*pieces: bytes) -> tuple[Response | str | None, bool]:
 def test_whole_and_in_pieces_it_is_the_same_answer(data: bytes) -> None:
     whole, in_pieces = fed(data), fed(data[:5], data[5:])
     assert whole == in_pieces
+
+
+def test_an_answer_without_end_is_given_up() -> None:
+    pieces = BODY_BYTES_MAX // READ_BYTES
+    head, piece = b"HTTP/1.1 200 OK\r\n\r\n", b"x" * READ_BYTES
+    assert fed(head, *[piece] * pieces) == (None, False)
+    assert fed(head, *[piece] * pieces, b"x") == ("broken", False)

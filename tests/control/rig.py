@@ -1,17 +1,21 @@
 """A whole node on a virtual clock, and clients of its control plane."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 
 from fairwarning.core.fleet import AvailabilitySet, Member, Place, ScaleSet, VirtualMachine
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import operator_actor
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import Store
 from fairwarning.node import Node, NodeSettings
+from tests.support.http_client import http_client
 
 ME = operator_actor("me")
 
@@ -60,7 +64,7 @@ class Rig:
 
     async def document(self, name: str) -> dict[str, Any]:
         url = f"{self.node.metadata_urls[0]}/vm/{name}/metadata/scheduledevents"
-        async with httpx.AsyncClient() as client:
+        async with http_client() as client:
             answer = await client.get(
                 url, params={"api-version": "2020-07-01"}, headers={"Metadata": "true"}
             )
@@ -71,7 +75,7 @@ class Rig:
     async def approve(self, name: str, event: str) -> None:
         """As the instance does."""
         url = f"{self.node.metadata_urls[0]}/vm/{name}/metadata/scheduledevents"
-        async with httpx.AsyncClient() as client:
+        async with http_client() as client:
             answer = await client.post(
                 url,
                 params={"api-version": "2020-07-01"},
@@ -95,7 +99,7 @@ async def running(**settings: Any) -> AsyncIterator[Rig]:
     }
     async with Node(NodeSettings(**chosen)) as node:
         await declare(node)
-        async with httpx.AsyncClient(base_url=f"{node.control_url}/api/v1", timeout=20) as api:
+        async with http_client(f"{node.control_url}/api/v1") as api:
             yield Rig(node, api)
 
 
@@ -112,3 +116,23 @@ async def declare(node: Node) -> None:
         ],
         by=ME,
     )
+
+
+class Block:
+    """The first call of a store's method waits, before it does anything, until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, name: str) -> None:
+        self.reached = asyncio.Event()
+        self._gate = asyncio.Event()
+        real = getattr(store, name)
+
+        async def call(*args: Any, **named: Any) -> Any:
+            if not self.reached.is_set():
+                self.reached.set()
+                await self._gate.wait()
+            return await real(*args, **named)
+
+        monkeypatch.setattr(store, name, call)
+
+    def open(self) -> None:
+        self._gate.set()

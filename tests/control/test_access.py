@@ -9,11 +9,13 @@ import httpx
 import pytest
 import trustme
 
+from fairwarning.control import tokens
 from fairwarning.control.access import Role
 from fairwarning.control.server import Tls
-from fairwarning.control.tokens import Tokens
+from fairwarning.control.tokens import USE_NOTED_MS, Tokens
 from fairwarning.node import Node, NodeSettings, TlsNeeded
-from tests.control.rig import ME, Rig, running
+from tests.control.rig import ME, Block, Rig, running
+from tests.support.patience import HANG_S
 
 
 async def token(rig: Rig, role: str, **more: str) -> str:
@@ -129,7 +131,7 @@ async def test_elsewhere_than_on_loopback_it_wants_tls_and_a_token(tmp_path: Pat
     async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
         url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
         context = ssl.create_default_context(cafile=str(trusted))
-        async with httpx.AsyncClient(verify=context, base_url=url) as api:
+        async with httpx.AsyncClient(verify=context, base_url=url, timeout=HANG_S) as api:
             for path in ("/api/v1/events", "/metrics", "/api/v1/stream"):
                 assert (await api.get(path)).status_code == 401
             assert (await api.get("/healthz")).status_code == 200
@@ -166,11 +168,59 @@ async def test_names_of_tokens_are_unique_and_some_are_taken(rig: Rig) -> None:
         assert problem["code"] == "name-taken"
 
 
+async def test_there_is_a_limit_to_tokens(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "TOKENS_MAX", 2)
+    for name in ("a", "b"):
+        made = await rig.post("/tokens", {"name": name, "role": "viewer"}, 201)
+    problem = await rig.post("/tokens", {"name": "c", "role": "viewer"}, 409)
+    assert problem["code"] == "too-many-tokens"
+    await rig.delete(f"/tokens/{made['id']}")
+    await rig.post("/tokens", {"name": "c", "role": "viewer"}, 201)
+
+
+async def test_the_last_use_of_a_token_is_noted_to_the_minute(rig: Rig) -> None:
+    secret = await token(rig, "viewer")
+    noted = []
+    for pause_ms in (0, USE_NOTED_MS - 1, 1, 1):
+        await rig.clock.advance(pause_ms)
+        await rig.api.get("/me", headers=bearer(secret))
+        noted.append((await rig.get("/tokens"))["tokens"][0]["lastUsed"])
+    assert noted[0] == noted[1] != noted[2] == noted[3]
+
+
+async def test_of_two_who_want_one_name_at_once_one_gets_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = Block(monkeypatch, rig.node.store, "records")
+    body = {"name": "ci", "role": "viewer"}
+    first = asyncio.create_task(rig.post("/tokens", body, 201))
+    await block.reached.wait()
+    assert (await rig.post("/tokens", body, 409))["code"] == "resource-busy"
+    block.open()
+    await first
+    assert (await rig.post("/tokens", body, 409))["code"] == "name-taken"
+    assert len((await rig.get("/tokens"))["tokens"]) == 1
+
+
+async def test_a_token_that_is_revoked_while_its_use_is_noted_stays_revoked(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await rig.post("/tokens", {"name": "ci", "role": "viewer"}, 201)
+    noting = Block(monkeypatch, rig.node.store, "keep")
+    last = asyncio.create_task(rig.api.get("/me", headers=bearer(made["secret"])))
+    await noting.reached.wait()
+    Rig.check(await rig.api.delete(f"/tokens/{made['id']}"), 200)
+    noting.open()
+    await last
+    Rig.check(await rig.api.get("/me", headers=bearer(made["secret"])), 401)
+    assert (await rig.get("/tokens"))["tokens"] == []
+
+
 async def test_a_stream_ends_when_its_token_is_revoked(rig: Rig) -> None:
     secret = await token(rig, "viewer")
     (shown,) = (await rig.get("/tokens"))["tokens"]
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(HANG_S),
         rig.api.stream("GET", "/stream", headers=bearer(secret)) as answer,
     ):
         lines = answer.aiter_lines()

@@ -20,6 +20,7 @@ from fairwarning.control.certificates import (
     own_certificate,
 )
 from fairwarning.control.server import Tls
+from tests.support.patience import HANG_S
 
 NOW = datetime.now(UTC)
 HOST = "127.0.0.1"
@@ -165,6 +166,6 @@ def test_a_later_start_loads_no_large_library(tmp_path: Path) -> None:
         "print('cryptography' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S
     )
     assert done.stdout == "False\n"

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.engine.faults import FAULTS_MAX
 from fairwarning.engine.ports import StoreDown
 from tests.control.rig import ME, Rig, running
+from tests.support.http_client import http_client
 
 
 async def poll(rig: Rig, name: str = "web-0") -> int:
     url = f"{rig.node.metadata_urls[0]}/vm/{name}/metadata/scheduledevents"
-    async with httpx.AsyncClient() as client:
+    async with http_client() as client:
         answer = await client.get(
             url, params={"api-version": "2020-07-01"}, headers={"Metadata": "true"}
         )
@@ -129,6 +129,14 @@ async def test_there_is_a_limit(rig: Rig) -> None:
     assert (await rig.post("/faults", {"kind": "empty"}, 409))["code"] == "too-many-faults"
 
 
+async def test_faults_that_are_over_leave_room_for_others(rig: Rig) -> None:
+    for _ in range(FAULTS_MAX):
+        await rig.post("/faults", {"kind": "empty", "for": "1m"}, 201)
+    await rig.post("/clock/advance", {"by": "1m"})
+    made = await rig.post("/faults", {"kind": "empty"}, 201)
+    assert [each["id"] for each in (await rig.get("/faults"))["faults"]] == [made["id"]]
+
+
 async def test_a_fault_that_could_not_be_noted_is_not_set(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,3 +147,20 @@ async def test_a_fault_that_could_not_be_noted_is_not_set(
     await rig.post("/faults", {"kind": "status"}, 503)
     assert (await rig.get("/faults"))["faults"] == []
     assert await poll(rig) == 200
+
+
+async def test_a_fault_whose_end_could_not_be_noted_goes_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told that it failed may ask again, and the history has no gap."""
+    made = await rig.post("/faults", {"kind": "status"}, 201)
+
+    async def down(*_: Any, **__: Any) -> None:
+        raise StoreDown("switched off by the test")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(rig.node.store, "keep", down)
+        await rig.delete(f"/faults/{made['id']}", 503)
+        await rig.delete("/faults", 503)
+    assert [each["id"] for each in (await rig.get("/faults"))["faults"]] == [made["id"]]
+    assert (await rig.delete("/faults"))["cleared"] == 1

@@ -20,3 +20,13 @@ async def test_nothing_lasts_for_ever(rig: Rig) -> None:
     body = {"type": "Reboot", "targets": ["web-0"], "lasts": "999999d"}
     assert (await rig.post("/events", body, 422))["code"] == "duration-invalid"
     assert (await rig.get("/events"))["events"] == []
+
+
+async def test_an_event_that_is_postponed_lasts_as_long_as_before(rig: Rig) -> None:
+    await rig.activate("web-0")
+    event = await rig.schedule(duration="9s", lasts="40m")
+    later = await rig.post(f"/events/{event['id']}/postpone", {"notice": "20m"}, 201)
+    await rig.post("/clock/advance", {"by": "59m"})
+    assert (await rig.get(f"/events/{later['id']}"))["phase"] == "started"
+    await rig.post("/clock/advance", {"by": "2m"})
+    assert (await rig.get(f"/events/{later['id']}"))["phase"] == "completed"

@@ -7,6 +7,7 @@ import pytest
 
 from fairwarning.control import http
 from tests.control.rig import Rig
+from tests.support.patience import HANG_S
 
 
 async def talk(rig: Rig, *parts: bytes) -> bytes:
@@ -18,7 +19,7 @@ async def talk(rig: Rig, *parts: bytes) -> bytes:
             await writer.drain()
     except ConnectionError:
         pass
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         try:
             said = await reader.read()
         except ConnectionResetError:
@@ -76,5 +77,57 @@ async def test_clocks_that_are_moved_at_once_lose_no_time(rig: Rig) -> None:
 
 
 async def test_asking_for_the_head_of_a_stream_ends(rig: Rig) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         assert (await rig.api.head("/stream")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nhost: evil.example\r\n\r\n",
+        b"GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://localhost:1/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_a_request_names_one_host(rig: Rig, head: bytes) -> None:
+    said = await talk(rig, head)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"host-unclear" in said
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET http://localhost:8170/healthz HTTP/1.1\r\nHost: LOCALHOST:8170\r\n",
+        b"GET http://[::1]:8170/healthz HTTP/1.1\r\nHost: [::1]:8170\r\n",
+        b"GET /healthz HTTP/1.0\r\n",
+    ],
+)
+async def test_an_absolute_target_of_the_same_host_is_fine(rig: Rig, head: bytes) -> None:
+    said = await talk(rig, head + b"Connection: close\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/tokens", {"name": "local\n", "role": "viewer"}),
+        ("/tokens", {"name": "t", "role": "admin\n"}),
+        ("/events", {"type": "Reboot", "targets": ["db"], "notice": "15m\n"}),
+        ("/rollouts/plan", {"type": "Reboot", "windows": [{"from": "02:00\n", "to": "03:00"}]}),
+        ("/rollouts/plan", {"type": "Reboot", "blackouts": ["2026-12-24\n"]}),
+    ],
+)
+async def test_a_name_is_matched_to_its_very_end(
+    rig: Rig, path: str, body: dict[str, object]
+) -> None:
+    answer = await rig.api.post(path, json=body)
+    assert Rig.check(answer, 422)["code"] == "body-invalid"
+
+
+async def test_a_duration_that_is_none_is_said_in_words(rig: Rig) -> None:
+    body = {"type": "Reboot", "targets": ["web-0"], "notice": "soon"}
+    problem = await rig.post("/events", body, 422)
+    assert "no duration; write one like" in problem["detail"]

@@ -35,7 +35,6 @@ def test_every_operation_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.timeout(300)
 async def test_a_fuzzer_finds_no_fault_and_no_undocumented_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,17 +9,16 @@ import pytest
 
 from fairwarning.boot import make_control
 from fairwarning.control.context import AzureDoor, Control
-from fairwarning.control.holding import ABANDONED_MS, KIND, Hold
+from fairwarning.control.holding import KIND, Lock
 from fairwarning.control.scale_sets import resize
 from fairwarning.core.commands import AddInstances, Command, Operate
 from fairwarning.core.fleet import Orchestration, Place, ScaleSet
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, OperationKind, Priority, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Receipt
 from fairwarning.engine.service import Engine
-from tests.control.rig import ME, Rig
+from tests.control.rig import ME, Block, Rig
 
 SET = "00000000-0000-0000-0000-000000000000/default/scale-set/workers"
 
@@ -199,24 +198,26 @@ async def test_two_who_resize_at_once_do_not_both_count_from_the_same(rig: Rig) 
     assert (await rig.get("/scopes/workers"))["capacity"] in done
 
 
-async def test_a_set_that_is_being_changed_is_left_alone_until_its_changer_has_died(
-    rig: Rig,
+async def test_a_set_that_is_being_changed_is_left_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hold(since_ms: int) -> None:
-        body = msgspec.json.encode(Hold(by="operator:eva", since_ms=Instant(since_ms))).decode()
-        await rig.node.store.keep(KIND, SET, body, by=ME)
-
-    now = SystemClock().now()
-    await hold(now)
-    problem = await scale(rig, 5, 409)
+    block = Block(monkeypatch, rig.node.store, "transact")
+    growing = asyncio.create_task(scale(rig, 5))
+    await block.reached.wait()
+    problem = await scale(rig, 7, 409)
     assert problem["code"] == "resource-busy"
-    assert "operator:eva" in problem["detail"]
+    assert "operator:local" in problem["detail"]
     for path, body in (("model", {"terminateNotice": None}), ("policy", {}), ("upgrade", {})):
         assert (await rig.post(f"/scopes/workers/{path}", body, 409))["code"] == "resource-busy"
-    assert len(await names(rig)) == 3
-    await hold(now - ABANDONED_MS)
-    await scale(rig, 5)
+    block.open()
+    assert (await growing)["capacity"] == 5
     assert await rig.node.store.record(KIND, SET) is None
+
+
+async def test_a_set_whose_changer_died_with_its_process_is_free_at_once(rig: Rig) -> None:
+    lock = Lock(by="operator:eva", owner="another process", until_ms=Instant(2**50))
+    await rig.node.store.keep(KIND, SET, msgspec.json.encode(lock).decode(), by=ME)
+    await scale(rig, 5)
 
 
 async def test_an_address_of_somebody_else_stops_all_of_it(rig: Rig) -> None:
@@ -288,6 +289,12 @@ async def test_bad_questions_about_sets_get_the_documented_problem(rig: Rig) -> 
         ("/scopes/web/scale", {"capacity": 1}, 409, "not-a-scale-set"),
         ("/scopes/none/scale", {"capacity": 1}, 404, "unknown-scope"),
         ("/scopes/workers/scale", {"capacity": 9, "addresses": ["x"]}, 422, "address-invalid"),
+        (
+            "/scopes/workers/scale",
+            {"capacity": 9, "addresses": ["fe80::1"]},
+            422,
+            "address-invalid",
+        ),
         ("/scopes/workers/model", {"terminateNotice": "4m"}, 422, "terminate-notice-invalid"),
         ("/scopes/workers/model", {"reimageNotice": "5m"}, 422, "reimage-notice-invalid"),
         ("/scopes/db/model", {"terminateNotice": "5m"}, 409, "not-a-scale-set"),

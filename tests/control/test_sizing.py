@@ -5,6 +5,7 @@ from itertools import count
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fairwarning.control.sizing import grown, likeness, members, newcomers
 from fairwarning.core.commands import (
@@ -76,7 +77,7 @@ class Set:
         self.groups += growth.created
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     orchestration=st.sampled_from(Orchestration),
     sizes=st.lists(st.tuples(st.integers(0, 230), st.booleans()), max_size=5),
@@ -149,3 +150,11 @@ def test_a_further_group_has_the_notice_of_the_others() -> None:
     assert created.id.endswith("/scale-set/s/1")
     assert created.roster.instances[InstanceName("s_100")].model.terminate_notice_ms
     assert created.roster.next_number == 101
+
+
+def test_a_further_group_of_a_set_that_was_removed_is_not_removed() -> None:
+    (scope,) = expand(ScaleSet(name="s", capacity=SCOPE_INSTANCES_MAX))
+    full = replace(scope, roster=replace(scope.roster, is_removed=True))
+    growth = grown([full], [Instance(name=InstanceName("s_100"))])
+    (further,) = growth.created
+    assert not further.roster.is_removed

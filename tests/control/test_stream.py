@@ -5,13 +5,14 @@ import json
 from typing import Any
 
 from tests.control.rig import Rig
+from tests.support.patience import HANG_S
 
 
-async def read(rig: Rig, count: int, **headers: str) -> list[dict[str, Any]]:
+async def read(rig: Rig, count: int, url: str = "/stream", **headers: str) -> list[dict[str, Any]]:
     """The first so many entries."""
     found: list[dict[str, Any]] = []
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    async with asyncio.timeout(20), rig.api.stream("GET", "/stream", headers=named) as answer:
+    async with asyncio.timeout(HANG_S), rig.api.stream("GET", url, headers=named) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         id = ""
         async for line in answer.aiter_lines():
@@ -32,7 +33,7 @@ async def test_a_stream_begins_now_and_tells_what_happens_next(rig: Rig) -> None
         lines = answer.aiter_lines()
         assert await anext(lines) == "retry: 1000"
         event = await rig.schedule("web-0")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             async for line in lines:
                 if line.startswith("data: "):
                     assert json.loads(line.removeprefix("data: "))["event"] == event["id"]
@@ -60,3 +61,14 @@ async def test_a_token_made_is_in_the_history_without_its_secret(rig: Rig) -> No
     assert (entry["kind"], entry["scope"], entry["by"]) == ("Noted", "", "operator:local")
     assert "ci" in entry["text"]
     assert made["secret"] not in json.dumps(entry)
+
+
+async def test_a_reader_that_comes_back_goes_on_where_it_was_whatever_its_url_says(
+    rig: Rig,
+) -> None:
+    """A browser connects again with the URL that it began with, and with its last position."""
+    await rig.schedule("web-0")
+    history = (await rig.get("/history"))["entries"][::-1]
+    url = f"/stream?after={history[0]['position']}"
+    seen = await read(rig, 1, url, last_event_id=history[-2]["position"])
+    assert seen == [history[-1]]

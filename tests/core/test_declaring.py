@@ -143,7 +143,7 @@ def test_a_set_that_begins_anew_inherits_nothing_of_its_old_model() -> None:
     model = ChangeModel(
         terminate_notice_ms=5 * MINUTE_MS, reimage_notice_ms=15 * MINUTE_MS, profile="image 1"
     )
-    scope = after(workers(2), model)
+    scope = after(workers(2, activated=False), model)
     scope = after(scope, removal(scope))
     anew = after(scope, Declare(roster=workers(2).roster)).roster
     assert (anew.model.reimage_notice_ms, anew.model.profile) == (None, "")
@@ -219,7 +219,7 @@ def test_a_name_does_not_come_back_into_an_event_of_its_predecessor() -> None:
 
 
 def test_a_number_is_used_once_as_long_as_anybody_lives() -> None:
-    scope = workers(3)
+    scope = workers(3, activated=False)
     scope = after(scope, removal(scope, "workers_2"))
     refused = refusal(scope, Declare(roster=with_new(scope.roster, "workers_2")))
     assert refused.code is Code.INSTANCE_EXISTS
@@ -232,8 +232,8 @@ def test_a_number_is_used_once_as_long_as_anybody_lives() -> None:
 
 
 def test_a_user_operation_is_protected_as_well() -> None:
-    delete = Operate(event_id=E1, kind=OperationKind.DELETE, instance=InstanceName("workers_0"))
-    scope = after(workers(2), delete)
+    restart = Operate(event_id=E1, kind=OperationKind.RESTART, instance=WEB_0)
+    scope = after(web(), restart)
     declaration = removal(scope)
     assert refusal(scope, declaration).code is Code.INSTANCE_HAS_EVENT
     after(after(scope, Cancel(event_id=E1)), declaration)

@@ -152,7 +152,9 @@ def test_a_number_is_used_once() -> None:
         (VirtualMachine(name=""), Code.NAME_INVALID),
         (VirtualMachine(name="x" * 65), Code.NAME_INVALID),
         (VirtualMachine(name="x", addresses=("10.0.0.01",)), Code.ADDRESS_INVALID),
-        (VirtualMachine(name="x", addresses=("FE80::1",)), Code.ADDRESS_INVALID),
+        (VirtualMachine(name="x", addresses=("FD00::1",)), Code.ADDRESS_INVALID),
+        (VirtualMachine(name="x", addresses=("fe80::1",)), Code.ADDRESS_INVALID),
+        (VirtualMachine(name="x", addresses=("febf::1",)), Code.ADDRESS_INVALID),
     ],
 )
 def test_a_bad_declaration_is_refused(resource: Resource, code: Code) -> None:

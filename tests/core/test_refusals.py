@@ -246,6 +246,12 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fe80::1%e",)),)),
         Code.ADDRESS_INVALID,
     ),
+    (
+        "link-local address",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fe80::1",)),)),
+        Code.ADDRESS_INVALID,
+    ),
     ("no text", web(), schedule("web-0", description="a\ud800"), Code.TEXT_INVALID),
     ("upgrade of a stranger", workers(), UpgradeInstances(names=names("x")), Code.UNKNOWN_INSTANCE),
 ]

@@ -4,8 +4,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairwarning.core.model import EventType, Instance, OperationKind, ScopeId
-from fairwarning.engine.ports import Order
+from fairwarning.core.instants import SECOND_MS, later
+from fairwarning.core.model import EventType, Instance, NodeId, OperationKind, ScopeId
+from fairwarning.engine.ports import Alarm, LeaseLost, Order
 from tests.core.builders import E1, T0, names
 
 
@@ -16,6 +17,9 @@ def order(
     return Order(
         key=E1,
         attempt=attempt,
+        node=NodeId("n1"),
+        lease_until_ms=later(T0, 30 * SECOND_MS),
+        may_be_under_way=attempt > 1,
         type=EventType.REBOOT,
         operation=operation,
         scope_id=ScopeId("s/g/availability-set/web"),
@@ -24,6 +28,16 @@ def order(
         started_ms=T0,
         settings=settings,
     )
+
+
+class HeldLease:
+    """One that holds until the test ends it."""
+
+    is_held = True
+
+    async def confirm(self, alarm: Alarm) -> None:
+        if not self.is_held:
+            raise LeaseLost("the test ended it")
 
 
 def program(folder: Path, text: str) -> dict[str, str]:

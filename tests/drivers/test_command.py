@@ -12,16 +12,16 @@ from fairwarning.core.model import OperationKind
 from fairwarning.drivers import command
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import DriverFailed, Found
+from fairwarning.engine.ports import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1
-from tests.drivers.orders import order, program
+from tests.drivers.orders import HeldLease, order, program
 
 
 async def carry_out(
     settings: dict[str, str], attempt: int = 1, operation: OperationKind | None = None
 ) -> None:
     asked = order(settings, attempt=attempt, operation=operation)
-    await CommandDriver().carry_out(asked, SystemClock().alarm())
+    await CommandDriver().carry_out(asked, SystemClock().alarm(), HeldLease())
 
 
 async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
@@ -59,12 +59,15 @@ async def test_the_program_gets_the_order_and_its_end_is_the_end_of_the_impact(
             said["order"]["instances"][1],
         ],
         "durationSeconds": 30,
+        "node": "n1",
+        "leaseUntil": "2020-09-13T12:27:10.000Z",
         "started": "2020-09-13T12:26:40.000Z",
     }
     ours = {name: value for name, value in said["env"].items() if name.startswith("FAIRWARNING")}
     assert ours == {
         "FAIRWARNING_KEY": E1,
         "FAIRWARNING_ATTEMPT": "1",
+        "FAIRWARNING_LEASE_UNTIL": "1600000030",
         "FAIRWARNING_TYPE": "Reboot",
         "FAIRWARNING_OPERATION": "reimage",
         "FAIRWARNING_INSTANCES": "vm-17 web-1",
@@ -126,11 +129,26 @@ async def test_a_later_attempt_waits_for_what_still_runs_and_does_nothing_twice(
     )
     clock = VirtualClock()
     alarm = clock.alarm()
-    work = asyncio.create_task(CommandDriver().carry_out(order(settings, attempt=2), alarm))
+    work = asyncio.create_task(
+        CommandDriver().carry_out(order(settings, attempt=2), alarm, HeldLease())
+    )
     work.add_done_callback(lambda _: alarm.close())
     await clock.advance(10_000)
     await work
     assert (tmp_path / "notes").read_text().split() == ["find", "find", "find"]
+
+
+async def test_nothing_is_begun_if_the_lease_was_lost_while_it_waited(tmp_path: Path) -> None:
+    settings = program(
+        tmp_path,
+        "notes.write_text((notes.read_text() if notes.exists() else '') + action + ' ')\n"
+        "print('unknown')\n",
+    )
+    lease = HeldLease()
+    lease.is_held = False
+    with pytest.raises(LeaseLost):
+        await CommandDriver().carry_out(order(settings, attempt=2), SystemClock().alarm(), lease)
+    assert (tmp_path / "notes").read_text().split() == ["find"]
 
 
 async def test_what_was_never_begun_is_begun_by_a_later_attempt(tmp_path: Path) -> None:
@@ -197,11 +215,12 @@ async def test_cancelling_twice_kills_the_program_and_waits_for_its_end(pipe: Pa
 
 @pytest.mark.usefixtures("short_grace")
 async def test_a_program_that_takes_too_long_is_ended(pipe: Path) -> None:
-    settings = program(pipe.parent, LASTING) | {"timeout": "2s"}
-    work = asyncio.create_task(carry_out(settings))
-    with await asyncio.to_thread(open, pipe, "rb") as held:
-        with pytest.raises(DriverFailed, match="did not end within 2 s"):
-            await work
+    settings = program(pipe.parent, LASTING) | {"timeout": "1s"}
+    # Without waiting for the program: on a busy machine it may be ended before it has begun.
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as held:
+        with pytest.raises(DriverFailed, match="did not end within 1 s"):
+            await carry_out(settings)
+        os.set_blocking(held.fileno(), True)
         assert (await asyncio.to_thread(held.readlines))[1:] == []
 
 

@@ -12,7 +12,7 @@ from fairwarning.core.model import EventType, OperationKind
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import DriverFailed, Found, Order
-from tests.drivers.orders import order
+from tests.drivers.orders import HeldLease, order
 
 PAGE = Path(__file__).parents[2] / "docs/drivers.md"
 
@@ -40,7 +40,7 @@ def impact(
 
 
 async def carry_out(asked: Order) -> None:
-    await CommandDriver().carry_out(asked, SystemClock().alarm())
+    await CommandDriver().carry_out(asked, SystemClock().alarm(), HeldLease())
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,34 @@ async def test_it_does_each_type_once(
         if not line.startswith("domstate")
     ]
     assert lines == [f"{word} {domain}" for domain in ("vm-17", "web-1") for word in words]
+
+
+async def test_a_lower_attempt_than_one_it_has_seen_does_nothing(folder: Path) -> None:
+    """As when a node is paused, loses its lease, and goes on after another has asked."""
+    first = impact(folder, EventType.REBOOT)
+    assert await CommandDriver().find(replace(first, attempt=2)) is Found.UNKNOWN
+    with pytest.raises(DriverFailed, match="attempt 2 was seen already"):
+        await carry_out(first)
+    assert not (folder / "asked").exists()
+    await carry_out(replace(first, attempt=2))
+    with pytest.raises(DriverFailed, match="attempt 2 was seen already"):
+        await carry_out(first)
+    assert (folder / "asked").read_text().splitlines() == ["reboot vm-17", "reboot web-1"]
+
+
+async def test_what_is_under_way_is_found_and_not_begun_twice(folder: Path) -> None:
+    os.mkfifo(folder / "asked")
+    with os.fdopen(os.open(folder / "asked", os.O_RDWR), "rb") as told:
+        asked = impact(folder, EventType.FREEZE, duration_s=600)
+        work = asyncio.create_task(carry_out(asked))
+        assert await asyncio.to_thread(told.readline) == b"suspend vm-17\n"
+        assert await CommandDriver().find(asked) is Found.RUNNING
+        with pytest.raises(DriverFailed, match="another attempt is under way"):
+            await carry_out(asked)
+        work.cancel()
+        assert await asyncio.to_thread(told.readline) == b"resume vm-17\n"
+        with pytest.raises(asyncio.CancelledError):
+            await work
 
 
 async def test_it_says_that_it_cannot_reimage(folder: Path) -> None:

@@ -9,9 +9,9 @@ from fairwarning.core.instants import SECOND_MS
 from fairwarning.core.signing import signature_of
 from fairwarning.drivers.webhook import ANSWER_BYTES_MAX, WebhookDriver
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import DriverFailed, Found
+from fairwarning.engine.ports import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1, T0
-from tests.drivers.orders import order
+from tests.drivers.orders import HeldLease, order
 from tests.drivers.service import Service, service, states
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -22,7 +22,7 @@ async def carry_out(it: Service, *, attempt: int = 1, **more: str) -> int:
     clock = VirtualClock(T0)
     alarm = clock.alarm()
     asked = order({"url": it.url} | more, attempt=attempt)
-    work = asyncio.create_task(WebhookDriver(clock).carry_out(asked, alarm))
+    work = asyncio.create_task(WebhookDriver(clock).carry_out(asked, alarm, HeldLease()))
     work.add_done_callback(lambda _: alarm.close())
     while not work.done():
         await clock.settle()
@@ -67,6 +67,17 @@ async def test_a_failure_says_the_services_reason(first: tuple[int, str] | None)
     async with service(*([first] if first else []), failed) as it:
         with pytest.raises(DriverFailed, match=r"^the service says failed: no such domain$"):
             await carry_out(it)
+
+
+async def test_nothing_is_begun_if_the_lease_was_lost_while_it_waited() -> None:
+    lease = HeldLease()
+    lease.is_held = False
+    async with service(*states("unknown", "done")) as it:
+        asked = order({"url": it.url}, attempt=2)
+        clock = VirtualClock(T0)
+        with pytest.raises(LeaseLost):
+            await WebhookDriver(clock).carry_out(asked, clock.alarm(), lease)
+        assert it.actions == ["find"]
 
 
 async def test_a_later_attempt_asks_first_and_does_nothing_twice() -> None:

@@ -7,7 +7,7 @@ from fairwarning.core.fleet import ScaleSet, VirtualMachine
 from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 from fairwarning.core.model import InstanceName, OperationKind, Phase, Power
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import Alarm, Order
+from fairwarning.engine.ports import Alarm, Lease, Order
 from fairwarning.engine.service import Engine, Rules
 from tests.core.builders import E1, names
 from tests.engine.harness import ME, Rig
@@ -53,7 +53,7 @@ async def test_a_driver_is_told_the_operation(monkeypatch: pytest.MonkeyPatch) -
     scope = await rig.declare(engine, POOL)
     orders: list[Order] = []
 
-    async def carry_out(order: Order, alarm: Alarm) -> None:
+    async def carry_out(order: Order, alarm: Alarm, lease: Lease) -> None:
         orders.append(order)
 
     monkeypatch.setattr(rig.driver, "carry_out", carry_out)

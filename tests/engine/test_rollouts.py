@@ -55,7 +55,7 @@ async def test_it_goes_through_the_fleet_as_the_plan_said() -> None:
     await node.stop()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(specs, fleets)
 async def test_the_runner_keeps_every_plan(spec: RolloutSpec, fleet: list[tuple[int, int]]) -> None:
     clock = VirtualClock(MONDAY)
@@ -299,15 +299,20 @@ async def test_rollouts_are_listed_newest_first_and_found_by_id() -> None:
     await node.stop()
 
 
-async def test_the_same_question_asked_twice_makes_one_rollout() -> None:
+async def test_what_a_request_made_is_found_by_its_seed_for_a_day() -> None:
     clock = VirtualClock(MONDAY)
     node = await alone(clock)
     await node.declare(web("a"))
     first = await node.rollouts.create(REBOOT, by=ME, seed="key 1")
     await clock.advance(MINUTE_MS)
-    again = await node.rollouts.create(REBOOT, by=ME, seed="key 1")
     other = await node.rollouts.create(REBOOT, by=ME, seed="key 2")
-    assert again.id == first.id != other.id
+    assert first.id != other.id
+    await clock.advance(DAY_MS - 2 * MINUTE_MS)
+    assert (await node.rollouts.made_for("key 1")).id == first.id
+    assert (await node.rollouts.made_for("key 2")).id == other.id
+    with pytest.raises(Refused) as refused:
+        await node.rollouts.made_for("key 3")
+    assert refused.value.code is Code.UNKNOWN_ROLLOUT
     await node.stop()
 
 

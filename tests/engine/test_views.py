@@ -18,6 +18,7 @@ from fairwarning.engine.views import Views
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME, Rig
+from tests.support.patience import HANG_S
 
 REBOOT = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"), duration_s=30)
 
@@ -40,7 +41,7 @@ class Shared(MemoryStore):
 
 
 async def until_shown(views: Views, incarnation: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while [m.view.incarnation for m in views.by_name("web-0")] != [incarnation]:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
@@ -142,7 +143,7 @@ async def test_work_of_a_caller_who_went_away_is_carried_out(tmp_path: Path) -> 
     await asyncio.sleep(0)
     caller.cancel()
     await asyncio.gather(caller, return_exceptions=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         await started.wait()
     await clock.advance(31_000)
     history = await rig.history()

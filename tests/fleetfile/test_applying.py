@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from fairwarning.core.commands import Activate, Schedule
+from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import ENGINE, EventType, Phase, ScopeId
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.transitions import InstanceDeleted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine
 from fairwarning.fleetfile import Plan, exists, plan, read_toml
@@ -106,3 +108,54 @@ async def test_a_plan_that_was_overtaken_undoes_nothing(rig: Rig, engine: Engine
         await apply(engine, stale, force=False, by=ME)
     assert refused.value.code is Code.ROSTER_CHANGED
     assert await current_scopes(rig.store) == before
+
+
+POOL = """
+[[scale_set]]
+name = "pool"
+capacity = 3
+terminate_notice = "5m"
+"""
+SMALLER = POOL.replace("capacity = 3", "capacity = 1").replace('terminate_notice = "5m"', "")
+
+
+async def live(rig: Rig) -> list[str]:
+    return [each.name for scope in await current_scopes(rig.store) for each in scope.roster.live]
+
+
+async def test_a_smaller_file_terminates_whoever_is_watched(rig: Rig, engine: Engine) -> None:
+    await apply_text(rig, engine, POOL)
+    (scope,) = await current_scopes(rig.store)
+    await engine.submit(scope.id, Activate(), by=ENGINE)
+    await apply_text(rig, engine, SMALLER)
+    assert await live(rig) == ["pool_0", "pool_1", "pool_2"]
+    await rig.clock.advance(4 * MINUTE_MS)
+    assert len(await live(rig)) == 3
+    await rig.clock.advance(2 * MINUTE_MS)
+    assert await live(rig) == ["pool_0"]
+
+
+async def test_whoever_begins_to_watch_after_the_plan_is_warned_too(
+    rig: Rig, engine: Engine
+) -> None:
+    await apply_text(rig, engine, POOL)
+    scopes = await current_scopes(rig.store)
+    unaware = plan(scopes, read_toml(SMALLER), prune=True, without_notice=True)
+    assert not unaware.declares[0].without_notice, "nobody was due a Terminate"
+    await engine.submit(scopes[0].id, Activate(), by=ENGINE)
+    begun = await apply(engine, unaware, force=False, by=ME)
+    assert len(begun) == 2
+    assert len(await live(rig)) == 3
+
+
+async def test_leaving_without_notice_is_in_the_history(rig: Rig, engine: Engine) -> None:
+    await apply_text(rig, engine, POOL)
+    (scope,) = await current_scopes(rig.store)
+    await engine.submit(scope.id, Activate(), by=ENGINE)
+    found = plan([*await current_scopes(rig.store)], read_toml(SMALLER), prune=True,
+                 without_notice=True)  # fmt: skip
+    await apply(engine, found, force=False, by=ME, why="the rack burns")
+    assert await live(rig) == ["pool_0"]
+    gone = [each for each in await rig.entries() if isinstance(each.transition, InstanceDeleted)]
+    assert [each.transition.without_notice for each in gone] == [True, True]  # type: ignore[union-attr]
+    assert {(each.by, each.why) for each in gone} == {(ME, "the rack burns")}

@@ -1,6 +1,7 @@
 """Planning: what a file makes of the fleet that is there, and in which order."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -35,7 +36,7 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.fleetfile.model import Action, Fleet, Plan
+from fairwarning.fleetfile.model import Action, Fleet, Plan, Step
 from fairwarning.fleetfile.plan import exists, plan, refuse_plan, removal
 from tests.core.builders import E1, T0, event_id, names
 
@@ -47,25 +48,45 @@ class World:
 
     def __init__(self, *resources: Resource) -> None:
         self.scopes: dict[ScopeId, Scope] = {}
+        self.ids = count(1_000)
         self.apply(*resources)
 
     @property
     def current(self) -> list[Scope]:
         return list(self.scopes.values())
 
-    def plan(self, *resources: Resource, prune: bool = True) -> Plan:
-        return plan(self.current, Fleet(resources=resources), prune=prune)
+    def plan(self, *resources: Resource, prune: bool = True, without_notice: bool = False) -> Plan:
+        fleet = Fleet(resources=resources)
+        return plan(self.current, fleet, prune=prune, without_notice=without_notice)
 
-    def apply(self, *resources: Resource, prune: bool = True, stop_after: int = 999) -> Plan:
-        found = self.plan(*resources, prune=prune)
+    def apply(
+        self,
+        *resources: Resource,
+        prune: bool = True,
+        without_notice: bool = False,
+        stop_after: int = 999,
+    ) -> Plan:
+        found = self.plan(*resources, prune=prune, without_notice=without_notice)
         refuse_plan(found, force=False)
         for step in found.declares[:stop_after]:
-            self.do(step.scope_id, Declare(roster=step.roster))
+            self.do(step.scope_id, self.declaration(step))
         for scope in found.creates[: max(stop_after - len(found.declares), 0)]:
             assert scope.id not in self.scopes
             self.scopes[scope.id] = scope
             self.refuse_shared_address()
         return found
+
+    def declaration(self, step: Step) -> Declare:
+        everyone = self.scopes[step.scope_id].roster.live
+        return Declare(
+            roster=step.roster,
+            terminates={each.name: event_id(next(self.ids)) for each in everyone},
+            without_notice=step.without_notice,
+        )
+
+    def watch(self) -> None:
+        for scope in self.current:
+            self.do(scope.id, Activate())
 
     def do(self, scope_id: ScopeId, command: Command) -> None:
         change = decide(self.scopes[scope_id], command, T0)
@@ -74,7 +95,7 @@ class World:
 
     def remove(self, scope: Scope, *gone: str) -> None:
         (step,) = removal(scope, names(*gone)).declares
-        self.do(scope.id, Declare(roster=step.roster))
+        self.do(scope.id, self.declaration(step))
 
     def refuse_shared_address(self) -> None:
         given = [a for scope in self.current for each in scope.roster.live for a in each.addresses]

@@ -2,6 +2,7 @@
 
 import contextlib
 import tomllib
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ def test_every_key_has_its_effect() -> None:
         notice = { Reboot = "1h", Freeze = "PT1M" }
         driver = { type = "command", run = "/bin/true", timeout = "1m" }
         """,
-        origin="api",
+        is_partial=True,
     ).resources
     assert isinstance(vm, VirtualMachine)
     (scope,) = expand(vm)
@@ -193,7 +194,8 @@ def test_json_is_the_same_structure() -> None:
         ("test = true", 'driver = "libvrit"', 1, ["no driver is called 'libvrit'", "simulated"]),
         ("[[vm]]", "[vm]", 3, ["`vm` must be an array, not a table", "[[vm]]"]),
         ('"10.0.0.5"', '"10.0.0.05"', 5, ["'10.0.0.05' is no IP address"]),
-        ('"10.0.0.5"', '"FE80::1"', 5, ["write it as 'fe80::1'"]),
+        ('"10.0.0.5"', '"FD00::1"', 5, ["write it as 'fd00::1'"]),
+        ('"10.0.0.5"', '"fe80::1"', 5, ["'fe80::1' is a link-local address", "like 'fd00::5'"]),
         ('"10.0.0.5"', "5", 5, ["must be a string, not a whole number"]),
         ('"10.0.0.5"', ", ".join(f'"10.9.0.{n}"' for n in range(17)), 5, ["use at most 16"]),
         ('["10.0.0.11"]', '[\n"10.0.0.5"]', 13, ["10.0.0.5 is declared twice", "line 5"]),
@@ -296,3 +298,49 @@ KEYS = ["name", "addresses", "tags", "driver", "notice", "approve", "roles", "in
 def test_whatever_comes_is_a_fleet_or_a_problem(data: dict[str, object]) -> None:
     with contextlib.suppress(FleetProblem):
         read_json(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a . " * 8_000 + "a = 1",
+        "'a'." * 8_000 + "a = 1",
+        '"a" . ' * 8_000 + "a = 1",
+        "[" + "a\t.\t" * 8_000 + "a]",
+        "x = {" + "a . " * 8_000 + "a = 1}",
+        "x = " + "[" * 8_000,
+        "x = " + "{x=" * 8_000,
+        "x = " + "1" * 2_000_000,
+        "x = 0." + "1_1" * 700_000,
+        "".join(f"a{number}=1\n" for number in range(250_000)),
+        "x = [" + "1," * 700_000,
+    ],
+)
+def test_what_the_parser_would_pay_dearly_for_is_refused_before_it(text: str) -> None:
+    tracemalloc.start()
+    try:
+        found = problem(f"test = true\n\n{text}\n")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.line or 0) >= 3
+    assert " at most " in found.message
+    assert peak < 20_000_000
+
+
+@pytest.mark.parametrize(
+    "string",
+    ['"""{}"""', "'''{}'''", '"{}"', "'{}'", '"""{}"""""', "'''{}'''''"],
+)
+def test_what_stands_in_a_string_costs_nothing(string: str) -> None:
+    inside = "a.b=[{,#" * 100_000
+    assert "vm" in problem(f"vm = {string.format(inside)}").message
+
+
+def test_a_short_file_of_too_many_instances_is_refused() -> None:
+    sets = "".join(f'[[scale_set]]\nname = "s{n}"\ncapacity = 1000\n' for n in range(101))
+    found = problem(sets)
+    assert (found.line, found.message) == (
+        301,
+        "a declaration has at most 100,000 instances; divide it",
+    )

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 import pytest
 import uvloop
 
-from tests.metadata.rig import Rig
+from fairwarning.metadata import polls
+from tests.metadata.rig import Rig, Seconds
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -22,9 +23,24 @@ def nothing_breaks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not broken, [each.getMessage() for each in broken]
 
 
+@pytest.fixture(autouse=True)
+async def nobody_stays() -> AsyncIterator[None]:
+    """What a failed test leaves running is stopped: uvloop would wait for it for ever."""
+    yield
+    for rig in list(Rig.running):
+        await rig.stop()
+
+
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
     rig = Rig()
     await rig.start()
     yield rig
     await rig.stop()
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    stopped = Seconds()
+    monkeypatch.setattr(polls, "time", stopped)
+    return stopped

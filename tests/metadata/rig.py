@@ -6,7 +6,11 @@ the client can be any of them, because all of 127.0.0.0/8 is this machine.
 
 import asyncio
 import json
+import socket
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from fairwarning.boot import make_metadata_server
@@ -23,11 +27,11 @@ from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ids
+from tests.support.patience import HANG_S
 
 ME = operator_actor("me")
 V = "2020-07-01"
 PATH = f"/metadata/scheduledevents?api-version={V}"
-TIMEOUT_S = 20
 
 
 @dataclass
@@ -48,9 +52,23 @@ class Response:
         assert isinstance(found, list)
         return found
 
+    def shows(self, id: EventId) -> bool:
+        return id in [each["EventId"] for each in self.events]
+
     @property
     def incarnation(self) -> object:
         return self.json()["DocumentIncarnation"]
+
+
+class Seconds:
+    """Of the rate limit. Only the test lets them pass, so that it does not matter how long a
+    request takes."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
 
 
 class Client:
@@ -65,7 +83,7 @@ class Client:
         await self.writer.drain()
 
     async def receive(self, *, has_body: bool = True) -> Response:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(HANG_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
             lines = head.decode("latin-1").split("\r\n")
             status = int(lines[0].split()[1])
@@ -76,11 +94,20 @@ class Client:
         return Response(status, headers, body, head + body)
 
     async def is_closed(self) -> bool:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(HANG_S):
             try:
                 return await self.reader.read(1) == b""
             except ConnectionResetError:
                 return True
+
+    def leave(self, *, resets: bool) -> None:
+        """Without waiting for an answer; the server sees an end, or a reset."""
+        if resets:
+            linger = struct.pack("ii", 1, 0)
+            self.writer.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, linger
+            )
+        self.writer.transport.abort()
 
     async def close(self) -> None:
         self.writer.close()
@@ -91,9 +118,18 @@ class Client:
 
 
 class Rig:
-    def __init__(self, rules: EndpointRules | None = None, *, test: bool = True) -> None:
+    running: ClassVar[list["Rig"]] = []
+    """Those that were started and not stopped."""
+
+    def __init__(
+        self,
+        rules: EndpointRules | None = None,
+        *,
+        test: bool = True,
+        make_store: Callable[[VirtualClock], MemoryStore] = MemoryStore,
+    ) -> None:
         self.clock = VirtualClock()
-        self.store = MemoryStore(self.clock)
+        self.store = make_store(self.clock)
         self.engine = Engine(
             store=self.store,
             clock=self.clock,
@@ -108,6 +144,7 @@ class Rig:
         self._clients: list[Client] = []
 
     async def start(self, host: str = "127.0.0.1") -> None:
+        self.running.append(self)
         await self.engine.start()
         members = tuple(Member(name=f"web-{n}", addresses=(f"127.0.1.{10 + n}",)) for n in range(4))
         workers = tuple(f"127.0.2.{10 + n}" for n in range(3))
@@ -131,11 +168,19 @@ class Rig:
         self.server.start()
 
     async def stop(self) -> None:
+        self.running.remove(self)
         for client in self._clients:
             await client.close()
-        assert self.server is not None
-        await self.server.stop()
+        if self.server is not None:
+            await self.server.stop()
         await self.engine.stop()
+
+    async def until_alone(self) -> None:
+        """The server has noticed that nobody is connected."""
+        assert self.server is not None
+        async with asyncio.timeout(HANG_S):
+            while self.server._service.connections:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -203,7 +248,7 @@ def request(
     body: bytes = b"",
 ) -> bytes:
     """`headers` replace the usual ones; a length is added for a body."""
-    lines = {"Host": "x", **({"Metadata": "true"} if headers is None else headers)}
+    lines = {"Host": "169.254.169.254", **({"Metadata": "true"} if headers is None else headers)}
     if body:
         lines["Content-Length"] = str(len(body))
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())

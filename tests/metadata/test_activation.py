@@ -1,14 +1,19 @@
 """The first call, the idle day, and the number that begins again."""
 
 import asyncio
+import json
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.commands import Declare, Operate
+from fairwarning.core.commands import Approve, Command, Declare, Operate
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
-from fairwarning.core.model import InstanceName, OperationKind
+from fairwarning.core.model import InstanceName, OperationKind, ScopeId
+from fairwarning.core.transitions import Activated
 from fairwarning.metadata.limits import EndpointRules
-from tests.metadata.rig import Rig, request
+from tests.metadata.rig import PATH, Client, Rig, request
+from tests.support.patience import HANG_S
 
 
 async def test_a_scope_is_activated_by_its_first_request(rig: Rig) -> None:
@@ -37,6 +42,136 @@ async def test_the_first_call_can_take_its_time_and_others_wait_with_it() -> Non
     assert [(await answer).incarnation for answer in answers] == [1, 1]
     assert (await rig.ask()).incarnation == 1
     await rig.stop()
+
+
+DRAINED = "/metadata/fairwarning/drained"
+
+
+@pytest.mark.parametrize("resets", [False, True])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (PATH, None),
+        (f"{PATH}&wait=300", None),
+        (PATH, b'{"StartRequests": []}'),
+        (DRAINED, b'{"EventId": "x"}'),
+    ],
+    ids=["poll", "long-poll", "approval", "drained"],
+)
+async def test_a_client_that_leaves_meanwhile_waits_no_more(
+    resets: bool, path: str, body: bytes | None
+) -> None:
+    rig = Rig(EndpointRules(activation_delay_s=60))
+    await rig.start()
+    client = await activating(rig, path, body)
+    client.leave(resets=resets)
+    await rig.until_alone()
+    assert rig.server is not None
+    async with asyncio.timeout(HANG_S):
+        while rig.server._service._tasks:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    await rig.clock.advance(24 * HOUR_MS)
+    assert not (await rig.store.read(rig.web.id)).is_activated
+    view = rig.engine.views._views[rig.web.id]
+    assert not view.is_asked
+    assert not view.listeners
+    await rig.stop()
+
+
+@pytest.mark.parametrize("delay_s", [0, 60])
+async def test_an_approval_that_is_being_stored_does_not_end_with_its_client(
+    delay_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(EndpointRules(activation_delay_s=delay_s))
+    await rig.start()
+    id = await rig.schedule("web-0")
+    reached, gate = asyncio.Event(), asyncio.Event()
+    submit = rig.engine.submit
+
+    async def slowly(scope_id: ScopeId, command: Command, **more: Any) -> Any:
+        if isinstance(command, Approve):
+            reached.set()
+            await gate.wait()
+        return await submit(scope_id, command, **more)
+
+    monkeypatch.setattr(rig.engine, "submit", slowly)
+    client = await rig.connect()
+    body = json.dumps({"StartRequests": [{"EventId": id}]}).encode()
+    await client.send(request(PATH, method="POST", body=body))
+    if delay_s:
+        await waiting(rig, 1)
+        await rig.clock.advance(delay_s * 1_000)
+    async with asyncio.timeout(HANG_S):
+        await reached.wait()
+        client.leave(resets=True)
+        await rig.until_alone()
+        gate.set()
+        assert rig.server is not None
+        while rig.server._service._tasks:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    _, event = await rig.store.find_event(id)
+    assert event.is_approved
+    await rig.stop()
+
+
+async def test_those_who_stay_are_not_kept_waiting_longer_by_one_who_left() -> None:
+    rig = Rig(EndpointRules(activation_delay_s=60))
+    await rig.start()
+    first = await activating(rig, PATH)
+    await rig.clock.advance(20_000)
+    second = await rig.connect("127.0.1.11")
+    await second.send(request())
+    await waiting(rig, 2)
+    first.leave(resets=True)
+    await waiting(rig, 1)
+    await rig.clock.advance(40_000)
+    assert (await second.receive()).incarnation == 1
+    entries = await rig.store.journal(scope_id=rig.web.id, limit=10)
+    assert [str(e.by) for e in entries if isinstance(e.transition, Activated)] == ["instance:web-1"]
+    await rig.stop()
+
+
+async def test_whoever_comes_after_all_have_left_begins_anew() -> None:
+    rig = Rig(EndpointRules(activation_delay_s=60))
+    await rig.start()
+    first = await activating(rig, PATH)
+    await rig.clock.advance(59_000)
+    first.leave(resets=True)
+    await rig.until_alone()
+    second = await activating(rig, PATH)
+    await rig.clock.advance(59_999)
+    assert not (await rig.store.read(rig.web.id)).is_activated
+    await rig.clock.advance(1)
+    assert (await second.receive()).incarnation == 1
+    await rig.stop()
+
+
+async def test_a_client_that_leaves_a_quick_activation_does_not_wait_either(rig: Rig) -> None:
+    """It closed its side before it could be held; nobody would notice its end for minutes."""
+    client = await rig.connect()
+    client.writer.write(
+        request(f"{PATH}&wait=300", headers={"Metadata": "true", "If-None-Match": "*"})
+    )
+    client.writer.write_eof()
+    assert await client.is_closed()
+    assert not rig.engine.views._views[rig.web.id].listeners
+
+
+async def activating(rig: Rig, path: str, body: bytes | None = None) -> Client:
+    """A client that waits for an activation, as far as the server is concerned."""
+    client = await rig.connect()
+    asked = request(path) if body is None else request(path, method="POST", body=body)
+    await client.send(asked)
+    await waiting(rig, 1)
+    return client
+
+
+async def waiting(rig: Rig, number: int) -> None:
+    assert rig.server is not None
+    endpoint = rig.server._service.endpoint
+    async with asyncio.timeout(HANG_S):
+        while [len(each.members) for each in endpoint._activating.values()] != [number]:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 async def test_whose_address_passes_on_meanwhile_is_not_answered_as_who_he_was() -> None:

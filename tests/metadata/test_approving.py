@@ -131,7 +131,7 @@ async def test_expect_100_continue_with_the_body_after_it(rig: Rig) -> None:
     sent = body(id)
     client = await rig.connect()
     head = (
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nMetadata:true\r\n"
+        f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata:true\r\n"
         f"Expect: 100-continue\r\nContent-Length: {len(sent)}\r\n\r\n"
     )
     await client.send(head.encode())
@@ -148,7 +148,8 @@ async def test_a_chunked_body(rig: Rig) -> None:
     sent = body(id)
     client = await rig.connect()
     head = (
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nTransfer-Encoding: chunked\r\n\r\n"
+        f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata: true\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n"
     )
     await client.send(head.encode())
     for piece in (sent[:10], sent[10:]):

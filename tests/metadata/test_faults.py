@@ -174,6 +174,16 @@ async def test_a_stale_document_is_that_of_when_the_fault_was_set(rig: Rig) -> N
     assert len((await rig.ask()).events) == 1
 
 
+async def test_a_stale_document_stays_the_same_when_other_faults_come_and_go(rig: Rig) -> None:
+    await rig.ask()
+    set_fault(rig, FaultKind.STALE)
+    await rig.schedule()
+    other = set_fault(rig, FaultKind.STATUS, on=Part.APPROVE)
+    assert (await rig.ask()).events == []
+    rig.faults.clear(other.id)
+    assert (await rig.ask()).events == []
+
+
 async def test_faults_of_approvals_leave_polls_alone(rig: Rig) -> None:
     await rig.ask()
     id = await rig.schedule()

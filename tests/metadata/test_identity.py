@@ -1,9 +1,12 @@
 """Who is asking, and that nobody can be somebody else."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from fairwarning.core.commands import AddInstances, Approve, Operate
 from fairwarning.core.model import Instance, InstanceName, OperationKind, instance_actor
+from fairwarning.metadata import server
 from fairwarning.metadata.identity import canonical, sign
 from fairwarning.metadata.limits import EndpointRules
 from tests.metadata.rig import ME, PATH, Client, Rig, request
@@ -70,7 +73,11 @@ async def test_ipv6(unused_tcp_port: int) -> None:
 
 def test_addresses_have_one_form() -> None:
     assert canonical("::ffff:10.0.0.5") == "10.0.0.5"
-    assert canonical("FE80::1%eth0") == "fe80::1"
+    assert canonical("FD00::1") == "fd00::1"
+
+
+def test_the_same_address_on_another_link_is_another() -> None:
+    assert canonical("FE80::1", 2) == "fe80::1%2"
 
 
 async def test_a_trusted_proxy_names_the_instance_under_its_signature() -> None:
@@ -88,6 +95,29 @@ async def test_a_trusted_proxy_names_the_instance_under_its_signature() -> None:
     await rig.stop()
 
 
+@pytest.fixture
+async def behind_proxy() -> AsyncIterator[Rig]:
+    rules = EndpointRules(proxy_secret="s3cret", proxy_addresses=frozenset({"127.0.7.7"}))
+    rig = Rig(rules)
+    await rig.start()
+    yield rig
+    await rig.stop()
+
+
+async def test_a_request_that_was_forwarded_is_refused_on_a_connection_that_is_known(
+    behind_proxy: Rig,
+) -> None:
+    """Who asked on it before was the instance itself, and says nothing about who asks now."""
+    client = await behind_proxy.connect()
+    for path in (NAME, PATH):
+        await client.send(request(path))
+        assert (await client.receive()).status == 200
+        await client.send(
+            request(path, headers={"Metadata": "true", "X-Forwarded-For": "10.0.0.1"})
+        )
+        assert (await client.receive()).status == 400
+
+
 async def test_behind_a_proxy_nothing_but_its_signature_says_who_asks() -> None:
     """What else a request says may be the word of the proxy's client."""
     proxy = "127.0.1.11"
@@ -98,7 +128,7 @@ async def test_behind_a_proxy_nothing_but_its_signature_says_who_asks() -> None:
     for path in (NAME, f"/vm/web-0{NAME}"):
         for headers in ("", "X-Instance-ID: x\r\n", f"X-Instance-ID: x\r\n{signed}\r\n"):
             client = await rig.connect(proxy)
-            head = f"GET {path} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n{headers}\r\n"
+            head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata: true\r\n{headers}\r\n"
             await client.send(head.encode())
             assert (await client.receive()).status == 404
     lone = {"Metadata": "true", "Connection": "close"}
@@ -140,3 +170,85 @@ async def test_an_address_that_passes_on_takes_effect_at_once(rig: Rig) -> None:
     await rig.submit(rig.web, AddInstances(instances=(new,)))
     assert await poll(client) == 200
     assert await who(rig, "127.0.1.99") == (200, "web-9")
+
+
+OPEN_HOSTS = [
+    "169.254.169.254", "169.254.169.254:80", "127.0.0.1:8169", "localhost:8169", "LOCALHOST", "",
+    "[::1]:8169", "10.0.0.1", "127.0.2.10",
+]  # fmt: skip
+FOREIGN: list[dict[str, str]] = [
+    {"Host": "evil.example"},
+    {"Host": "evil.example:8169"},
+    {"Host": "localhost.evil.example"},
+    {"Host": "127.0.0.1.evil.example"},
+    {"Host": "localhost@evil.example"},
+    {"Host": "[::1"},
+    {"Host": "127.0.0.1", "Origin": "http://evil.example"},
+    {"Host": "127.0.0.1:8169", "Origin": "http://127.0.0.1:8170"},
+    {"Host": "127.0.0.1", "Origin": "null"},
+    {"Host": "127.0.0.1", "Sec-Fetch-Site": "cross-site"},
+    {"Host": "127.0.0.1", "Sec-Fetch-Site": "same-site"},
+]
+
+
+@pytest.mark.parametrize("host", OPEN_HOSTS)
+async def test_on_loopback_every_address_is_a_host(rig: Rig, host: str) -> None:
+    assert await who(rig, "127.0.0.1", f"/vm/web-0{NAME}", Host=host) == (200, "web-0")
+    assert await who(rig, "127.0.1.10", Host=host, Origin=f"http://{host}") == (200, "web-0")
+    assert await who(rig, "127.0.1.10", f"http://{host or 'localhost'}{NAME}") == (200, "web-0")
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+async def test_on_loopback_no_web_page_reads_or_approves(rig: Rig, headers: dict[str, str]) -> None:
+    id = await rig.schedule()
+    body = b'{"StartRequests":[{"EventId":"%s"}]}' % id.encode()
+    old = "/metadata/scheduledevents?api-version=2017-03-01"
+    for base, source in (("/vm/web-0", "127.0.0.1"), ("", "127.0.1.10")):
+        named = {"Metadata": "true", **headers}
+        for path in (NAME, PATH, "/metadata/versions"):
+            answer = await rig.ask(base + path, headers=named, source=source)
+            assert answer.status == 403
+            assert b"web" not in answer.body.replace(b"web page", b"")
+        approval = await rig.ask(
+            base + old, method="POST", headers=headers, body=body, source=source
+        )
+        assert approval.status == 403
+    assert (await rig.ask()).events[0]["EventStatus"] == "Scheduled"
+
+
+async def test_a_foreign_target_is_a_foreign_host(rig: Rig) -> None:
+    assert (await who(rig, "127.0.1.10", f"http://evil.example{NAME}"))[0] == 403
+
+
+@pytest.mark.parametrize("more", [{}, {"Connection": "close"}])
+async def test_on_loopback_a_foreign_poll_stays_foreign_once_it_is_known(
+    rig: Rig, more: dict[str, str]
+) -> None:
+    client = await rig.connect()
+    assert await poll(client) == 200
+    foreign = request(PATH, headers={"Host": "evil.example", "Metadata": "true", **more})
+    for _ in range(3):
+        if more:
+            client = await rig.connect()
+        await client.send(foreign)
+        assert (await client.receive()).status == 403
+
+
+async def test_elsewhere_any_name_may_be_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "is_loopback", lambda host: False)
+    rig = Rig()
+    await rig.start()
+    for more in ({}, {"Connection": "close"}):
+        headers = {"Host": "metadata.example", "Metadata": "true", **more}
+        for _ in range(3):
+            assert (await rig.ask(headers=headers)).status == 200
+    await rig.stop()
+
+
+async def test_a_proxy_on_loopback_says_who_asks_whatever_the_host() -> None:
+    rules = EndpointRules(proxy_secret="s3cret", proxy_addresses=frozenset({"127.0.7.7"}))
+    rig = Rig(rules)
+    await rig.start()
+    signed = {"X_Instance_ID": "workers_0", "X_Instance_ID_Signature": sign("s3cret", "workers_0")}
+    assert await who(rig, "127.0.7.7", Host="metadata.example", **signed) == (200, "workers_0")
+    await rig.stop()

@@ -6,12 +6,16 @@ that keeps its connection and expects 100-continue.
 
 import json
 import socket
+import sys
 import urllib.error
 import urllib.request
 from typing import Any
 
+from pyroute2 import IPRoute  # type: ignore[import-untyped]
+
 from tests.support.driven import serving
 from tests.support.namespaces import ENDPOINT, run_in_vms
+from tests.support.patience import HANG_S
 from tests.support.vms import Rig
 
 VMS = {"web-0": "10.77.0.11", "web-1": "10.77.0.12", "db": "10.77.0.13", "stray": "10.77.0.14"}
@@ -36,7 +40,7 @@ def by_curl(path: str, body: str | None = None) -> tuple[int, str]:
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
         lines.append("Content-Type: application/x-www-form-urlencoded")
-    with socket.create_connection((ENDPOINT, 80), timeout=10) as connection:
+    with socket.create_connection((ENDPOINT, 80), timeout=HANG_S) as connection:
         connection.sendall(("\r\n".join(lines) + "\r\n\r\n" + (body or "")).encode())
         return _read(connection)
 
@@ -50,7 +54,7 @@ def by_urllib(path: str, body: str | None = None) -> tuple[int, str]:
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=10) as answer:
+        with opener.open(request, timeout=HANG_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refusal:
         return refusal.code, refusal.read().decode()
@@ -59,7 +63,7 @@ def by_urllib(path: str, body: str | None = None) -> tuple[int, str]:
 def by_http_client(path: str, event_id: str) -> list[int]:
     """.NET's way: poll, approve and poll on one connection, asking leave to send the body."""
     body = json.dumps({"StartRequests": [{"EventId": event_id}]})
-    with socket.create_connection((ENDPOINT, 80), timeout=10) as connection:
+    with socket.create_connection((ENDPOINT, 80), timeout=HANG_S) as connection:
         get = f"GET {path} HTTP/1.1\r\nHost: {ENDPOINT}\r\nmetadata: true\r\n\r\n".encode()
         connection.sendall(get)
         seen = [_read(connection)[0]]
@@ -152,7 +156,7 @@ def over_ipv6(rig: Rig) -> list[Any]:
     fleet = {"web": {"web-0": ["fd00:77::11"]}}
 
     def ask() -> tuple[int, str]:
-        with socket.create_connection((ENDPOINT_6, 80), timeout=10) as connection:
+        with socket.create_connection((ENDPOINT_6, 80), timeout=HANG_S) as connection:
             head = f"GET {PATH}2020-07-01 HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n\r\n"
             connection.sendall(head.encode())
             return _read(connection)
@@ -166,3 +170,40 @@ def test_ipv6_machines_are_known_by_their_address_too() -> None:
         over_ipv6, {"web-0": ["10.77.0.11", "fd00:77::11"]}, endpoints=[ENDPOINT, ENDPOINT_6]
     )
     assert (status, json.loads(body)["Events"]) == (200, [])
+
+
+LINK_LOCAL, ENDPOINT_LINK_LOCAL = "fe80::77:11", "fe80::77:254"
+OLDER_VERSION = (
+    sys.executable,
+    "-c",
+    "from fairwarning.core import roster; roster.refuse_address = lambda text: None; "
+    "from tests.support.served import main; main()",
+)
+"""A server whose fleet was declared when link-local addresses were not refused yet."""
+
+
+def on_two_links(rig: Rig) -> list[Any]:
+    def ask() -> tuple[int, str]:
+        with IPRoute() as ip:
+            index = ip.link_lookup(ifname="eth0")[0]
+            no_duplicate_detection = 0x02
+            ip.addr("add", index=index, address=LINK_LOCAL, prefixlen=64,
+                    flags=no_duplicate_detection)  # fmt: skip
+        with socket.socket(socket.AF_INET6) as connection:
+            connection.settimeout(HANG_S)
+            connection.bind((LINK_LOCAL, 0, 0, index))
+            connection.connect((ENDPOINT_LINK_LOCAL, 80, 0, index))
+            head = f"GET {PATH}2020-07-01 HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n\r\n"
+            connection.sendall(head.encode())
+            return _read(connection)
+
+    with serving({"web": {"web-0": [LINK_LOCAL]}}, "[::]:80", OLDER_VERSION):
+        return [vm.call(ask) for vm in rig.vms.values()]
+
+
+def test_a_link_local_address_is_nobody_on_any_link() -> None:
+    """Two machines on two links have the same one, and only one of them can be web-0."""
+    vms = {"web-0": "10.77.0.11", "stray": "10.77.0.14"}
+    for status, body in run_in_vms(on_two_links, vms, endpoints=[ENDPOINT_LINK_LOCAL]):
+        assert status == 404
+        assert f"Address {LINK_LOCAL}%" in body

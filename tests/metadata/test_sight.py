@@ -1,8 +1,13 @@
 """Who was shown an event first, and who polls with what: told in the history and to operators."""
 
-from fairwarning.core.model import InstanceName
+import asyncio
+
+from fairwarning.core.model import EventId, EventType, InstanceName
 from fairwarning.core.transitions import Seen
 from tests.metadata.rig import PATH, Rig
+from tests.support.patience import HANG_S
+
+OLD = "/metadata/scheduledevents?api-version=2017-03-01"
 
 
 async def test_the_first_instance_to_be_shown_an_event_is_remembered(rig: Rig) -> None:
@@ -22,6 +27,39 @@ async def test_the_first_instance_to_be_shown_an_event_is_remembered(rig: Rig) -
     sight = scope.events[id].sight
     assert sight is not None
     assert sight.by == "web-2"
+
+
+async def test_who_asks_in_a_version_that_hides_an_event_has_not_seen_it(rig: Rig) -> None:
+    await rig.ask(OLD)
+    preempt = await rig.schedule("web-0", EventType.PREEMPT)
+    reboot = await rig.schedule("web-1", EventType.REBOOT)
+    shown = await rig.ask(OLD, source="127.0.1.12")
+    assert (shown.shows(preempt), shown.shows(reboot)) == (False, True)
+    assert await sights(rig, reboot) == {reboot: "web-2", preempt: None}
+    await rig.ask(OLD, source="127.0.1.12")
+    await rig.ask(source="127.0.1.11")
+    await rig.ask(source="127.0.1.13")
+    assert await sights(rig, preempt) == {reboot: "web-2", preempt: "web-1"}
+
+
+async def test_an_event_that_only_a_version_hides_is_reported_once_it_is_shown(rig: Rig) -> None:
+    """Also if the document of the other version was made first, and is not made again."""
+    await rig.ask()
+    preempt = await rig.schedule("web-0", EventType.PREEMPT)
+    for source in ("127.0.1.12", "127.0.1.13"):
+        await rig.ask(OLD, source=source)
+    assert (await rig.store.read(rig.web.id)).events[preempt].sight is None
+    await rig.ask(headers={"Metadata": "true", "Connection": "close"}, source="127.0.1.11")
+    assert await sights(rig, preempt) == {preempt: "web-1"}
+
+
+async def sights(rig: Rig, until_seen: EventId) -> dict[EventId, str | None]:
+    """Who was shown each event first, once this one has been seen."""
+    async with asyncio.timeout(HANG_S):
+        while (await rig.store.read(rig.web.id)).events[until_seen].sight is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    events = (await rig.store.read(rig.web.id)).events.values()
+    return {each.id: each.sight.by if each.sight else None for each in events}
 
 
 async def test_seeing_changes_nothing_that_an_instance_can_see(rig: Rig) -> None:

@@ -19,6 +19,7 @@ from fairwarning.metadata import server
 from fairwarning.metadata.limits import EndpointRules
 from tests.metadata.rig import ME, PATH, Rig, request
 from tests.metadata.test_waiting import WAIT, hold
+from tests.support.patience import HANG_S
 
 VERSIONS = "/metadata/versions"
 INSTANCE = "/metadata/instance?api-version=2021-02-01"
@@ -101,6 +102,21 @@ async def test_a_poller_that_does_not_read_costs_little(rig: Rig) -> None:
     assert max(waiting, default=0) < 1024 * 1024
 
 
+async def test_what_waits_for_a_client_that_does_not_read_is_answered_when_it_reads(
+    rig: Rig,
+) -> None:
+    client = await rig.connect()
+    await client.send(request(PATH))
+    assert (await client.receive()).status == 200
+    assert rig.server is not None
+    (connection,) = rig.server._service.connections
+    # As the transport tells it when what it has to send is too much, and when it is sent.
+    connection.pause_writing()
+    connection.data_received(request(PATH) * 2)
+    connection.resume_writing()
+    assert [(await client.receive()).status for _ in range(2)] == [200, 200]
+
+
 async def test_a_large_document_to_a_slow_reader_delays_nobody(rig: Rig) -> None:
     """The answer on a fresh connection must not be written to a socket that blocks."""
     long = "x" * 1024
@@ -119,7 +135,7 @@ async def test_a_large_document_to_a_slow_reader_delays_nobody(rig: Rig) -> None
     await loop.sock_sendall(slow, request(PATH, headers=headers))
     assert (await rig.ask(source="127.0.1.13", headers=headers)).status == 200
     said = b""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while piece := await loop.sock_recv(slow, 65_536):
             said += piece
     slow.close()
@@ -130,10 +146,10 @@ async def test_a_large_document_to_a_slow_reader_delays_nobody(rig: Rig) -> None
 async def test_a_long_poll_outlives_the_limit_on_requests(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
     client = await hold(rig)
+    other = await hold(rig, "127.0.1.11", wait="1")
+    monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
     await client.send(request(VERSIONS)[:20])
-    other = await hold(rig, "127.0.1.11", wait="2")
     assert (await other.receive()).status == 304
     await rig.schedule()
     assert (await client.receive()).incarnation == 2
@@ -209,14 +225,14 @@ async def test_an_id_that_is_none_is_not_repeated(rig: Rig) -> None:
         assert len(response.body) < 200
 
 
+@pytest.mark.usefixtures("seconds")
 async def test_a_known_long_poll_is_counted_once() -> None:
     rig = Rig(EndpointRules(requests_per_second_max=3))
     await rig.start()
     tag = (await rig.ask()).headers["etag"]
     headers = {"Metadata": "true", "If-None-Match": tag, "Connection": "close"}
-    for _ in range(3):
-        response = await rig.ask(WAIT + "1", headers=headers)
-        assert response.status == 304
+    statuses = [(await rig.ask(WAIT + "1", headers=headers)).status for _ in range(3)]
+    assert statuses == [304, 304, 429]
     await rig.stop()
 
 
@@ -267,6 +283,26 @@ async def test_nor_if_they_all_come_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(rig.server._service.connections) == 2
     await rig.stop()
     await asyncio.gather(*ends)
+
+
+async def test_a_connection_that_could_not_be_made_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "is_loopback", lambda host: False)
+    monkeypatch.setattr(server, "CONNECTIONS_PER_ADDRESS_MAX", 1)
+
+    async def fail(*_: object, **__: object) -> None:
+        raise OSError("the client has gone")
+
+    rig = Rig()
+    await rig.start()
+    with monkeypatch.context() as failing:
+        failing.setattr(asyncio.get_running_loop(), "connect_accepted_socket", fail)
+        assert await (await rig.connect()).is_closed()
+    client = await rig.connect()
+    await client.send(request(VERSIONS))
+    assert (await client.receive()).status == 200
+    await rig.stop()
 
 
 async def test_approvals_without_the_header_if_the_operator_says_so() -> None:

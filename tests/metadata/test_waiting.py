@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Approve, Declare, Operate
 from fairwarning.core.model import InstanceName, OperationKind, instance_actor
 from tests.metadata.rig import ME, Client, Rig, request
+from tests.support.patience import HANG_S
 
 WAIT = "/metadata/scheduledevents?api-version=2020-07-01&wait="
 
@@ -22,7 +23,7 @@ async def hold(rig: Rig, source: str = "127.0.1.10", wait: str = "300") -> Clien
     member = views.by_address(source)
     assert member is not None
     before = len(member.view.listeners or ())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while len(member.view.listeners or ()) == before:  # noqa: ASYNC110
             await asyncio.sleep(0)
     return client
@@ -79,7 +80,7 @@ async def test_a_client_that_goes_away_is_forgotten(rig: Rig) -> None:
     member = views.by_address("127.0.1.10")
     assert member is not None
     await client.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while member.view.listeners:  # noqa: ASYNC110
             await asyncio.sleep(0)
     await rig.schedule("web-0")
@@ -141,3 +142,14 @@ async def test_who_waits_is_not_told_of_a_neighbour_who_moves(rig: Rig) -> None:
     await rig.submit(rig.web, Declare(roster=replace(roster, instances=moved)))
     await rig.schedule("web-1")
     assert (await client.receive()).incarnation == 2, "the first thing that he hears is news"
+
+
+async def test_the_time_of_a_wait_that_was_answered_does_not_end_the_next_one(rig: Rig) -> None:
+    client = await hold(rig, wait="1")
+    await rig.schedule("web-0")
+    tag = (await client.receive()).headers["etag"]
+    clock_s = asyncio.get_running_loop().time
+    began_s = clock_s()
+    await client.send(request(WAIT + "2", headers={"Metadata": "true", "If-None-Match": tag}))
+    assert (await client.receive()).status == 304
+    assert clock_s() - began_s > 1.5

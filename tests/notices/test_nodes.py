@@ -3,19 +3,21 @@
 import asyncio
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fairwarning.core.instants import HOUR_MS, MINUTE_MS
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Record, StoreDown
 from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.leases import LEASE_MS
+from fairwarning.notices.leases import LEASE_MS, taken_by
 from fairwarning.notices.model import Filters
 from fairwarning.notices.shelf import Shelf
+from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.notices.receiver import HANG, receiving
-from tests.notices.rig import NoticeRig, SharedStore, noticing
+from tests.notices.rig import NoticeRig, SharedStore, WatchedSender, noticing
 
 SCHEDULED = Filters(kinds=("Scheduled",))
 
@@ -40,10 +42,21 @@ class DyingStore(SharedStore):
         self.is_down = False
 
 
+class UnreadableStore(MemoryStore):
+    """Of one node, so that nobody looks again unless he must."""
+
+    is_down = False
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        if self.is_down:
+            raise StoreDown("switched off by the test")
+        return await super().record(kind, key)
+
+
 def kill(notices: Notices) -> None:
     """As kill -9 leaves it: no lease is given back."""
-    assert notices._keeper is not None
-    notices._keeper.cancel()
+    assert notices._keeper.task is not None
+    notices._keeper.task.cancel()
     for worker, task in notices._workers.values():
         worker._stops = True
         task.cancel()
@@ -164,6 +177,83 @@ async def test_an_outage_of_the_store_loses_nothing() -> None:
         assert len(receiver.requests) == 1
 
 
+async def test_a_node_that_starts_in_an_outage_reads_its_cursor_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+    store = UnreadableStore(clock)
+    async with noticing(store, clock) as rig, receiving() as receiver:
+        first = await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        await rig.stop()
+        store.is_down = True
+        await rig.node()
+        await rig.pass_time(2_000)
+        store.is_down = False
+        await rig.pass_time(MINUTE_MS)
+        assert "stumbled" not in caplog.text
+        await rig.reboot("web-0")
+        await receiver.has(1)
+
+
+async def test_a_clock_that_is_ahead_takes_nothing_from_who_is_telling() -> None:
+    """Its own clock says that the lease is over; the store's says that it is not."""
+    answers = iter([HANG])
+    async with shared() as rig, receiving(lambda _: next(answers, 200)) as receiver:
+        await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await receiver.has(1)
+        ahead = VirtualClock(later(rig.clock.now(), LEASE_MS + 1))
+        other = Notices(store=rig.store, clock=ahead, sender=WatchedSender(ahead))
+        await other.start()
+        await ahead.advance(LEASE_MS // 2)
+        assert len(receiver.requests) == 1
+        await other.stop()
+
+
+class LateLists(MemoryStore):
+    """Of the lists of targets that are asked for, the next comes only when the test says so."""
+
+    holds_back = False
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self.asked, self.added, self.go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def records(self, kind: str, **named: Any) -> list[Record]:
+        found = await super().records(kind, **named)
+        if kind == "notice-target" and self.holds_back:
+            self.holds_back = False
+            self.asked.set()
+            await self.go_on.wait()
+        return found
+
+    async def keep(self, kind: str, key: str, body: str, **named: Any) -> Record:
+        record = await super().keep(kind, key, body, **named)
+        if kind == "notice-target":
+            self.added.set()
+        return record
+
+
+async def test_an_older_list_of_targets_that_comes_late_ends_nobody() -> None:
+    """A target is made while another list is on its way that does not have it yet."""
+    clock = VirtualClock()
+    store = LateLists(clock)
+    async with noticing(store, clock) as rig, receiving() as receiver:
+        notices = await rig.node()
+        store.holds_back = True
+        late = asyncio.create_task(notices._refresh())
+        await store.asked.wait()
+        making = asyncio.create_task(rig.webhook(notices, receiver.url, filters=SCHEDULED))
+        await store.added.wait()
+        for _ in range(9):  # With the mend it waits for its turn; without it, it is done by now.
+            await asyncio.sleep(0)
+        store.go_on.set()
+        await asyncio.gather(late, making)
+        await rig.reboot("web-0")
+        await receiver.has(1)
+
+
 async def test_a_target_made_on_one_node_is_told_by_another_too() -> None:
     async with shared() as rig, receiving() as receiver:
         first, _ = await rig.node(), await rig.node()
@@ -189,6 +279,27 @@ async def test_unwanted_entries_move_the_cursor_now_and_then(
         assert held is not None
         unread = await rig.store.journal(after=held.cursor.position, limit=100)
         assert len(unread) < 5 < len(await rig.store.journal(after=end, limit=100))
+
+
+async def test_unwanted_entries_move_no_cursor_that_another_node_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That would take its lease away while it sends, and a third node could send the same."""
+    monkeypatch.setattr("fairwarning.notices.worker.UNTOLD_MAX", 1)
+    async with shared() as rig, receiving() as receiver:
+        wanted = Filters(kinds=("Failed",))
+        target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
+        shelf = Shelf(rig.store)
+        held = await shelf.cursor(target.id)
+        assert held is not None
+        theirs = await shelf.move(
+            target.id, held, taken_by("another", held.cursor, rig.clock.now())
+        )
+        await rig.reboot("web-0")
+        await rig.pass_time(LEASE_MS - 1)
+        assert await shelf.cursor(target.id) == theirs
+        await rig.pass_time(LEASE_MS)
+        assert await shelf.cursor(target.id) != theirs
 
 
 def shared() -> AbstractAsyncContextManager[NoticeRig]:

@@ -46,6 +46,7 @@ from fairwarning.core.transitions import (
     Seen,
     Started,
     Transition,
+    Unknown,
 )
 from tests.core.builders import E1, E2, T0, names, web
 from tests.notices.entries import NINE_THIRTY, REBOOT
@@ -103,6 +104,7 @@ SAID: list[tuple[Transition, str]] = [
     (Completed(event_id=E1, at_ms=T0), "completed"),
     (Failed(event_id=E1, reason="no disk", at_ms=T0), "failed: no disk"),
     (Activated(at_ms=T0), "activated: an instance asked for the document"),
+    (Unknown(kind="Paused", body="{}"), "Paused (this version cannot read such a line)"),
     (
         Deactivated(at_ms=T0),
         "deactivated: no instance had asked for the document for a long time",

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from tests.control.rig import Rig
+from tests.support.http_client import http_client
 
 
 class Reader:
@@ -35,7 +36,7 @@ class Reader:
 
 @asynccontextmanager
 async def reading(rig: Rig) -> AsyncIterator[Reader]:
-    async with httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as client:
+    async with http_client(rig.node.control_url) as client:
         yield Reader(client)
 
 

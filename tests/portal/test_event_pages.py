@@ -15,6 +15,8 @@ from fairwarning.control.tokens import Tokens
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
 from tests.portal.looking import Reader, part, reading
+from tests.support.http_client import http_client
+from tests.support.patience import HANG_S
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ async def test_a_newcomer_gets_commands_that_work_as_pasted(rig: Rig, reader: Re
     page = await reader.see("/")
     url = re.search(r"curl -H Metadata:true '([^']+)'", page)
     assert url is not None
-    async with httpx.AsyncClient() as machine:
+    async with http_client() as machine:
         answer = await machine.get(url[1], headers={"Metadata": "true"})
     assert answer.json()["Events"] == []
     name = url[1].split("/vm/")[1].split("/")[0]
@@ -164,7 +166,7 @@ async def test_the_page_shows_the_very_bytes_and_a_command_that_gets_them(
     assert json.loads(bodies[0]) == seen
     assert '"_web-0"' in bodies[-1]
     urls = re.findall(r"<code>curl -H Metadata:true '([^']+)'</code>", documents)
-    async with httpx.AsyncClient() as machine:
+    async with http_client() as machine:
         got = [(await machine.get(url, headers={"Metadata": "true"})).text for url in urls]
     assert got == bodies
 
@@ -280,7 +282,7 @@ async def test_each_role_sees_the_buttons_that_it_may_use(tmp_path: Path) -> Non
         url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
         trust = ssl.create_default_context(cafile=str(authority))
         _, admin = await tokens.create("root", Role.ADMIN, None, by=ME, why="")
-        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=HANG_S) as client:
             made = await client.post(
                 "/api/v1/events",
                 json={"type": "Reboot", "targets": ["web-0"]},

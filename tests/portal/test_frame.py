@@ -15,6 +15,8 @@ from fairwarning.control.tokens import Tokens
 from fairwarning.portal.texts import english
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
+from tests.support.http_client import http_client
+from tests.support.patience import HANG_S
 
 PORTAL = Path(__file__).parents[2] / "src" / "fairwarning" / "portal"
 
@@ -27,7 +29,7 @@ async def rig() -> AsyncIterator[Rig]:
 
 @pytest.fixture
 async def browser(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=rig.node.control_url, timeout=20) as client:
+    async with http_client(rig.node.control_url) as client:
         yield client
 
 
@@ -110,7 +112,7 @@ async def test_elsewhere_than_on_loopback_one_logs_in_with_a_token(tmp_path: Pat
         )
         url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
         trust = ssl.create_default_context(cafile=str(authority))
-        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=HANG_S) as client:
             answer = await client.get("/events")
             assert answer.headers["location"] == "/login?next=/events"
             wrong = await client.post("/login", data={"token": "fw_wrong"})
@@ -129,8 +131,43 @@ async def test_elsewhere_than_on_loopback_one_logs_in_with_a_token(tmp_path: Pat
             assert (await client.get("/")).status_code == 303
 
 
+async def test_another_site_can_neither_log_somebody_in_nor_out(tmp_path: Path) -> None:
+    certificate, key, authority = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        _, secret = await tokens.create("eve", Role.VIEWER, None, by=ME, why="")
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        trust = ssl.create_default_context(cafile=str(authority))
+        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=HANG_S) as client:
+            for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+                for path in ("/login", "/logout"):
+                    answer = await client.post(path, data={"token": secret}, headers=headers)
+                    assert answer.status_code == 403
+                    assert "set-cookie" not in answer.headers
+            answer = await client.post("/login", data={"token": secret}, headers={"Origin": url})
+            assert answer.status_code == 303
+
+
+async def test_an_open_page_hears_no_more_when_its_token_is_revoked(tmp_path: Path) -> None:
+    certificate, key, authority = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        token, secret = await tokens.create("ada", Role.VIEWER, None, by=ME, why="")
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        trust = ssl.create_default_context(cafile=str(authority))
+        async with httpx.AsyncClient(base_url=url, verify=trust, timeout=HANG_S) as client:
+            await client.post("/login", data={"token": secret})
+            async with asyncio.timeout(HANG_S), client.stream("GET", "/stream") as stream:
+                lines = stream.aiter_lines()
+                assert (await anext(lines)).startswith("retry:")
+                await tokens.revoke(token.id, by=ME, why="")
+                async for _ in lines:
+                    pass
+            assert (await client.get("/stream")).status_code == 401
+
+
 async def test_an_open_page_hears_of_a_change(rig: Rig, browser: httpx.AsyncClient) -> None:
-    async with asyncio.timeout(20), browser.stream("GET", "/stream") as stream:
+    async with asyncio.timeout(HANG_S), browser.stream("GET", "/stream") as stream:
         lines = stream.aiter_lines()
         assert (await anext(lines)).startswith("retry:")
         await rig.schedule("db")

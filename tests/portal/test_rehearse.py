@@ -4,7 +4,6 @@ import asyncio
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
 from fairwarning.control.access import Role
@@ -18,6 +17,8 @@ from fairwarning.portal.stories import story_list
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
 from tests.portal.looking import part, reading
+from tests.support.http_client import http_client
+from tests.support.patience import HANG_S
 
 REAL = NodeSettings(store_url="memory:", makes_starter_fleet=False)
 
@@ -25,7 +26,7 @@ REAL = NodeSettings(store_url="memory:", makes_starter_fleet=False)
 async def ended(rig: Rig) -> str:
     """What the page says of the story once it is over."""
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(HANG_S),
         reading(rig) as reader,
         reader.client.stream("GET", "/stream?rehearsal") as stream,
     ):
@@ -38,7 +39,10 @@ async def ended(rig: Rig) -> str:
 
 
 async def test_a_server_for_real_machines_says_where_to_rehearse() -> None:
-    async with Node(REAL) as node, httpx.AsyncClient(base_url=node.control_url) as client:
+    async with (
+        Node(REAL) as node,
+        http_client(node.control_url) as client,
+    ):
         await node.engine.declare([VirtualMachine(name="db", place=Place())], by=ME)
         page = (await client.get("/rehearse")).text
         assert "--clock virtual" in page
@@ -66,7 +70,7 @@ async def test_the_faults_of_a_story_that_is_stopped_are_cleared() -> None:
 
 
 async def test_a_server_that_stops_does_not_wait_for_a_story() -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         async with running() as rig, reading(rig) as reader:
             await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
 
@@ -77,7 +81,7 @@ async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
         tokens = Tokens(rig.node.store, rig.node.clock)
         _, secret = await tokens.create("ada", Role.VIEWER, None, by=ME, why="")
         url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
-        async with httpx.AsyncClient(base_url=url, verify=False) as client:
+        async with http_client(url) as client:
             await client.post("/login", data={"token": secret})
             page = (await client.get("/rehearse")).text
             assert "Stories" in page

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairwarning.client.flow import WAIT_S
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType
 from fairwarning.rehearsal.model import Approve, Cancel, ScenarioProblem, Schedule, SetFault
@@ -14,8 +15,8 @@ from fairwarning.rehearsal.recorder import Recorder
 from fairwarning.testing import Server
 
 Json = dict[str, Any]
-FOR_S = 40
-"""Less than a service would hold an answer, so that the recorder polls."""
+FOR_S = WAIT_S
+"""No longer than a service would hold an answer, so that the recorder polls."""
 
 
 class Vm:

@@ -11,6 +11,10 @@ class Mutation:
     new: str
     promise: str
     """How the report of the broken promise begins."""
+    seeds: tuple[int, ...] = ()
+    """Known to show it quickly. They are tried first."""
+    store: str = "memory"
+    """Under which it shows."""
 
 
 MUTATIONS = [
@@ -20,6 +24,7 @@ MUTATIONS = [
         "if now >= event.not_before_ms else None",
         "if now >= event.not_before_ms - 1 else None",
         "1 never early",
+        seeds=(29,),
     ),
     Mutation(
         "approves for all down while one runs",
@@ -27,6 +32,7 @@ MUTATIONS = [
         "all(each.power is not Power.RUNNING",
         "any(each.power is not Power.RUNNING",
         "1 never early",
+        seeds=(1,),
     ),
     Mutation(
         "lets a policy approve what is not its own",
@@ -34,6 +40,7 @@ MUTATIONS = [
         "if event.operation is OperationKind.RESTART and policy.approve_user_reboot:",
         "if policy.approve_user_reboot:",
         "1 never early",
+        seeds=(1,),
     ),
     Mutation(
         "calls a scope idle after an hour",
@@ -41,6 +48,7 @@ MUTATIONS = [
         "timing.idle_ms + timing.idle_grace_ms",
         "timing.idle_ms // 24",
         "6 same number, same document",
+        seeds=(3,),
     ),
     Mutation(
         "accepts any notice",
@@ -48,6 +56,7 @@ MUTATIONS = [
         "if chosen < now + floor_ms:",
         "if chosen < now:",
         "2 enough notice",
+        seeds=(2,),
     ),
     Mutation(
         "rounds NotBefore down",
@@ -55,6 +64,7 @@ MUTATIONS = [
         "Instant(-(-instant // SECOND_MS) * SECOND_MS)",
         "Instant(instant // SECOND_MS * SECOND_MS)",
         "2 enough notice",
+        seeds=(1,),
     ),
     Mutation(
         "gives a terminate the notice of the newest model",
@@ -62,6 +72,7 @@ MUTATIONS = [
         "instance.model.terminate_notice_ms or",
         "roster.model.terminate_notice_ms or",
         "2 enough notice",
+        seeds=(25,),
     ),
     Mutation(
         "never announces a reimage",
@@ -69,6 +80,7 @@ MUTATIONS = [
         "return instance.model.reimage_notice_ms is not None",
         "return False",
         "2 enough notice",
+        seeds=(1,),
     ),
     Mutation(
         "runs user operations unseen",
@@ -76,6 +88,23 @@ MUTATIONS = [
         "announced = scope.is_activated and _is_announced",
         "announced = not scope.is_activated and _is_announced",
         "2 enough notice",
+        seeds=(1,),
+    ),
+    Mutation(
+        "lets a declaration remove who is due a Terminate",
+        "core/declaring.py",
+        "and is_due_terminate(scope, each)\n",
+        "and scope.id == each.name\n",
+        "2 enough notice",
+        seeds=(1,),
+    ),
+    Mutation(
+        "does not record who left without notice",
+        "core/declaring.py",
+        "at_ms=now, without_notice=is_unwarned)",
+        "at_ms=now)",
+        "2 enough notice",
+        seeds=(32,),
     ),
     Mutation(
         "lets update domains overlap",
@@ -83,13 +112,15 @@ MUTATIONS = [
         "return both_platform and event.update_domain != started.update_domain",
         "return False",
         "3 one update domain",
+        seeds=(12,),
     ),
     Mutation(
         "moves an instance under an event",
         "core/declaring.py",
-        "if domain != event.update_domain:",
+        "if domain != event.update_domain and not takes_away(event):",
         "if domain < 0:",
         "3 one update domain",
+        seeds=(12,),
     ),
     Mutation(
         "lets an event span update domains",
@@ -97,27 +128,31 @@ MUTATIONS = [
         "if len(domains) > 1:",
         "if len(domains) > 99:",
         "3 one update domain",
+        seeds=(12,),
     ),
     Mutation(
         "repeats an impact without asking",
         "engine/outbox.py",
-        "if order.attempt == 1 or await driver.find(order) is not Found.DONE:",
-        "if order:",
+        "if order.may_be_under_way:",
+        "if order.attempt > 1_000:",
         "4 once",
+        seeds=(0,),
     ),
     Mutation(
         "takes a new key for every attempt",
         "engine/outbox.py",
-        "key=event.id,\n        attempt=attempt,",
-        'key=type(event.id)(f"{event.id}-{attempt}"),\n        attempt=attempt,',
-        "4 once",
+        "key=event.id,\n        attempt=work.attempt,",
+        'key=type(event.id)(f"{event.id}-{work.attempt}"),\n        attempt=work.attempt,',
+        "4 only under a lease",
+        seeds=(0,),
     ),
     Mutation(
         "reports a failure as done",
         "engine/outbox.py",
-        "return ReportFailure(event_id=order.key, attempt=order.attempt, reason=reason)",
+        "return ReportFailure(event_id=order.key, attempt=lease.attempt, reason=reason)",
         "return ReportDone(event_id=order.key)",
         "4 once",
+        seeds=(0,),
     ),
     Mutation(
         "acknowledges without writing",
@@ -125,6 +160,7 @@ MUTATIONS = [
         "if not change.transitions:",
         'if not change.transitions or by.kind == "operator":',
         "5 nothing acknowledged is lost",
+        seeds=(0,),
     ),
     Mutation(
         "forgets to count a change",
@@ -132,6 +168,7 @@ MUTATIONS = [
         "if same_activation and visible_face(before) != visible_face(draft.scope):",
         "if not before.events:",
         "6 same number, same document",
+        seeds=(0,),
     ),
     Mutation(
         "counts a change that nobody can see",
@@ -139,6 +176,7 @@ MUTATIONS = [
         "if same_activation and visible_face(before) != visible_face(draft.scope):",
         "if before.is_activated:",
         "6 same number, same document",
+        seeds=(3,),
     ),
     Mutation(
         "takes the same approval twice",
@@ -146,6 +184,7 @@ MUTATIONS = [
         " and not any(each.by == by for each in event.approvals)",
         "",
         "7 approving is idempotent",
+        seeds=(1,),
     ),
     Mutation(
         "refuses to approve what has started",
@@ -153,6 +192,7 @@ MUTATIONS = [
         "if event.is_finished:",
         "if event.phase is not Phase.SCHEDULED:",
         "7 approving is idempotent",
+        seeds=(1,),
     ),
     Mutation(
         "wants as many approvals as an event has resources",
@@ -160,6 +200,7 @@ MUTATIONS = [
         "if event.is_approved:",
         "if len(event.approvals) >= len(event.resources):",
         "7 approving is idempotent",
+        seeds=(16,),
     ),
     Mutation(
         "has no terminate barrier",
@@ -167,6 +208,7 @@ MUTATIONS = [
         "return min(event.not_before_ms, max(unapproved)) if unapproved else None",
         "return None",
         "8 terminate barrier",
+        seeds=(34,),
     ),
     Mutation(
         "has a barrier for simultaneous deletes only",
@@ -174,6 +216,7 @@ MUTATIONS = [
         "and other.announced and not other.is_approved",
         "and other.announced and not other.is_approved and other.created_ms == event.created_ms",
         "8 terminate barrier",
+        seeds=(106,),
     ),
     Mutation(
         "holds an approved delete beyond its own NotBefore",
@@ -181,13 +224,15 @@ MUTATIONS = [
         "return min(event.not_before_ms, max(unapproved)) if unapproved else None",
         "return max(unapproved) if unapproved else None",
         "8 terminate barrier",
+        seeds=(9,),
     ),
     Mutation(
         "never takes work back from a dead node",
         "core/work.py",
         "if work is None or work.lease_until_ms is None or work.lease_until_ms > now:",
-        "if work:",
+        "if now:",
         "9 every event ends",
+        seeds=(5,),
     ),
     Mutation(
         "tries for ever",
@@ -195,6 +240,7 @@ MUTATIONS = [
         "if failures >= timing.attempts_max:",
         "if failures > 10_000:",
         "9 every event ends",
+        seeds=(0,),
     ),
     Mutation(
         "removes an instance under an event",
@@ -202,6 +248,7 @@ MUTATIONS = [
         "if was and not stays:",
         "if stays and not stays:",
         "9 every event ends",
+        seeds=(0,),
     ),
     Mutation(
         "keeps events of deleted instances",
@@ -209,6 +256,7 @@ MUTATIONS = [
         "for event in draft.scope.in_phase(Phase.SCHEDULED):",
         "for event in ():",
         "9 every event ends",
+        seeds=(236,),
     ),
     Mutation(
         "leaves a stopped instance running",
@@ -216,6 +264,7 @@ MUTATIONS = [
         "if is_evicted else _POWER_AFTER.get(event.operation)",
         "if is_evicted else None",
         "9 every event ends",
+        seeds=(2,),
     ),
     Mutation(
         "reimages to the old model",
@@ -223,6 +272,7 @@ MUTATIONS = [
         "is_reimaged = event.operation is OperationKind.REIMAGE",
         "is_reimaged = False",
         "9 every event ends",
+        seeds=(9,),
     ),
     Mutation(
         "sleeps past a deadline",
@@ -230,13 +280,7 @@ MUTATIONS = [
         "yield barrier_falls_ms(scope, event) or event.not_before_ms",
         "yield later(event.not_before_ms, 10**15)",
         "9 every event ends",
-    ),
-    Mutation(
-        "lets a newcomer inherit an event",
-        "core/declaring.py",
-        "if stays and not was:",
-        "if stays and not stays:",
-        "10 isolation",
+        seeds=(3,),
     ),
     Mutation(
         "lets strangers approve",
@@ -244,6 +288,7 @@ MUTATIONS = [
         'if by.kind == "instance":',
         'if by.kind == "nobody":',
         "10 isolation",
+        seeds=(1,),
     ),
     Mutation(
         "allows one operation too many",
@@ -251,6 +296,7 @@ MUTATIONS = [
         "if pending + added > pending_max:",
         "if pending + added > pending_max + 1:",
         "limit on operations",
+        seeds=(15,),
     ),
     Mutation(
         "counts an operation on several instances as one",
@@ -258,6 +304,7 @@ MUTATIONS = [
         "if pending + added > pending_max:",
         "if pending >= pending_max:",
         "limit on operations",
+        seeds=(87,),
     ),
     Mutation(
         "operates on the first of several",
@@ -265,5 +312,247 @@ MUTATIONS = [
         "for event_id, name in targets:",
         "for event_id, name in targets[:1]:",
         "all or none",
+        seeds=(0,),
+    ),
+    Mutation(
+        "begins work that an older scope speaks of",
+        "engine/outbox.py",
+        "if scope.revision <= self._newest.get(scope.id, 0):",
+        "if not scope:",
+        "4 once",
+        seeds=(13,),
+    ),
+    Mutation(
+        "calls a driver without looking at the lease",
+        "engine/lease.py",
+        "return self._clock.steady_ms() + self._spare_ms <= self._until_ms",
+        "return True",
+        "4 only under a lease",
+        seeds=(0,),
+    ),
+    Mutation(
+        "counts the lease from the reply on",
+        "engine/service.py",
+        "self._outbox.take(receipt, began_ms)",
+        "self._outbox.take(receipt, self._clock.steady_ms())",
+        "4 only under a lease",
+        seeds=(0,),
+    ),
+    Mutation(
+        "begins work after it has stopped",
+        "engine/outbox.py",
+        "        if self._is_closed:",
+        "        if not order:",
+        "4 stopped nodes rest",
+        seeds=(72,),
+    ),
+    Mutation(
+        "keeps its work when it stops",
+        "engine/service.py",
+        "await self._outbox.give_back()",
+        "await asyncio.sleep(0)",
+        "4 stopped nodes rest",
+        seeds=(0,),
+    ),
+    Mutation(
+        "does not wait for its commits when it stops",
+        "engine/service.py",
+        "await asyncio.gather(*self._transactions, return_exceptions=True)",
+        "await asyncio.sleep(0)",
+        "4 stopped nodes rest",
+        seeds=(72,),
+    ),
+    Mutation(
+        "takes more work while it stops",
+        "engine/service.py",
+        "node = self._node if self._takes_work else None",
+        "node = self._node",
+        "4 stopped nodes rest",
+        seeds=(0,),
+    ),
+    Mutation(
+        "ignores an earlier deadline that comes with a signal",
+        "engine/ticker.py",
+        "self._sleeps_until is None or deadline < self._sleeps_until",
+        "self._sleeps_until is None",
+        "9 every event ends",
+        seeds=(162,),
+    ),
+    Mutation(
+        "stops ticking in an outage",
+        "engine/ticker.py",
+        """            _log.warning("the store is down, trying again: %s", outage)
+            await self._sleep(OUTAGE_PAUSE_MS)""",
+        """            _log.warning("the store is down, trying again: %s", outage)
+            await self._asleep(self._alarm.wait(None))""",
+        "9 every event ends",
+        seeds=(21,),
+    ),
+    Mutation(
+        "forgets the outcome in an outage",
+        "engine/outbox.py",
+        """order.key, outage)
+                await alarm.pause(RETRY_PAUSE_MS)""",
+        """order.key, outage)
+                return""",
+        "4 stopped nodes rest",
+        seeds=(5,),
+    ),
+    Mutation(
+        "does not make good lost signals",
+        "engine/views.py",
+        "if view is None or view.revision < entry.revision:",
+        "if view is None:",
+        "6 same number, same document",
+        seeds=(60,),
+    ),
+    Mutation(
+        "ends the feed in an outage",
+        "engine/feed.py",
+        "except StoreDown:",
+        "except KeyError:",
+        "the change feed",
+        seeds=(2,),
+    ),
+    Mutation(
+        "announces a step of a rollout while its window is closed",
+        "core/rollouts/advance.py",
+        "elif opening > self._now:",
+        "elif opening > self._now + 10**12:",
+        "rollouts",
+        seeds=(3,),
+    ),
+    Mutation(
+        "rolls through too many scopes at once",
+        "core/rollouts/turns.py",
+        "rollout.spec.scopes_at_once - len(under_way)",
+        "rollout.spec.scopes_at_once + 1 - len(under_way)",
+        "rollouts",
+        seeds=(-1,),
+    ),
+    Mutation(
+        "forgets a notification that failed",
+        "notices/worker.py",
+        "            if not outcome.is_delivered:",
+        "            if outcome.is_final:",
+        "notifications",
+        seeds=(38,),
+    ),
+    Mutation(
+        "skips the notifications of an outage",
+        "notices/worker.py",
+        "        await self._move(replace(self._cursor, position=entry.position))",
+        "        await self._move(replace(self._cursor, position=await self._store.end()))",
+        "notifications",
+        seeds=(3,),
+    ),
+    Mutation(
+        "never tries a notification again",
+        "notices/worker.py",
+        "self._next_try = min((each.next_try_ms for each in waiting), default=None)",
+        "self._next_try = None",
+        "notifications",
+    ),
+    Mutation(
+        "shows whatever news comes last",
+        "engine/views.py",
+        "if view is None or (view.era == self._era and scope.revision > view.revision):",
+        "if view is None or view.era == self._era:",
+        "6 same number, same document",
+    ),
+    Mutation(
+        "shows another document under a number that was served",
+        "engine/views.py",
+        "return must_begin_anew(view, scope, step_back)",
+        "return False",
+        "6 same number, same document",
+    ),
+    Mutation(
+        "leaves an address with nobody once two have claimed it",
+        "engine/address_index.py",
+        "if len(claimants) == 1:",
+        "if not claimants:",
+        "10 isolation",
+    ),
+    Mutation(
+        "does not wake held polls",
+        "engine/view.py",
+        """for each in shown if each.sight is None)
+        self.wake()""",
+        """for each in shown if each.sight is None)""",
+        "held polls",
+    ),
+    Mutation(
+        "answers with an older document than the client has",
+        "metadata/polls.py",
+        "return is_ahead(ask.tag, view) and not matches(ask.tag, view.tag)",
+        "return False",
+        "6 same number, same document",
+        seeds=(340,),
+    ),
+    Mutation(
+        "calls an event seen that the version hides",
+        "engine/view.py",
+        "if e.id in self.unseen and e.type in version.types)",
+        "if e.id in self.unseen)",
+        "seen by",
+    ),
+    Mutation(
+        "lets the feed skip what happens in an outage",
+        "engine/feed.py",
+        """                    await pause(wake, OUTAGE_PAUSE_S)
+                    continue""",
+        """                    await pause(wake, OUTAGE_PAUSE_S)
+                    if reader is not None:
+                        await reader.begin_at_end(1)
+                    continue""",
+        "the change feed",
+    ),
+    Mutation(
+        "stops the feed at a line that it cannot read",
+        "stores/codec.py",
+        "return Unknown(kind=kind, body=body, event_id=_event_id_in(body))",
+        "raise _damaged(kind)",
+        "",
+        store="sqlite",
+    ),
+    Mutation(
+        "forgets news that comes while it reads",
+        "engine/rereads.py",
+        "                if scope_id not in self._again:",
+        "                if scope_id:",
+        "6 same number, same document",
+    ),
+    Mutation(
+        "gives an address to whoever claims it last",
+        "engine/address_index.py",
+        "if owner is not None and owner.view.scope_id != scope_id:",
+        "if owner is not None and not scope_id:",
+        "10 isolation",
+        seeds=(434,),
+    ),
+    Mutation(
+        "takes an activation for new by its name alone",
+        "engine/step_back.py",
+        "return not is_new or stored.activated_ms in served.earlier",
+        "return not is_new",
+        "6 same number, same document",
+        seeds=(14_102,),
+    ),
+    Mutation(
+        "overlooks that another commit has taken the place of its own",
+        "engine/follower.py",
+        "return is_right and is_complete",
+        "return True",
+        "6 same number, same document",
+        seeds=(12_275,),
+    ),
+    Mutation(
+        "carries a rollout on that the store has lost",
+        "engine/rollout_runner.py",
+        "at = None if kept is None else await self._carry_on(kept)",
+        "assert kept\n                    at = await self._carry_on(kept)",
+        "",
+        seeds=(12_482,),
     ),
 ]

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.ports import Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore
+from fairwarning.stores.sqlite.pace import Pace
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.steps import changing
 
@@ -17,10 +18,12 @@ def limit_file_size(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 
 
-async def run(path: Path) -> None:
-    store = SqliteStore(path, SystemClock())
+async def run(path: Path, pace: Pace) -> None:
+    store = SqliteStore(path, SystemClock(), pace)
     await store.open()
     id = await declare(store, web())
+    told: list[Signal] = []
+    store.listen(told.append)
     limit_file_size(path.with_name(f"{path.name}-wal").stat().st_size)
     try:
         await store.transact(id, changing, by=ME)
@@ -28,12 +31,14 @@ async def run(path: Path) -> None:
         print(outage)
     assert (await store.read(id)).revision == 2
     assert len(await whole_journal(store)) == 2
+    told_before = len(told)
     limit_file_size(resource.RLIM_INFINITY)
     assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+    print(f"told before {told_before}, told after {len(told)}")
     await store.close()
     await store.open()
     assert (await store.read(id)).revision == 3
     await store.close()
 
 
-asyncio.run(run(Path(sys.argv[1])))
+asyncio.run(run(Path(sys.argv[1]), Pace(row=0) if "loop" in sys.argv else Pace()))

@@ -10,8 +10,7 @@ import psycopg
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.ports import Clock
 from fairwarning.stores.postgres import PostgresStore
-
-WAIT_S_MAX = 20.0
+from tests.support.patience import HANG_S
 
 
 @asynccontextmanager
@@ -88,7 +87,7 @@ async def stranger(dsn: str) -> AsyncIterator[Stranger]:
 
 async def wait_for(condition: Callable[[], Any]) -> None:
     """For a level, with a bound; it may be a plain or an asynchronous question."""
-    async with asyncio.timeout(WAIT_S_MAX):
+    async with asyncio.timeout(HANG_S):
         while True:
             answer = condition()
             if await answer if asyncio.iscoroutine(answer) else answer:

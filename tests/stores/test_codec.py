@@ -10,7 +10,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields, replace
 
 from fairwarning.core.model import Event, EventId, EventType, Policy, Roster
-from fairwarning.core.transitions import Transition
+from fairwarning.core.transitions import KnownTransition, Unknown
 from fairwarning.engine.ports import StoreDown
 from fairwarning.stores.codec import (
     decode_event,
@@ -22,7 +22,7 @@ from fairwarning.stores.codec import (
 from tests.stores.fleet import web
 from tests.stores.values import values_of
 
-KINDS = get_args(Transition)
+KINDS = get_args(KnownTransition)
 
 
 def order_of(value: object) -> str:
@@ -88,5 +88,24 @@ def test_a_damaged_body_is_an_outage_that_says_so(body: str) -> None:
     for decode in (decode_roster, decode_event):
         with pytest.raises(StoreDown, match="restore a backup"):
             decode(body)
-    with pytest.raises(StoreDown, match="Exploded"):
-        decode_transition("Exploded", "{}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "event"),
+    [
+        ("Exploded", "{}", None),
+        ("Exploded", '{"event_id": "E", "blast": [1]}', "E"),
+        ("Exploded", '{"event": {"id": "E"}}', "E"),
+        ("Started", '{"event_id": "E", "cause": "whim", "at_ms": 1}', "E"),
+        ("Started", "{", None),
+        ("Started", "[]", None),
+        ("Started", '{"event_id": 7}', None),
+        ("Unknown", '{"kind": "k", "body": "b"}', None),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_handed_on_as_it_is(
+    kind: str, body: str, event: str | None
+) -> None:
+    found = decode_transition(kind, body)
+    assert isinstance(found, Unknown)
+    assert (found.kind, found.body, found.event_id) == (kind, body, event)

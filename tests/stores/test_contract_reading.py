@@ -10,6 +10,7 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import START, Moment, Position, Store
 from tests.stores.fleet import ME, deciding, declare, new_id, submit, vm, web, whole_journal
+from tests.stores.steps import changing
 
 
 async def set_deadline(store: Store, id: ScopeId, deadline: Instant | None) -> None:
@@ -109,6 +110,21 @@ async def test_the_journal_can_be_paged_through(store: Store, clock: VirtualCloc
             page = await store.journal(after=after, scope_id=scope_id, limit=2)
             assert page == chosen[first : first + 2]
         assert await store.journal(after=chosen[-1].position, scope_id=scope_id, limit=2) == []
+
+
+async def test_the_journal_can_be_read_from_an_entry_on(store: Store) -> None:
+    id = await declare(store, web("one"), web("two"))
+    for _ in range(3):
+        await store.transact(id, changing, by=ME)
+    entries = await whole_journal(store)
+    for number, entry in enumerate(entries):
+        page = await store.journal(after=entry.position, limit=2, inclusive=True)
+        assert page == entries[number : number + 2]
+        only = await store.journal(after=entry.position, scope_id=id, limit=1, inclusive=True)
+        assert only == [each for each in entries[number:] if each.scope_id == id][:1]
+    assert await store.journal(after=START, limit=1, inclusive=True) == entries[:1]
+    end = await store.end()
+    assert await store.journal(after=end, limit=9, inclusive=True) in ([], entries[-1:])
 
 
 async def test_a_position_of_nowhere_is_a_mistake(store: Store) -> None:

@@ -297,7 +297,6 @@ def bench(postgres_dsn: str) -> Iterator[Bench]:
 def test_all_stores_live_the_same_life(bench: Bench) -> None:
     @settings(
         max_examples=25,
-        deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
     )

@@ -5,22 +5,24 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine import feed
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.feed import Feed
-from fairwarning.engine.ports import Entry, Store
+from fairwarning.engine.ports import Entry, Receipt, Store
 from fairwarning.engine.views import Views
 from fairwarning.stores.memory import MemoryStore
 from tests.stores.fleet import ME, declare, vm
 from tests.stores.nodes import nodes, stranger
+from tests.support.patience import HANG_S
 
 NOTE = Noted(subject="token:t", action="created")
 
 
 async def next_of(changes: AsyncIterator[Entry]) -> Entry:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         return await anext(changes)
 
 
@@ -64,20 +66,21 @@ class Counting(MemoryStore):
         return await super().read(scope_id)
 
 
+async def never(_: ScopeId, command: BeginAnew) -> Receipt:
+    raise AssertionError(command)
+
+
 async def test_views_read_nothing_for_a_note(clock: VirtualClock) -> None:
     store = Counting(clock)
-    views = Views(store)
+    views = Views(store, never)
     store.listen(views.on_signal)
     await store.keep("token", "t", "{}", note=NOTE, by=ME)
     id = await declare(store, vm("v"))
 
-    async def entries() -> AsyncIterator[Entry]:
-        for entry in await store.journal(limit=10):
-            yield entry
-
-    await views.follow(entries())
-    fresh = Views(store)
-    await fresh.follow(entries())
+    fresh = Views(store, never)
+    for entry in await store.journal(limit=10):
+        views.on_entry(entry)
+        fresh.on_entry(entry)
     await asyncio.sleep(0)
     assert store.asked == [id]
     await views.close()

@@ -150,6 +150,27 @@ def test_payloads_are_as_long_as_they_may_be() -> None:
     assert list(payloads_of("token", [])) == []
 
 
+async def test_other_nodes_hear_the_newest_deadline_whoever_came_back_first(
+    postgres_dsn: str,
+) -> None:
+    """Two commits of one scope; the caller of the older one wakes up last, or first."""
+    async with nodes(postgres_dsn, 2) as (sender, receiver):
+        told: list[Signal] = []
+        receiver.listen(told.append)
+        newer = Signal(scope_id=web().id, next_deadline_ms=Instant(5), scope=revised(4))
+        older = Signal(scope_id=web().id, next_deadline_ms=None, scope=revised(3))
+        for order in ([newer, older], [older, newer]):
+            told.clear()
+            for signal in order:
+                sender._parts.signals.publish([signal])
+            await wait_for(lambda: told)
+            assert [each.next_deadline_ms for each in told] == [5]
+
+
+def revised(revision: int) -> Scope:
+    return replace(web(), revision=revision)
+
+
 async def test_what_waits_is_still_sent_when_a_node_closes(postgres_dsn: str) -> None:
     async with nodes(postgres_dsn, 2) as (sender, receiver):
         told: list[Signal] = []

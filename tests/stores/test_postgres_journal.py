@@ -56,6 +56,24 @@ async def test_a_reader_waits_for_what_is_held_back(
         assert [entry.revision for entry in await reading] == [3]
 
 
+async def test_a_reader_waits_likewise_who_reads_from_an_entry_on(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    """That entry is always there, and says nothing about those behind it."""
+    id = await declare(postgres, web())
+    after = (await whole_journal(postgres))[-1].position
+    async with stranger(postgres_dsn) as slow, stranger(postgres_dsn) as onlooker:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(id, changing, by=ME)
+        reading = asyncio.create_task(postgres.journal(after=after, limit=10, inclusive=True))
+        await onlooker.wait_until_looked()
+        only = await postgres.journal(after=after, limit=1, inclusive=True)
+        assert [entry.position for entry in only] == [after], "who wants no more does not wait"
+        await slow.leave()
+        assert [entry.revision for entry in await reading] == [2, 3]
+
+
 async def test_a_restored_dump_goes_on_with_its_journal(
     postgres: PostgresStore, postgres_dsn: str
 ) -> None:

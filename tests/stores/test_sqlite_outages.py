@@ -20,6 +20,7 @@ from fairwarning.stores.sqlite import SqliteStore, connection
 from fairwarning.stores.sqlite.pace import Pace
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.steps import busy_writer, changing
+from tests.support.patience import HANG_S
 
 NAME = InstanceName("web-0")
 
@@ -171,6 +172,27 @@ async def test_a_directory_that_cannot_be_made(tmp_path: Path, clock: VirtualClo
 def test_a_disk_that_does_not_write(tmp_path: Path) -> None:
     """With a real error of the system, in a process whose files must not grow."""
     command = [sys.executable, "-m", "tests.stores.full_disk", str(tmp_path / "store.db")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     assert "the disk does not read or write" in done.stdout
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_nothing_is_acknowledged_in_a_file_that_was_deleted(
+    store: SqliteStore, tmp_path: Path, is_replaced: bool
+) -> None:
+    id = await declare(store, web())
+    for _ in range(10):
+        await store.transact(id, changing, by=ME)
+    _take_away(tmp_path, is_replaced)
+    for _ in range(3):
+        with pytest.raises(StoreDown, match="deleted or replaced"):
+            await store.transact(id, changing, by=ME)
+
+
+def _take_away(folder: Path, is_replaced: bool) -> None:
+    for each in folder.glob("store.db*"):
+        content = each.read_bytes()
+        each.unlink()
+        if is_replaced:
+            each.write_bytes(content)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
 
+from tests.support.patience import HANG_S
 from tests.support.vms import running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,9 @@ def serving(fleet: Fleet, address: str, serve: Sequence[str] = OURS) -> Iterator
     with running(command, stdin=PIPE, stdout=PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
         if not process.stdout.readline():
-            raise RuntimeError(f"the server ended with code {process.wait(10)} before it was ready")
+            raise RuntimeError(
+                f"the server ended with code {process.wait(HANG_S)} before it was ready"
+            )
         yield Server(process)
 
 
@@ -37,7 +40,7 @@ class Server:
         wanted = None if event_id is None else event_id.upper()
         return self._ask({"schedule": instance, "id": wanted})["id"]
 
-    def wait_until_started(self, event_id: str, timeout_s: float = 10) -> str:
+    def wait_until_started(self, event_id: str, timeout_s: float = HANG_S) -> str:
         """The event's phase once it has started, or whatever it still is when time is up."""
         deadline = time.monotonic() + timeout_s
         while True:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwarning.check.network import ENDPOINT, NoNamespaces, new_network
+from tests.support.patience import HANG_S
 
 __all__ = ["ENDPOINT", "NoNamespaces", "new_network", "run_in_vms"]
 
@@ -33,7 +34,7 @@ def run_in_vms(
     *,
     endpoints: Sequence[str] = (ENDPOINT,),
     arguments: Mapping[str, Any] | None = None,
-    timeout_s: float = 60,
+    timeout_s: float = HANG_S,
 ) -> Any:
     """Play `story(rig, **arguments)` with VMs named and addressed as given; return its result.
 

@@ -25,8 +25,8 @@ import pytest
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.database import conninfo_of
 from fairwarning.stores.postgres.schema import migrate
+from tests.support.patience import HANG_S
 
-START_S_MAX = 30.0
 TEMPLATE = "fairwarning_template"
 
 _NOBODY = 65534
@@ -78,6 +78,7 @@ class PostgresServer:
                 [*self._prefix, _bin() / "postgres", "-D", self._data, "-k", self._home, *settings],
                 stdout=log,
                 stderr=log,
+                start_new_session=True,  # Ctrl-C is not for it: we end it when all is done.
                 **self._options,
             )
         # If the tests are killed, its standard input ends, and it takes the server along.
@@ -104,7 +105,7 @@ class PostgresServer:
         self._dismiss_guard()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(START_S_MAX)
+            self._process.wait(HANG_S)
         shutil.rmtree(self._home)
 
     def create_database(self, template: str = "template0") -> str:
@@ -154,7 +155,7 @@ def _children_of(pid: int) -> list[str]:
 
 
 def _wait_until(condition: Any, complaint: str) -> None:
-    deadline = time.monotonic() + START_S_MAX
+    deadline = time.monotonic() + HANG_S
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(complaint)

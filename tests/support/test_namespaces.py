@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.namespaces import ENDPOINT, run_in_vms
+from tests.support.patience import HANG_S
 from tests.support.vms import Rig
 
 VMS = {"web-0": "10.77.0.11", "db": "10.77.0.12"}
@@ -50,7 +51,7 @@ def _serving(
 
 def _get(url: str) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as answer:
+    with opener.open(url, timeout=HANG_S) as answer:
         body: bytes = answer.read()
     return body.decode()
 
@@ -79,7 +80,7 @@ def one_vm_lies(rig: Rig) -> str:
     def borrow() -> str:
         with socket.socket() as client:
             client.setsockopt(socket.SOL_IP, 15, 1)  # IP_FREEBIND: an address that is not ours
-            client.settimeout(5)
+            client.settimeout(1)
             client.bind((victim.addresses[0], 0))
             try:
                 client.connect((ENDPOINT, 80))

@@ -22,6 +22,8 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from pyroute2 import IPRoute, netns  # type: ignore[import-untyped]
 
+from tests.support.patience import HANG_S
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -67,7 +69,7 @@ class Vm:
         return ["nsenter", f"--target={self.pid}", "--net", "--uts", "--", *argv]
 
     def run(
-        self, argv: Sequence[str], *, timeout_s: float = 30, **options: Any
+        self, argv: Sequence[str], *, timeout_s: float = HANG_S, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run to the end and say what it printed; a failure is the caller's to judge."""
         options.setdefault("env", clean_environment())

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairwarning.agent.codec import Unreadable, decode, encode
 from fairwarning.agent.records import Memory
+from fairwarning.text_files import read_bytes
 
 FORM = 1
 """Of the file. A change that an older agent would read wrongly makes it one more."""
@@ -82,12 +83,12 @@ class Forgetful:
 def read_state(path: Path) -> Memory:
     """Raises StateProblem. No lock is needed: the file is only ever replaced as a whole."""
     try:
-        raw: Any = json.loads(path.read_bytes())
+        raw: Any = json.loads(read_bytes(path))
     except FileNotFoundError:
         return Memory()
     except OSError as problem:
         raise StateProblem(f"{path} cannot be read: {problem.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise StateProblem(_begin_anew(path, "is damaged")) from None
     form = raw.get("form") if isinstance(raw, dict) else None
     if isinstance(form, int) and form > FORM:

@@ -21,6 +21,7 @@ from fairwarning.agent.noting import UNDO_RETRY_S_MAX
 from fairwarning.agent.records import HOLDS, Deed, Mark, Memory, Place, Record
 from fairwarning.agent.steps import (
     Adopt,
+    Approve,
     AskPeers,
     CheckHold,
     CutOff,
@@ -28,6 +29,7 @@ from fairwarning.agent.steps import (
     Drop,
     Forget,
     Release,
+    Report,
     Skip,
     Step,
     Undo,
@@ -37,6 +39,8 @@ from fairwarning.agent.steps import (
 
 _OPEN = (None, Mark.BEGUN)
 """Still to be done. Begun counts: its end was never written down."""
+_TO_APPROVAL = (Approve, AskPeers, CheckHold, Report)
+"""Only questions and messages, and of use only until the event starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +85,9 @@ def deadline(record: Record) -> datetime | None:
 
 
 def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
-    if isinstance(step, CheckHold | AskPeers) and record.phase is not Phase.SCHEDULED:
-        # It is too late to approve, and what the event needs now must not wait.
+    if isinstance(step, _TO_APPROVAL) and record.phase is not Phase.SCHEDULED:
+        # It is too late to approve, and what the event needs now must not wait for an answer that
+        # may never come. An approval that was sent stays begun: it may have been heard.
         yield Drop(event_id=record.event.id)
     if not isinstance(step, Do):
         return

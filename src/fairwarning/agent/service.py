@@ -7,7 +7,7 @@ from urllib.parse import quote
 from fairwarning.agent.figures import Figures
 from fairwarning.agent.outages import Outages
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Seen
-from fairwarning.client.flow import Outcome, Request, Response
+from fairwarning.client.flow import Outcome, Request
 from fairwarning.client.wire import Broken
 
 _PATH = "/metadata/fairwarning/drained"
@@ -65,12 +65,10 @@ class Service(AsyncScheduledEvents):
         except (ValueError, KeyError, TypeError):
             raise NotFairwarning from None
 
-    def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
-        outcome = super()._take(request, response, took_s)
+    def _heard(self, outcome: Outcome) -> None:
         self.trouble = outcome.trouble
         is_answer = outcome.document is not None or outcome.is_unchanged
         self.answers += is_answer
         self._figures.polled(is_answer=is_answer, is_failure=bool(outcome.trouble))
         self._outages.polled(outcome.trouble, is_answer=is_answer)
         self.on_answer()
-        return outcome

@@ -9,6 +9,7 @@ from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
 from fairwarning.agent.rules import never_taken
 from fairwarning.cli.agent_config import config_option, json_option, load
+from fairwarning.cli.text import one_line
 
 _EXAMPLES = """\b
 Examples:
@@ -53,4 +54,4 @@ def _tell_mistakes(path: Path, bad: BadConfig, *, is_json: bool) -> None:
         click.echo(json.dumps({"ok": False, "rules": [], "mistakes": shown, "warnings": []}))
         return
     for each in bad.mistakes:
-        click.echo(f"{path}:{each.line}: {each.message}", err=True)
+        click.echo(one_line(f"{path}:{each.line}: {each.message}"), err=True)

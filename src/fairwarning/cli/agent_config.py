@@ -14,6 +14,7 @@ from fairwarning.agent.memory import StateProblem
 from fairwarning.agent.model import Config
 from fairwarning.cli.problems import Problem
 from fairwarning.client.model import EventsUnavailable, Instance
+from fairwarning.client.wire import BadAddress
 
 DEFAULT_CONFIG = Path("/etc/fairwarning/agent.toml")
 
@@ -42,6 +43,8 @@ def problems_of(path: Path) -> Iterator[None]:
         raise Problem(f"{first.message}{rest}", place=f"{path}:{first.line}") from None
     except (StateProblem, CannotListen) as problem:
         raise Problem(str(problem)) from None
+    except BadAddress as problem:  # The config's has been checked.
+        raise Problem(f"FAIRWARNING_METADATA_URL: {problem}") from None
     except EventsUnavailable as problem:
         said = f"{problem}; set `endpoint` in the config if the service is elsewhere"
         raise Problem(said) from None

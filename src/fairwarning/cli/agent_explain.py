@@ -23,7 +23,7 @@ from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
-from fairwarning.client.reading import BadDocument, read_document
+from fairwarning.client.reading import read_document
 
 _EXAMPLES = """\b
 Examples:
@@ -98,7 +98,7 @@ def _read(raw: str) -> Event:
     try:
         body = json.dumps({"DocumentIncarnation": 1, "Events": [json.loads(raw)]}).encode()
         found = read_document(body, version="2020-07-01").events
-    except (ValueError, BadDocument) as problem:
+    except (ValueError, RecursionError) as problem:
         raise Problem(f"--event is no JSON: {problem}") from None
     if not found:
         raise Problem("--event must be one event as the service shows it, with an EventId")

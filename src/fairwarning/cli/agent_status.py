@@ -1,6 +1,7 @@
 """`fairwarning agent status`: what the agent remembers, read from its state file."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def status(path: Path, state: Path | None, is_json: bool) -> None:
     """Show what the agent is at: events, and what was done and undone for them."""
     with problems_of(path):
         chosen = Path(load(path).state) if state is None else state
-    if not chosen.exists():
+    if not os.path.exists(chosen):  # Path.exists raises for a name that is too long.
         raise Problem(f"there is no state in {chosen}; the agent has not seen an event yet")
     try:
         memory = read_state(chosen)

@@ -132,8 +132,7 @@ def check(
     try:
         report = run(wish, _tell)
     except (CannotCheck, NoNamespaces) as problem:
-        click.echo(f"fairwarning: {problem}", err=True)
-        sys.exit(2)
+        raise Usage(str(problem)) from None
     _write(report, junit, html)
     _show(report, as_json=as_json)
     sys.exit(0 if report.is_good else 1)

@@ -105,15 +105,16 @@ class Api:
         self, method: str, path: tuple[str, ...], params: dict[str, Param], **more: Any
     ) -> Json:
         more["params"] = _query(params)
-        address = self._address(path)
         may_repeat = method == "GET" or "Idempotency-Key" in more.get("headers", {})
         try:
+            with _sendable():
+                request = self._http.build_request(method, self._address(path), **more)
             try:
-                answer = self._http.request(method, address, **more)
+                answer = self._http.send(request)
             except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
                 if not may_repeat:
                     raise
-                answer = self._http.request(method, address, **more)
+                answer = self._http.send(request)
         except httpx.TransportError as error:
             raise self._unanswered(error) from None
         if not answer.is_success:
@@ -126,19 +127,13 @@ class Api:
     def _body(self, answer: httpx.Response) -> Json:
         if not answer.content:
             return {}
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
+        body = _decoded(answer)
         if not isinstance(body, dict):
             raise self._stranger(answer)
         return body
 
     def _problem(self, answer: httpx.Response) -> Problem:
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
+        body = _decoded(answer)
         if not isinstance(body, dict) or "code" not in body:
             return self._stranger(answer)
         detail = str(body.get("detail") or body.get("title") or f"status {answer.status_code}")
@@ -180,6 +175,26 @@ class Api:
             raise click.UsageError(
                 f"{ca_file} cannot be read as certificates ({error}); give a PEM file"
             ) from None
+
+
+@contextmanager
+def _sendable() -> Iterator[None]:
+    """Not every text fits into a request: bytes of a shell that are no UTF-8, or a long name."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        wrong = error.object[error.start : error.end]
+        raise click.UsageError(f"{wrong!r} is not UTF-8 text; write it in UTF-8") from None
+    except httpx.InvalidURL as error:
+        raise click.UsageError(f"this cannot be sent ({error}); shorten or correct it") from None
+
+
+def _decoded(answer: httpx.Response) -> object:
+    """None: it is no JSON."""
+    try:
+        return answer.json()
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_loopback(host: str) -> bool:

@@ -9,7 +9,7 @@ from fairwarning.cli.listing import line
 from fairwarning.cli.session import Session, connected, why_option
 from fairwarning.cli.tables.faults import faults_table
 from fairwarning.cli.text import counted
-from fairwarning.cli.types import duration
+from fairwarning.cli.types import Number, duration
 from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
 
 _KIND = click.Choice([each.value for each in FaultKind])
@@ -50,7 +50,7 @@ Examples:
 @click.option("--count", type=click.IntRange(1, COUNT_MAX), metavar="N", help="So often.")
 @click.option(
     "--probability",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Number(0, 1, min_open=True),
     metavar="P",
     help="So likely, up to 1.",
 )

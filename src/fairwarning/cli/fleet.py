@@ -1,7 +1,6 @@
 """`fairwarning fleet`: declare the fleet, see it, take something out of it."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,15 +16,24 @@ from fairwarning.cli.tables.fleet import (
     fleet_page,
     kept_note,
 )
-from fairwarning.cli.text import counted
+from fairwarning.cli.text import counted, several
+from fairwarning.text_files import read_bytes
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api
 
 Json = dict[str, Any]
+_NAMES_SHOWN = 1_000
+"""All that a scale set can have: who leaves without notice is named."""
 
 _force_option = click.option(
     "--force", is_flag=True, help="Also cancel pending events of what is removed."
+)
+_without_notice_option = click.option(
+    "--without-notice",
+    is_flag=True,
+    help="Remove at once, without a Terminate event, who has a terminate notice. For admins; "
+    "needs --why.",
 )
 
 
@@ -52,29 +60,55 @@ Examples:
 @click.argument("file", type=click.Path(allow_dash=True))
 @yes_option
 @_force_option
+@_without_notice_option
 @why_option
 @connected
-def apply(session: Session, file: str, yes: bool, force: bool, why: str | None) -> None:
+def apply(
+    session: Session, file: str, yes: bool, force: bool, without_notice: bool, why: str | None
+) -> None:
     """Make the fleet what FILE says, after showing what that changes.
 
-    FILE is TOML, or JSON if its name ends in .json; - is standard input.
+    FILE is TOML, or JSON if its name ends in .json; - is standard input. A watched instance
+    with a terminate notice that FILE leaves out is warned by a Terminate event, and leaves when
+    that is over.
     """
+    _refuse_no_reason(why, without_notice=without_notice)
     content, media_type = _read(file)
+    said: dict[str, Any] = {"content": content, "media_type": media_type}
+    if without_notice:
+        said["withoutNotice"] = True
     try:
-        plan = session.api.send("POST", "fleet", "plan", content=content, media_type=media_type)
+        plan = session.api.send("POST", "fleet", "plan", **said)
         if plan["changes"]:
             _ask(session, plan, yes=yes, force=force)
             plan_shown = plan["changes"]
-            plan = session.api.send(
-                "PUT", "fleet", content=content, media_type=media_type, force=force, why=why
-            )
+            said["confirm"] = plan.get("confirm")
+            plan = session.api.send("PUT", "fleet", **said, force=force, why=why)
             if plan["changes"] != plan_shown:
                 session.tell(line("The fleet changed meanwhile. What was done:"))
                 session.tell(changes_list(plan["changes"]))
     except Problem as problem:
-        raise _at_line(file, problem) from None
+        raise _at_line(file, _in_our_words(problem)) from None
     done = changes_summary(plan["changes"]) or f"nothing to do: the fleet is what {file} says"
     session.answer(plan, lambda _: [line(f"Fleet: {done}.")])
+
+
+def _refuse_no_reason(why: str | None, *, without_notice: bool) -> None:
+    if without_notice and not why:
+        raise click.UsageError("--without-notice needs --why: the history is to say the reason")
+
+
+def _in_our_words(problem: Problem) -> Problem:
+    """The API says which parameter to add; here that is done by looking again."""
+    if problem.code != "preview-needed":
+        return problem
+    names = several(problem.body.get("instances") or [], _NAMES_SHOWN)
+    return Problem(
+        f"the fleet changed meanwhile, and {names} would leave without notice; nothing was done, "
+        "look again",
+        status=problem.status,
+        code=problem.code,
+    )
 
 
 def _ask(session: Session, plan: Json, *, yes: bool, force: bool) -> None:
@@ -92,7 +126,7 @@ def _ask(session: Session, plan: Json, *, yes: bool, force: bool) -> None:
 
 def _read(file: str) -> tuple[bytes, str]:
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        content = sys.stdin.buffer.read() if file == "-" else read_bytes(file)
     except OSError as error:
         raise click.UsageError(f"{file} cannot be read: {error.strerror}") from None
     return content, "application/json" if file.endswith(".json") else "application/toml"
@@ -104,7 +138,9 @@ def _at_line(file: str, problem: Problem) -> Problem:
     if problem.status != 422 or place is None:
         return problem
     message = problem.message.removeprefix(f"line {place}: ")
-    return Problem(message, status=422, code=problem.code, place=f"{file}:{place}")
+    return Problem(
+        message, status=422, code=problem.code, place=f"{file}:{place}" if place else file
+    )
 
 
 @fleet.command(
@@ -132,18 +168,47 @@ Examples:
 @click.argument("name", shell_complete=complete_target)
 @yes_option
 @_force_option
+@_without_notice_option
 @why_option
 @connected
-def remove(session: Session, name: str, yes: bool, force: bool, why: str | None) -> None:
+def remove(
+    session: Session, name: str, yes: bool, force: bool, without_notice: bool, why: str | None
+) -> None:
     """Take NAME, an instance or a whole scope, out of the fleet.
 
-    It is gone from the fleet at once and without an event; to let it be warned first,
-    use `fairwarning delete`.
+    A watched instance with a terminate notice is warned by a Terminate event and leaves when
+    that is over, as with `fairwarning delete`. Everything else is gone from the fleet at once
+    and without an event; its driver is not asked to do anything.
     """
+    _refuse_no_reason(why, without_notice=without_notice)
     kind, what = _find(session.api, name)
     confirm(f"Remove {what}?", yes=yes)
-    done = session.api.delete(kind, name, force=force, why=why)
-    session.answer(done, lambda _: [changes_list(done["changes"])])
+    if without_notice:
+        done = _remove_unwarned(session, kind, name, yes=yes, force=force, why=why)
+    else:
+        done = session.api.delete(kind, name, force=force, why=why)
+    nothing = line(f"Nothing to do: {name} is leaving already, by a Terminate event.")
+    session.answer(done, lambda _: [changes_list(done["changes"]) if done["changes"] else nothing])
+
+
+def _remove_unwarned(
+    session: Session, kind: str, name: str, *, yes: bool, force: bool, why: str | None
+) -> Json:
+    """The server names those who would leave without notice; then they are removed."""
+    said: dict[str, Any] = {"force": force, "why": why, "withoutNotice": True}
+    try:
+        return session.api.delete(kind, name, **said)
+    except Problem as problem:
+        if problem.code != "preview-needed":
+            raise
+        names = several(problem.body["instances"], _NAMES_SHOWN)
+        session.tell(line(f"These leave at once, without their notice: {names}.", "red"))
+        confirm("Remove them without notice?", yes=yes)
+        said["confirm"] = problem.body["confirm"]
+    try:
+        return session.api.delete(kind, name, **said)
+    except Problem as problem:
+        raise _in_our_words(problem) from None
 
 
 def _find(api: "Api", name: str) -> tuple[str, str]:

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-import click
-
+from fairwarning.cli.problems import Problem
 from fairwarning.fleetfile import Fleet, FleetProblem, read_toml
+from fairwarning.text_files import read_text
 
 
 def read_fleet(path: Path) -> Fleet:
     try:
-        return read_toml(path.read_text())
-    except (OSError, UnicodeDecodeError) as problem:
-        raise click.ClickException(f"{path} cannot be read: {problem}") from None
+        return read_toml(read_text(path))
+    except OSError as problem:
+        raise Problem(f"{path} cannot be read: {problem.strerror}; name another file") from None
     except FleetProblem as problem:
         place = path if problem.line is None else f"{path}:{problem.line}"
-        raise click.ClickException(f"{place}: {problem.message}") from None
+        raise Problem(problem.message, place=str(place)) from None

@@ -1,9 +1,15 @@
 """The program `fairwarning`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import click
 
 from fairwarning import __version__
 from fairwarning.cli.lazy import LazyGroup
+from fairwarning.cli.problems import Problem
+from fairwarning.cli.text import one_line
 
 _EXAMPLES = """\b
 Examples:
@@ -100,8 +106,33 @@ COMMANDS = {
 """Where each command is, and its line in the list."""
 
 
+class _Program(LazyGroup):
+    """Says every mistake in one line, whatever was typed."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _mistakes_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _mistakes_in_one_line():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _mistakes_in_one_line() -> Iterator[None]:
+    """click repeats what was typed as it is, with line breaks and control characters."""
+    try:
+        yield
+    except (Problem, click.exceptions.NoArgsIsHelpError):
+        raise
+    except click.UsageError as mistake:
+        raise click.UsageError(one_line(mistake.format_message()), mistake.ctx) from None
+    except click.ClickException as mistake:
+        raise click.ClickException(one_line(mistake.format_message())) from None
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=_Program,
     lazy=COMMANDS,
     epilog=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},

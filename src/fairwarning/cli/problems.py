@@ -32,7 +32,7 @@ class Problem(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         code = f" ({self.code})" if self.code else ""
-        click.echo(f"{self.place}: {one_line(self.message)}{code}", file=file, err=True)
+        click.echo(one_line(f"{self.place}: {self.message}{code}"), file=file, err=True)
 
 
 class Disconnected(Exception):

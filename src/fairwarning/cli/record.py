@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,19 +48,19 @@ def record(endpoint: str | None, output: Path | None, for_: str | None, as_json:
 
     for_s = _seconds(for_)
     url = endpoint or endpoint_url()
-    with _opened(output) as stream:
-        try:
-            recorder = Recorder(url, _writer(stream))
-        except ValueError as problem:
-            raise click.UsageError(f"--endpoint: {problem}") from None
-        click.echo(f"Recording from {url}; Ctrl-C ends it.", err=True)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            recorder.run(for_s)
-        except KeyboardInterrupt:
-            pass
-        except OSError as problem:
-            raise Problem(f"the recording cannot be written: {problem}") from None
+    try:
+        with _opened(output) as stream:
+            try:
+                recorder = Recorder(url, _writer(stream))
+            except ValueError as problem:
+                raise click.UsageError(f"--endpoint: {problem}") from None
+            click.echo(f"Recording from {url}; Ctrl-C ends it.", err=True)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            with suppress(KeyboardInterrupt):
+                recorder.run(for_s)
+    except OSError as problem:  # Closing the file writes too.
+        raise Problem(f"the recording cannot be written: {problem.strerror}; make room, or choose "
+                      "another --output") from None  # fmt: skip
     counts = {"documents": recorder.documents, "outages": recorder.outages}
     if as_json and output is not None:
         click.echo(json.dumps({**counts, "output": str(output)}))

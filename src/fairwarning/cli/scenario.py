@@ -7,6 +7,7 @@ from fairwarning.cli.listing import Cell, Column, Listing
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.serve_address import one_address
 from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.types import Number
 
 _COLUMNS = (Column("NAME", whole=True), Column("STORY"), Column("INSTANCES"))
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -82,7 +83,7 @@ Examples:
 @click.argument("story", metavar="NAME|FILE", shell_complete=complete_story)
 @click.option(
     "--speed",
-    type=click.FloatRange(0, 100_000, min_open=True),
+    type=Number(0.001, 100_000),
     metavar="N",
     help="So many seconds of the story in each real one. Unless given, a virtual clock leaps.",
 )

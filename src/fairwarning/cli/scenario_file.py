@@ -8,6 +8,7 @@ from fairwarning.rehearsal import library
 from fairwarning.rehearsal.model import Scenario, ScenarioProblem
 from fairwarning.rehearsal.playback import read_playback
 from fairwarning.rehearsal.reading import read_scenario
+from fairwarning.text_files import read_text
 
 
 def find_scenario(name: str) -> Scenario:
@@ -16,11 +17,11 @@ def find_scenario(name: str) -> Scenario:
         return read_scenario(library.text(name))
     path = Path(name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise Problem(_unknown(name)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Problem(f"{name} cannot be read: {error}") from None
+    except OSError as error:
+        raise Problem(f"{name} cannot be read: {error.strerror}; name another file") from None
     is_recording = path.suffix == ".jsonl" or text.lstrip().startswith("{")
     try:
         return read_playback(text) if is_recording else read_scenario(text)

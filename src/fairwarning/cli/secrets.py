@@ -5,9 +5,10 @@ Never from the command line, because everybody on the machine can read that with
 
 import os
 import sys
-from pathlib import Path
 
 import click
+
+from fairwarning.text_files import read_text
 
 
 def read_secret(what: str, *, option: str, file: str | None, variable: str) -> str:
@@ -21,7 +22,7 @@ def read_secret(what: str, *, option: str, file: str | None, variable: str) -> s
     elif sys.stdin.isatty():
         text = click.prompt(what, hide_input=True, err=True)
     else:
-        text = sys.stdin.read()
+        text = _read_file(option, "-")
     if not text.strip():
         raise click.UsageError(f"the {what} is empty; give it with {option} or in {variable}")
     return text.strip()
@@ -29,7 +30,8 @@ def read_secret(what: str, *, option: str, file: str | None, variable: str) -> s
 
 def _read_file(option: str, file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise click.UsageError(f"{option} {file} cannot be read: {reason}") from None
+        return sys.stdin.read() if file == "-" else read_text(file)
+    except OSError as error:
+        raise click.UsageError(f"{option} {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"what {option} gets from a pipe is not UTF-8 text") from None

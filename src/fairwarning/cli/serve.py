@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,15 +13,18 @@ import uvloop
 
 from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
+from fairwarning.cli.file_limit import raise_file_limit
 from fairwarning.cli.fleet_file import read_fleet
+from fairwarning.cli.problems import Problem
 from fairwarning.cli.serve_address import one_address
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.session import DEFAULT_URL
 from fairwarning.cli.times import NotATime, parse_duration_ms
+from fairwarning.cli.types import Number
 from fairwarning.control.certificates import CannotCertify
 from fairwarning.control.server import BadCertificate, Tls
 from fairwarning.core.fleet import expand
-from fairwarning.core.instants import DAY_MS, MINUTE_MS
+from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import Timing
 from fairwarning.core.operations import OPERATIONS_PENDING_MAX
 from fairwarning.core.refusals import Refused
@@ -69,13 +71,24 @@ def _azure_address(
 
 
 def _idle_ms(_: click.Context, __: click.Parameter, value: str) -> int:
-    try:
-        found = parse_duration_ms(value)
-    except NotATime as problem:
-        raise click.BadParameter(str(problem)) from None
+    found = _duration_ms(value)
     if not MINUTE_MS <= found <= _IDLE_DAYS_MAX * DAY_MS:
         raise click.BadParameter(f"{value} is not from 1m to {_IDLE_DAYS_MAX}d")
     return found
+
+
+def _lease_ms(_: click.Context, __: click.Parameter, value: str) -> int:
+    found = _duration_ms(value)
+    if not 5 * SECOND_MS <= found <= 10 * MINUTE_MS:
+        raise click.BadParameter(f"{value} is not from 5s to 10m")
+    return found
+
+
+def _duration_ms(value: str) -> int:
+    try:
+        return parse_duration_ms(value)
+    except NotATime as problem:
+        raise click.BadParameter(str(problem)) from None
 
 
 @click.command(epilog=_EXAMPLES)
@@ -134,7 +147,7 @@ def _idle_ms(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option(
     "--clock-speed",
     "clock_speed",
-    type=click.FloatRange(0, SPEED_MAX, min_open=True),
+    type=Number(0, SPEED_MAX, min_open=True),
     default=None,
     metavar="N",
     help="A virtual clock that runs by itself, N times as fast as the real one.",
@@ -158,6 +171,16 @@ def _idle_ms(_: click.Context, __: click.Parameter, value: str) -> int:
     metavar="DURATION",
     help="Without a request for so long, and up to 15 minutes more, a scope is switched off until "
     "it asks again.",
+)
+@click.option(
+    "--lease",
+    "lease_ms",
+    default="30s",
+    show_default=True,
+    callback=_lease_ms,
+    metavar="DURATION",
+    help="How long a server may be silent before another one takes over its driver's work. The "
+    "same for all servers of a store.",
 )
 @click.option(
     "--operations-max",
@@ -233,6 +256,7 @@ def serve(
     empty: bool,
     delay_s: int,
     idle_ms: int,
+    lease_ms: int,
     operations_max: int,
     rate: int | None,
     status: str,
@@ -267,7 +291,8 @@ def serve(
             control=control,
             rules=rules,
             engine_rules=Rules(
-                timing=Timing(idle_ms=idle_ms), operations_pending_max=operations_max
+                timing=Timing(idle_ms=idle_ms, lease_ms=lease_ms),
+                operations_pending_max=operations_max,
             ),
             is_clock_virtual=clock == "virtual",
             clock_speed=clock_speed or 0,
@@ -278,9 +303,10 @@ def serve(
             fleet=None if fleet_file is None else read_fleet(fleet_file),
             makes_starter_fleet=not empty,
         )
+        raise_file_limit()
         uvloop.run(_serve(settings, as_json=as_json))
     except _CANNOT_START as problem:
-        sys.exit(f"fairwarning: {problem}")
+        raise Problem(str(problem)) from None
 
 
 def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:

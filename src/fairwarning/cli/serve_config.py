@@ -1,11 +1,13 @@
 """`--config FILE`: the options of `serve` in a TOML file, under the same names."""
 
 import difflib
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
+
+from fairwarning.text_files import read_text
+from fairwarning.toml_text import NotToml, parse_toml
 
 
 def read_config(context: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -13,9 +15,11 @@ def read_config(context: click.Context, _: click.Parameter, path: Path | None) -
     if path is None:
         return
     try:
-        given = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise click.BadParameter(f"{path} cannot be read: {problem}") from None
+        given = parse_toml(read_text(path))[1]
+    except OSError as problem:
+        raise click.BadParameter(f"{path} cannot be read: {problem.strerror}") from None
+    except NotToml as problem:
+        raise click.BadParameter(f"{path}:{problem.line}: {problem.message}") from None
     context.default_map = {**(context.default_map or {}), **_options(context, path, given)}
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from fairwarning.cli.listing import Shown
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.serverclock import ServerClock
 from fairwarning.cli.text import one_line
+from fairwarning.text_files import read_text
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api
@@ -84,10 +84,9 @@ def read_token(token_file: str | None) -> str:
 
 def _first_word_of(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise click.UsageError(f"--token-file {path} cannot be read: {reason}") from None
+        return read_text(path).strip()
+    except OSError as error:
+        raise click.UsageError(f"--token-file {path} cannot be read: {error.strerror}") from None
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -103,8 +102,10 @@ def _check_url(_: click.Context, __: click.Parameter, value: str) -> str:
     try:
         parts = urlsplit(value)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        (parts.hostname or "").encode("idna")  # As the resolver will, which refuses long names.
     except ValueError:
         is_good = False
+    is_good = is_good and value.isprintable()
     if not is_good or parts.username or parts.query or parts.fragment:
         raise click.BadParameter(f"{value!r} is no address; write one like {DEFAULT_URL}")
     return value

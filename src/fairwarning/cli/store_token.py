@@ -1,20 +1,26 @@
 """A token made in the store itself. Loads the server, so it is imported only when asked for."""
 
 import asyncio
-
-import click
+import json
 
 from fairwarning.boot import BadStoreUrl, make_token_in
+from fairwarning.cli.problems import Problem
 from fairwarning.control.access import ROLES
+from fairwarning.control.problems import Problem as Refusal
+from fairwarning.control.reading import read_body
+from fairwarning.control.shapes import TokenBody
 from fairwarning.core.spans import parse_duration_ms
 from fairwarning.engine.ports import StoreDown
 
 
 def make_in_store(store_url: str, body: dict[str, str]) -> dict[str, str]:
-    for_ms = parse_duration_ms(body["expires"]) if "expires" in body else None
-    making = make_token_in(store_url, body["name"], ROLES[body["role"]], for_ms=for_ms)
     try:
+        asked = read_body(TokenBody, json.dumps(body).encode(), "application/json", optional=False)
+        for_ms = None if asked.expires is None else parse_duration_ms(asked.expires)
+        making = make_token_in(store_url, asked.name, ROLES[asked.role], for_ms=for_ms)
         token, secret = asyncio.run(making)
+    except Refusal as refusal:
+        raise Problem(refusal.detail, status=refusal.status, code=refusal.code) from None
     except (BadStoreUrl, StoreDown) as problem:
-        raise click.ClickException(str(problem)) from None
+        raise Problem(str(problem)) from None
     return {"id": token.id, "name": token.name, "role": token.role, "secret": secret}

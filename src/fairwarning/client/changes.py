@@ -10,7 +10,7 @@ longer than that, the event is told of again as soon as a document of its own ti
 hear of it twice is better than to miss it. The next time it takes ten times as long.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -28,7 +28,7 @@ from fairwarning.client.seen import Seen
 OVER_KEPT_MAX = 1_000
 T = TypeVar("T")
 
-__all__ = ["Seen", "approved", "step", "step_without_document", "told"]
+__all__ = ["Seen", "approved", "not_approved", "step", "step_without_document", "told"]
 
 
 def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Change]]:
@@ -86,8 +86,12 @@ def told(seen: Seen, change: Change, after: Seen) -> Seen:
     return replace(halfway, shown={**halfway.shown, id: after.shown_in(id)})
 
 
-def approved(seen: Seen, id: str) -> Seen:
-    return replace(seen, approved=seen.approved | {id.upper()})
+def approved(seen: Seen, *ids: str) -> Seen:
+    return replace(seen, approved=seen.approved | {id.upper() for id in ids})
+
+
+def not_approved(seen: Seen, ids: Iterable[str]) -> Seen:
+    return replace(seen, approved=seen.approved.difference(ids))
 
 
 def _is_known(seen: Seen, document: Document) -> bool:

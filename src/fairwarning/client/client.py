@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from fairwarning.client.streams import AsyncLink
 from fairwarning.client.wire import Address, Broken
 
 _OK = 200
+_SERVER_ERROR = 500
 
 
 class _Standing:
@@ -31,6 +33,9 @@ class _Standing:
         self.seen = seen or Seen()
         """What `watch` has told of so far. Keep it over a restart to hear each change once."""
         self._time = ServiceTime()
+        self._lock = threading.Lock()
+        """Held while `flow` or `seen` is replaced by what follows from it: one thread may watch
+        while others ask and approve. Never held while a caller or the service is waited for."""
 
     @property
     def api_version(self) -> str:
@@ -42,40 +47,57 @@ class _Standing:
         return self._time.now(time.monotonic()) or datetime.now(UTC)
 
     def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
-        if isinstance(response, Broken):
-            self.flow, outcome = self.flow.failed(str(response))
-        else:
-            held = "wait=" in request.target
-            self.flow, outcome = self.flow.take(
-                response, held=held, took_s=took_s, asked=request.version
-            )
-            if date := read_date(response.headers.get("date")):
-                self._time.hear(date, time.monotonic())
+        """The answer to a poll of the watch."""
+        with self._lock:
+            self.flow, outcome = self._judge(request, response, took_s)
+        self._heard(outcome)
         return outcome
+
+    def _single(self, request: Request, response: Response | Broken) -> Outcome:
+        """The answer to a question besides the watch, which must still hear of what it shows."""
+        with self._lock:
+            asked, outcome = self._judge(request, response, 0.0)
+            self.flow = self.flow.besides(asked)
+        self._heard(outcome)
+        return outcome
+
+    def _judge(
+        self, request: Request, response: Response | Broken, took_s: float
+    ) -> tuple[Flow, Outcome]:
+        if isinstance(response, Broken):
+            return self.flow.failed(str(response))
+        if date := read_date(response.headers.get("date")):
+            self._time.hear(date, time.monotonic())
+        held = "wait=" in request.target
+        return self.flow.take(response, held=held, took_s=took_s, asked=request.version)
+
+    def _heard(self, outcome: Outcome) -> None:
+        """Called after each answer; for those who count them."""
 
     def _changes(self, outcome: Outcome) -> Iterator[Change]:
         """While a change is with the caller, `seen` has it and not the next one."""
+        before, now = self.seen, self.now()
         if outcome.document is not None:
-            after, found = changes.step(self.seen, outcome.document, self.now())
+            after, found = changes.step(before, outcome.document, now)
         elif outcome.is_empty:
-            after, found = changes.step_without_document(self.seen, self.now())
+            after, found = changes.step_without_document(before, now)
         else:
             return
-        if after is self.seen:
+        if after is before:
             return
         for change in found:
-            self.seen = changes.told(self.seen, change, after)
+            with self._lock:
+                self.seen = changes.told(self.seen, change, after)
             yield change
-        # What the caller approved meanwhile counts too.
-        kept = self.seen.approved & after.events.keys()
-        self.seen = replace(after, approved=after.approved | kept)
+        ended = before.events.keys() - after.events.keys()
+        with self._lock:
+            # What was approved meanwhile counts too, but for what will not come again.
+            approved = self.seen.approved.difference(ended, after.over)
+            self.seen = replace(after, approved=approved)
 
-    def _single(self, request: Request, response: Response | Broken) -> Outcome:
-        """A question besides the watch, which must still hear of what this answer shows."""
-        watching = self.flow
-        outcome = self._take(request, response, 0.0)
-        self.flow = watching.besides(self.flow)
-        return outcome
+    def _begin_watch(self) -> None:
+        with self._lock:
+            self.flow = self.flow.afresh()
 
     def _next_poll(self) -> Request:
         """While in doubt, a plain poll: the service must show what it has, and now."""
@@ -86,12 +108,25 @@ class _Standing:
         chance = random.random()  # noqa: S311  (only to spread the load)
         return self.flow.pause_s(outcome, chance, held=held)
 
-    def _approved(self, ids: tuple[str, ...], response: Response) -> None:
-        if response.status != _OK:
-            said = response.body[:200].decode("utf-8", "replace")
-            raise NotApproved(f"the service answered {response.status} to the approval: {said}")
-        for id in ids:
-            self.seen = changes.approved(self.seen, id)
+    def _begin_approval(self, ids: tuple[str, ...]) -> frozenset[str]:
+        """Before the service is asked: an event may start and end before its answer is here, and
+        the watch must not take that for a cancellation. Returns the ids that are new."""
+        with self._lock:
+            before = self.seen.approved
+            self.seen = changes.approved(self.seen, *ids)
+            return self.seen.approved - before
+
+    def _end_approval(self, new: frozenset[str], response: Response | Broken) -> None:
+        """An approval that the service did not refuse counts: it may have been heard."""
+        if isinstance(response, Broken):
+            raise EventsUnavailable(str(response))
+        if response.status == _OK:
+            return
+        if response.status < _SERVER_ERROR:
+            with self._lock:
+                self.seen = changes.not_approved(self.seen, new)
+        said = response.body[:200].decode("utf-8", "replace")
+        raise NotApproved(f"the service answered {response.status} to the approval: {said}")
 
 
 def _asked(link: BlockingLink, request: Request) -> Response | Broken:
@@ -144,6 +179,8 @@ class ScheduledEvents(_Standing):
         self._link = BlockingLink(Address(url or endpoint_url()))
         self._asking = BlockingLink(self._link.address)
         """Another thread may approve while the service holds a poll."""
+        self._approving = threading.Lock()
+        """One approval at a time, or a refused one would take back another of the same event."""
         self.url = self._link.address.url
 
     def get(self) -> Document:
@@ -157,8 +194,10 @@ class ScheduledEvents(_Standing):
 
     def approve(self, *event_ids: str) -> None:
         """Agrees that these events may start now. Raises NotApproved or EventsUnavailable."""
-        response = _asked(self._asking, approval(event_ids, self.api_version))
-        self._approved(event_ids, _whole(response))
+        with self._approving:
+            new = self._begin_approval(event_ids)
+            response = _asked(self._asking, approval(event_ids, self.api_version))
+            self._end_approval(new, response)
 
     def instance(self) -> Instance:
         """Who this VM is. Raises EventsUnavailable."""
@@ -166,7 +205,7 @@ class ScheduledEvents(_Standing):
 
     def watch(self) -> Generator[Change, None, None]:
         """Every change, once, for ever. Outages of the service are waited out."""
-        self.flow = self.flow.afresh()
+        self._begin_watch()
         while True:
             request = self._next_poll()
             began = time.monotonic()
@@ -197,6 +236,7 @@ class AsyncScheduledEvents(_Standing):
         self._link = AsyncLink(Address(url or endpoint_url()))
         self._asking = AsyncLink(self._link.address)
         """Approvals and questions do not wait behind a poll that the service holds."""
+        self._approving = asyncio.Lock()
         self.url = self._link.address.url
 
     async def get(self) -> Document:
@@ -208,14 +248,16 @@ class AsyncScheduledEvents(_Standing):
             await asyncio.sleep(self._pause_s(request, outcome))
 
     async def approve(self, *event_ids: str) -> None:
-        response = await _asked_async(self._asking, approval(event_ids, self.api_version))
-        self._approved(event_ids, _whole(response))
+        async with self._approving:
+            new = self._begin_approval(event_ids)
+            response = await _asked_async(self._asking, approval(event_ids, self.api_version))
+            self._end_approval(new, response)
 
     async def instance(self) -> Instance:
         return _instance(_whole(await _asked_async(self._asking, who_am_i())))
 
     async def watch(self) -> AsyncGenerator[Change, None]:
-        self.flow = self.flow.afresh()
+        self._begin_watch()
         while True:
             request = self._next_poll()
             began = time.monotonic()

@@ -17,7 +17,7 @@ class Seen:
     events: Mapping[str, Event] = field(default_factory=dict)
     """Those that are not over, as they were last seen."""
     approved: frozenset[str] = frozenset()
-    """By us."""
+    """By us, as far as the service did not refuse it; also while it is being asked."""
     over: tuple[str, ...] = ()
     """Ids that will not come again; the newest at the end."""
     presumed: Mapping[str, int] = field(default_factory=dict)

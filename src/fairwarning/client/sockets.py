@@ -14,44 +14,49 @@ class BlockingLink:
         self.address = address
         self._socket: socket.socket | None = None
         self._turn = threading.Lock()
+        self._closings = 0
 
     def ask(self, request: Request) -> Response:
         """Raises Broken. A connection that died while it was idle is replaced once."""
         with self._turn:
-            was_idle = self._socket is not None
+            was_idle, closings = self._socket is not None, self._closings
             try:
                 return self._ask(request)
             except Broken as problem:
-                self.close()
-                if not was_idle or isinstance(problem, TimedOut):
+                self._disconnect()
+                is_closed = self._closings != closings
+                if not was_idle or is_closed or isinstance(problem, TimedOut):
                     raise
             try:
                 return self._ask(request)
             except Broken:
-                self.close()
+                self._disconnect()
                 raise
 
     def close(self) -> None:
-        if self._socket is not None:
+        """Another thread may be at a question; that one is Broken, at once, and not asked again.
+        The next question makes a new connection."""
+        self._closings += 1
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        closing, self._socket = self._socket, None
+        if closing is not None:
             with contextlib.suppress(OSError):
-                self._socket.close()
-            self._socket = None
+                closing.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                closing.close()
 
     def _ask(self, request: Request) -> Response:
         ends_s = time.monotonic() + request.timeout_s
         exchange = Exchange(self.address, request)
         try:
-            if self._socket is None:
-                self._socket = socket.create_connection(
-                    (self.address.host, self.address.port),
-                    timeout=min(request.timeout_s, CONNECT_S_MAX),
-                )
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.settimeout(request.timeout_s)
-            self._socket.sendall(exchange.to_send)
+            connection = self._socket or self._connect(min(request.timeout_s, CONNECT_S_MAX))
+            connection.settimeout(request.timeout_s)
+            connection.sendall(exchange.to_send)
             while True:
-                self._socket.settimeout(max(0.001, ends_s - time.monotonic()))
-                response = exchange.feed(self._socket.recv(READ_BYTES))
+                connection.settimeout(max(0.001, ends_s - time.monotonic()))
+                response = exchange.feed(connection.recv(READ_BYTES))
                 if response is not None:
                     break
         except TimeoutError:
@@ -59,5 +64,11 @@ class BlockingLink:
         except OSError as problem:
             raise Broken(f"{self.address.url} cannot be reached: {problem}") from None
         if not exchange.keeps_alive:
-            self.close()
+            self._disconnect()
         return response
+
+    def _connect(self, timeout_s: float) -> socket.socket:
+        made = socket.create_connection((self.address.host, self.address.port), timeout=timeout_s)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = made
+        return made

@@ -12,21 +12,29 @@ class AsyncLink:
         self.address = address
         self._pipe: Pipe | None = None
         self._turn = asyncio.Lock()
+        self._closings = 0
 
     async def ask(self, request: Request) -> Response:
         """Raises Broken. A connection that died while it was idle is replaced once."""
         async with self._turn:
-            pipe = self._pipe
+            pipe, closings = self._pipe, self._closings
             if pipe is not None and pipe.is_open:
                 try:
                     return await self._ask(pipe, request)
                 except TimedOut:
                     raise
                 except Broken:
-                    pass
+                    if self._closings != closings:
+                        raise
             return await self._ask(await self._connect(), request)
 
     async def close(self) -> None:
+        """Another task may be at a question; that one is Broken, at once, and not asked again.
+        The next question makes a new connection."""
+        self._closings += 1
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             pipe.close()
@@ -39,10 +47,10 @@ class AsyncLink:
             # Also when we are cancelled: half an answer may be on its way, and nobody could tell
             # whose it is.
             if not exchange.keeps_alive:
-                await self.close()
+                self._disconnect()
 
     async def _connect(self) -> Pipe:
-        await self.close()
+        self._disconnect()
         loop, address = asyncio.get_running_loop(), self.address
         try:
             async with asyncio.timeout(CONNECT_S_MAX):

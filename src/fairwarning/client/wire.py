@@ -13,6 +13,8 @@ READ_BYTES = 64 * 1024
 _OK = 200
 _LINE = re.compile(r"\r\n([!#-'*+.0-9A-Z^-z|~-]+):[ \t]*([^\r\n]*)(?=\r\n|\Z)")
 """A header; names have no other signs (RFC 9110 5.6.2)."""
+_PLAIN = re.compile(r"[!-~]+")
+"""A URL has no other signs; they would be percent-encoded."""
 CONNECT_S_MAX = 5.0
 """Whoever is there answers at once; a first poll may take minutes, but not to be connected."""
 
@@ -25,15 +27,28 @@ class TimedOut(Broken):
     """No answer came in time; asking again at once would double the silence."""
 
 
+class BadAddress(ValueError):
+    """The URL of the service cannot be used; the message says how to write one."""
+
+
 class Address:
     """Where the service listens; the base may have a path, as Fairwarning's `/vm/NAME` has."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"{url!r} is no address of a metadata service; it begins with http://")
-        self.host = parts.hostname
-        self.port = parts.port or 80
+        """Raises BadAddress."""
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port or 80
+            host.encode("idna")  # As the resolver will, which refuses long names.
+        except ValueError:
+            host = ""
+        if not host or parts.scheme != "http" or not _PLAIN.fullmatch(url):
+            raise BadAddress(
+                f"{url[:100]!r} is no address of a metadata service; it begins with http:// and a "
+                "host, such as http://169.254.169.254"
+            )
+        self.host = host
+        self.port = port
         self.base = parts.path.rstrip("/")
         self.authority = parts.netloc
         self.url = f"http://{parts.netloc}{self.base}"

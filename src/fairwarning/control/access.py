@@ -50,6 +50,8 @@ class Token(Struct, frozen=True, kw_only=True):
 class Caller(NamedTuple):
     name: str
     role: Role
+    token_id: str = ""
+    """Names are given again, ids of tokens are not. Empty: without a token, on loopback."""
 
     @property
     def actor(self) -> Actor:

@@ -1,7 +1,9 @@
 """The control plane as one ASGI application."""
 
 import re
+import resource
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import msgspec
 from starlette.applications import Starlette
@@ -11,13 +13,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from fairwarning.control import health
 from fairwarning.control.arm.app import ArmApp
 from fairwarning.control.arm.login import Login
 from fairwarning.control.arm.tables import TABLES
+from fairwarning.control.body_room import BodyRoom
+from fairwarning.control.connections import Connections
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
 from fairwarning.control.fault_figures import FaultFigures
+from fairwarning.control.health import Health
 from fairwarning.control.metrics import Metrics
 from fairwarning.control.openapi import PREFIX, document
 from fairwarning.control.operation import Operation
@@ -86,15 +90,16 @@ class App:
         count_polls: Callable[[], int] = lambda: 0,
         pages: Callable[[Dispatch], Sequence[BaseRoute]] = lambda _: (),
     ) -> None:
-        self.metrics = Metrics(count_polls)
+        self.metrics = Metrics(count_polls, lambda: control.engine.step_backs)
         self.metrics.registry.register(FaultFigures(control.faults))
         dispatch = self._dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
+        self.connections = Connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        """Of all listeners together."""
         self._streams = Streams(control, dispatch)
-        self._description = msgspec.json.encode(document(OPERATIONS))
-        self.asgi = Starlette(
+        routed = Starlette(
             routes=[
-                *health.routes(control, dispatch, self.metrics),
-                Route(f"{PREFIX}/openapi.json", self._openapi, methods=["GET"]),
+                *Health(control, dispatch, self.metrics).routes(),
+                Route(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]),
                 self._streams.route(PREFIX),
                 *_routes(dispatch),
                 *ArmApp(control, dispatch, TABLES).routes(),
@@ -103,14 +108,22 @@ class App:
             ],
             exception_handlers={HTTPException: _not_routed, Exception: _broken},
         )
-        self.asgi.router.redirect_slashes = False
+        routed.router.redirect_slashes = False
+        self.asgi = BodyRoom(routed)
 
     def stop(self) -> None:
         self._dispatch.stopping.set()
         self._streams.stop()
 
-    async def _openapi(self, _: Request) -> Response:
-        return Response(self._description, media_type="application/json")
+
+async def _openapi(_: Request) -> Response:
+    return Response(_description(), media_type="application/json")
+
+
+@cache
+def _description() -> bytes:
+    """Made when somebody asks for it: it would take a good part of every start."""
+    return msgspec.json.encode(document(OPERATIONS))
 
 
 def _routes(dispatch: Dispatch) -> list[Route]:

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fairwarning.control.leases import Leases
+from fairwarning.control.side_process import SideProcesses
 from fairwarning.control.tokens import Tokens
 from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Clock, Store
+from fairwarning.engine.ports import Apart, Clock, Store
 from fairwarning.engine.requests import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
@@ -36,7 +38,12 @@ class Control:
     faults: Faults
     requests: Requests
     azure: AzureDoor
+    leases: Leases
+    apart: Apart
+    """For what may take a second of our own time."""
     metadata_urls: Sequence[str] = ()
     """Where instances ask this node."""
+    aside: SideProcesses = field(default_factory=SideProcesses)
+    """For what may take longer, or much memory."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two who move a virtual clock at once would both count from the same instant."""

@@ -3,17 +3,17 @@
 import asyncio
 import logging
 import time
-from dataclasses import replace
+from urllib.parse import quote
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from fairwarning.control.access import LOCAL, Caller, Role
 from fairwarning.control.context import Control
 from fairwarning.control.hosts import refuse_foreign
-from fairwarning.control.idempotency import Idempotency
+from fairwarning.control.idempotency import Idempotency, answer_of
 from fairwarning.control.metrics import Metrics
+from fairwarning.control.open_streams import OpenStreams
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.problems import MEDIA_TYPE, Problem, of_bug, of_outage, of_refusal, of_stop
 from fairwarning.control.reading import (
@@ -23,9 +23,7 @@ from fairwarning.control.reading import (
     read_document,
     read_query,
 )
-from fairwarning.control.shapes import In
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import StoreDown
 
 WHY_CHARS_MAX = 1_024
@@ -38,7 +36,8 @@ class Dispatch:
         self._control = control
         self._metrics = metrics
         self._needs_token = needs_token
-        self._idempotency = Idempotency(control.store, SystemClock())
+        self._idempotency = Idempotency(control)
+        self.open_streams = OpenStreams()
         self.stopping = asyncio.Event()
 
     @property
@@ -95,50 +94,22 @@ class Dispatch:
         pairs = request.query_params.multi_items()
         why = _why(pairs)
         query = read_query(operation.query, [pair for pair in pairs if pair[0] != "why"])
-        raw = await read_all(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
+        raw = await _body(operation, request)
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = (
             read_document(raw, media_type)
             if operation.takes_toml
             else read_body(operation.body, raw, media_type, optional=operation.is_body_optional)
         )
-        call = Call(
-            caller=caller, path=request.path_params, query=query, body=body, why=why, seed=None
-        )
-        key = request.headers.get("idempotency-key")
+        call = Call(caller=caller, path=request.path_params, query=query, body=body, why=why)
+        key = _key(request)
         if key is None or operation.method != "POST" or operation.is_preview:
-            return _response(operation, await self._work(operation, call))
-        return await self._once(operation, call, key, asked=_question(request, raw))
-
-    async def _work(self, operation: Operation, call: Call[In, object]) -> bytes:
-        return msgspec.json.encode(await operation.handle(self._control, call))
-
-    async def _once(
-        self, operation: Operation, call: Call[In, object], key: str, *, asked: bytes
-    ) -> Response:
-        taken = await self._idempotency.begin(call.caller, key, asked)
-        is_done = taken.kept.status > 0
-        if is_done and operation.is_secret:
-            raise Problem(
-                409,
-                "secret-was-shown",
-                "this was done before, and its secret is shown once; revoke it and make another",
-            )
-        if is_done:
-            response = _response(operation, taken.kept.body.encode())
+            return _response(operation, await answer_of(operation, self._control, call))
+        answer = await self._idempotency.once(operation, call, key, _question(request, raw))
+        response = _response(operation, answer.body)
+        if answer.is_replay:
             response.headers["Idempotent-Replay"] = "true"
-            return response
-        try:
-            body = await self._work(operation, replace(call, seed=taken.kept.seed))
-        except (Problem, Refused):
-            await self._idempotency.forget(call.caller, taken)
-            raise
-        except BaseException:
-            await self._idempotency.let_go(call.caller, taken)
-            raise
-        shown = b"" if operation.is_secret else body
-        await self._idempotency.end(call.caller, taken, operation.status, shown)
-        return _response(operation, body)
+        return response
 
 
 def as_problem(error: Exception) -> Problem:
@@ -165,6 +136,15 @@ def _response(operation: Operation, body: bytes) -> Response:
     return Response(body, operation.status, media_type="application/json")
 
 
+def _key(request: Request) -> str | None:
+    given = request.headers.getlist("idempotency-key")
+    if len(given) > 1:
+        raise Problem(
+            422, "idempotency-key-invalid", "Idempotency-Key is given more than once; send one"
+        )
+    return given[0] if given else None
+
+
 def _why(pairs: list[tuple[str, str]]) -> str:
     found = [text for name, text in pairs if name == "why"]
     if len(found) > 1 or any(len(text) > WHY_CHARS_MAX or "\0" in text for text in found):
@@ -174,6 +154,13 @@ def _why(pairs: list[tuple[str, str]]) -> str:
             f"why is given once, with at most {WHY_CHARS_MAX} characters",
         )
     return found[0] if found else ""
+
+
+async def _body(operation: Operation, request: Request) -> bytes:
+    """Whoever asks for something, or has it deleted, says all of it in the URL."""
+    if operation.method in ("GET", "DELETE"):
+        return b""
+    return await read_all(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
 
 
 async def read_all(request: Request, bytes_max: int) -> bytes:
@@ -202,6 +189,6 @@ async def read_all(request: Request, bytes_max: int) -> bytes:
 
 
 def _question(request: Request, raw: bytes) -> bytes:
-    """What must be equal for a request to be the same one."""
-    return b"\0".join([request.method.encode(), request.url.path.encode(),
-                       request.url.query.encode(), raw])  # fmt: skip
+    """What must be equal for a request to be the same one; the body last, for it may hold a NUL."""
+    url = request.url
+    return b"\0".join([request.method.encode(), quote(url.path).encode(), url.query.encode(), raw])

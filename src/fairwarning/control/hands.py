@@ -10,14 +10,18 @@ from fairwarning.engine.ports import Store
 KIND, KEY = "clock", "virtual"
 
 
-async def keep(clock: VirtualClock, store: Store, *, by: Actor) -> None:
-    await store.keep(KIND, KEY, msgspec.json.encode(clock.now()).decode(), by=by)
+async def keep(now: Instant, store: Store, *, by: Actor) -> None:
+    await store.keep(KIND, KEY, msgspec.json.encode(now).decode(), by=by)
+
+
+async def kept(store: Store) -> Instant:
+    """0 if none was kept."""
+    record = await store.record(KIND, KEY)
+    return Instant(msgspec.json.decode(record.body, type=int) if record else 0)
 
 
 async def resume(clock: VirtualClock, store: Store) -> None:
     """Goes on where the store left off, if that is later than now."""
-    record = await store.record(KIND, KEY)
     newest = await store.history(limit=1)
-    stood = [Instant(msgspec.json.decode(record.body, type=int))] if record else []
-    stood += [entry.at_ms for entry in newest]
-    clock.step(max(0, max(stood, default=clock.now()) - clock.now()))
+    stood = max([await kept(store), *(entry.at_ms for entry in newest)])
+    clock.step(max(0, stood - clock.now()))

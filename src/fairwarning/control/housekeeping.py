@@ -10,7 +10,7 @@ from fairwarning.control.arm.operations import Operations, first_id_at
 from fairwarning.control.idempotency import KEPT_MS, KIND, Kept
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.ports import Clock, RecordChanged, Store, StoreDown
+from fairwarning.engine.ports import Clock, Fence, FenceBroken, Store, StoreDown
 
 PAUSE_S = 3_600
 PAGE_RECORDS_MAX = 500
@@ -52,8 +52,8 @@ async def forget_old_keys(store: Store, now: Instant) -> None:
             kept = msgspec.json.decode(record.body, type=Kept)
             if kept.began_ms + KEPT_MS < now:
                 try:
-                    await store.drop(KIND, record.key, expected=record.revision, by=ENGINE)
-                except RecordChanged:
+                    await store.drop(KIND, record.key, by=ENGINE, fences=[Fence(record=record)])
+                except FenceBroken:
                     continue  # Taken anew this instant.
 
 

@@ -4,7 +4,9 @@ Counters and histograms are fed by this node's own commits and requests; gauges 
 fleet are read from the store when somebody asks, so any node gives the same answer.
 """
 
+import asyncio
 import itertools
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -21,7 +23,8 @@ from prometheus_client.registry import Collector
 from fairwarning.control.histogram import Histogram
 from fairwarning.core.model import EventType, Phase, StartCause
 from fairwarning.core.transitions import Approved, Started, Transition
-from fairwarning.engine.ports import Clock, Receipt, Store
+from fairwarning.engine.ports import Receipt, Store, StoreDown
+from fairwarning.engine.service import Engine
 
 _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -33,13 +36,19 @@ LATE_MS = 1_000
 class _Counts(Collector):
     """Plain numbers, for what is counted too often to be asked for by its label each time."""
 
-    def __init__(self, count_polls: Callable[[], int]) -> None:
+    def __init__(self, count_polls: Callable[[], int], count_step_backs: Callable[[], int]) -> None:
         self._count_polls = count_polls
+        self._count_step_backs = count_step_backs
         self.transitions: defaultdict[type[Transition], int] = defaultdict(int)
 
     def collect(self) -> Iterable[CounterMetricFamily]:
         yield CounterMetricFamily(
             "fairwarning_metadata_answers", "Answers of the metadata endpoint", self._count_polls()
+        )
+        yield CounterMetricFamily(
+            "fairwarning_store_step_backs",
+            "How often the store was found to have lost some of its past",
+            self._count_step_backs(),
         )
         family = CounterMetricFamily(
             "fairwarning_transitions", "Transitions committed by this node", labels=["kind"]
@@ -50,7 +59,11 @@ class _Counts(Collector):
 
 
 class Metrics:
-    def __init__(self, count_polls: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        count_polls: Callable[[], int],
+        count_step_backs: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.registry = registry = CollectorRegistry()
         self._events = Gauge(
             "fairwarning_events", "Events by type and phase", ["type", "phase"], registry=registry
@@ -79,7 +92,7 @@ class Metrics:
         )
         for histogram in (self._approval, self._notice, self._request_s, self._store_s):
             registry.register(histogram)
-        self._counts = _Counts(count_polls)
+        self._counts = _Counts(count_polls, count_step_backs)
         registry.register(self._counts)
         self._deadline = Gauge(
             "fairwarning_next_deadline_timestamp_seconds", "When time matters next; NaN if never",
@@ -88,6 +101,15 @@ class Metrics:
         self._overdue = Gauge(
             "fairwarning_overdue_scopes", "Scopes whose deadline has passed", registry=registry
         )
+        self._store_up = Gauge(
+            "fairwarning_store_up", "1 if the store answered just now, 0 if not", registry=registry
+        )
+        self._age = Gauge(
+            "fairwarning_documents_age_seconds", "How old the documents that are served may be",
+            registry=registry,
+        )  # fmt: skip
+        self._answered_s = time.monotonic()
+        """When the store last answered, or this began."""
 
     def note_request(self, method: str, path: str, status: int, took_s: float) -> None:
         self._requests.labels(method, path.replace(":path}", "}"), str(status)).inc()
@@ -95,6 +117,7 @@ class Metrics:
 
     def note_commit(self, receipt: Receipt, took_s: float) -> None:
         self._store_s.observe(took_s)
+        self._answered_s = time.monotonic()
         for transition in receipt.transitions:
             self._counts.transitions[type(transition)] += 1
             if isinstance(transition, Approved):
@@ -114,12 +137,29 @@ class Metrics:
         if started.cause is StartCause.DUE and started.at_ms - event.not_before_ms > LATE_MS:
             self._late.labels(event.type.value).inc()
 
-    async def render(self, store: Store, clock: Clock) -> bytes:
+    async def render(self, store: Store, engine: Engine, within_s: float) -> bytes:
+        """Always answers. While the store does not, what only it knows is left out."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._ask(store)
+        except (StoreDown, TimeoutError):
+            self._events.clear()
+            self._deadline.set(float("nan"))
+            self._overdue.set(float("nan"))
+            self._store_up.set(0)
+        else:
+            self._store_up.set(1)
+            self._answered_s = time.monotonic()
+        lag_s = engine.views_lag_s
+        since_s = time.monotonic() - self._answered_s
+        self._age.set(lag_s if lag_s is not None else since_s)
+        return generate_latest(self.registry)
+
+    async def _ask(self, store: Store) -> None:
         counts = await store.count_events()
+        due = await store.due(1_000)
         for kind in itertools.product(EventType, Phase):
             self._events.labels(*kind).set(counts.get(kind, 0))
-        due = await store.due(1_000)
         soonest = due.now_ms if due.scope_ids else due.next_deadline_ms
         self._deadline.set(float("nan") if soonest is None else soonest / 1000)
         self._overdue.set(len(due.scope_ids))
-        return generate_latest(self.registry)

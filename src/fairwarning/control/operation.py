@@ -25,8 +25,10 @@ class Call(Generic[Q, B]):
     query: Q
     body: B
     why: str
-    seed: str | None
+    seed: str | None = None
     """The same for every try under one idempotency key; None: each request is new."""
+    was_done: bool = False
+    """An earlier try under this key has stored its change: say what it was, and change nothing."""
 
     @property
     def by(self) -> Actor:
@@ -53,13 +55,17 @@ class Operation:
     status: int = 200
     is_preview: bool = False
     """It changes nothing, so there is nothing to do only once."""
+    is_in_steps: bool = False
+    """It takes several transactions, so a try that broke off may have done some of them."""
+    is_outward: bool = False
+    """It does something outside of the store, of which nobody can say later whether it was done."""
     is_secret: bool = False
     """The answer holds what may be seen once, so it is never kept for a replay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body that is a fleet file: TOML text, or the same structure read from JSON."""
+    """A body that is a fleet file: TOML, or the same structure in JSON. Nobody has read it yet."""
 
-    toml: str | None
-    data: Any
+    body: bytes
+    is_toml: bool

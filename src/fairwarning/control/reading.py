@@ -15,7 +15,7 @@ from fairwarning.core.spans import DURATION_PATTERN, parse_duration_ms, parse_in
 BODY_BYTES_MAX = 1024 * 1024
 FLEET_BYTES_MAX = 4 * 1024 * 1024
 _PATH = re.compile(r" - at `\$?([^`]*)`$")
-_NO_DURATION = f"Expected `str` matching regex '{DURATION_PATTERN}'"
+_NO_DURATION = f"Expected `str` matching regex {DURATION_PATTERN!r}"
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+|\.\.\.)\]")
 
 Q = TypeVar("Q", bound=In)
@@ -65,15 +65,19 @@ def read_body(kind: type[Any] | None, body: bytes, media_type: str, *, optional:
 
 def read_document(body: bytes, media_type: str) -> Document:
     _refuse_media_type(media_type, ("application/toml", "application/json"))
+    return Document(body, media_type == "application/toml")
+
+
+def decoded_json(body: bytes) -> object:
+    """Raises Problem."""
     try:
-        if media_type == "application/toml":
-            return Document(_text(body), None)
-        return Document(None, msgspec.json.decode(body))
+        return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
 
 
-def _text(body: bytes) -> str:
+def decoded_text(body: bytes) -> str:
+    """Raises Problem."""
     try:
         return body.decode()
     except UnicodeDecodeError as error:

@@ -20,8 +20,10 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.sentences import sentence
+from fairwarning.core.transitions import kind_of
 from fairwarning.engine.ports import Entry
-from fairwarning.engine.views import Member, Views
+from fairwarning.engine.view import Member
+from fairwarning.engine.views import Views
 
 
 def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) -> shapes.Event:
@@ -63,7 +65,7 @@ def entry_of(entry: Entry) -> shapes.Entry:
         at=format_rfc3339(entry.at_ms),
         scope=entry.scope_id,
         event=getattr(transition, "event_id", None),
-        kind=type(transition).__name__,
+        kind=kind_of(transition),
         by=str(entry.by),
         why=entry.why,
         text=sentence(entry.transition),

@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from fairwarning.control.shapes import DurationText, In, Name, Out, Text
+from fairwarning.core.spans import END
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-TimeOfDay = Annotated[str, Meta(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")]
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+TimeOfDay = Annotated[str, Meta(pattern=rf"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00){END}")]
 RolloutType = Literal["Freeze", "Reboot", "Redeploy"]
 
 
@@ -30,9 +32,7 @@ class RolloutBody(In):
     windows: Annotated[list[WindowBody], Meta(max_length=50)] = []
     time_zone: Annotated[str, Meta(max_length=64)] = "UTC"
     blackouts: Annotated[
-        list[
-            Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}(/\d{4}-\d{2}-\d{2})?$", max_length=21)]
-        ],
+        list[Annotated[str, Meta(pattern=rf"^{_DATE}(/{_DATE})?{END}", max_length=21)]],
         Meta(max_length=100),
     ] = []
 

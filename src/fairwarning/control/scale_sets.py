@@ -87,12 +87,12 @@ async def resize(
     """
     _refuse_not_a_set(groups)
     refuse_capacity(groups[0].roster.resource, capacity)
-    async with _holding(control, groups, by) as there:
+    async with _holding(control, groups, by) as (locked, there):
         present = members(there)
         going = [(scope.id, instance.name) for scope, instance in present[capacity:]]
         if going:
-            steps, events = _operations(control, there, going, OperationKind.DELETE)
-            await _carry_out(control, steps, by=by, why=why)
+            steps, events = _operations(locked, there, going, OperationKind.DELETE)
+            await _carry_out(locked, steps, by=by, why=why)
             return Resized(events=events)
         arriving = newcomers(
             there,
@@ -101,7 +101,7 @@ async def resize(
             addresses=addresses,
             new_id=control.engine.new_id,
         )
-        await _add(control, grown(there, arriving), by=by, why=why)
+        await _add(locked, grown(there, arriving), by=by, why=why)
         return Resized(added=tuple(each.name for each in arriving))
 
 
@@ -116,14 +116,14 @@ async def replace_instance(
 ) -> Resized:
     """The new one comes at once, while the old one may have its notice."""
     _refuse_not_a_set(groups)
-    async with _holding(control, groups, by) as there:
+    async with _holding(control, groups, by) as (locked, there):
         scope, old = _member(there, name)
         arriving = newcomers(
             there, 1, pattern=old, addresses=addresses[:1], new_id=control.engine.new_id
         )
-        leave, events = _operations(control, there, [(scope.id, name)], OperationKind.DELETE)
+        leave, events = _operations(locked, there, [(scope.id, name)], OperationKind.DELETE)
         growth = grown(there, arriving, leaving=name)
-        await _add(control, growth, then=leave, by=by, why=why)
+        await _add(locked, growth, then=leave, by=by, why=why)
         return Resized(added=tuple(each.name for each in arriving), events=events)
 
 
@@ -178,7 +178,7 @@ async def upgrade(
 ) -> tuple[InstanceName, ...]:
     """Brings these (None: all) to the latest model, and says who was behind."""
     _refuse_not_a_set(groups)
-    async with _holding(control, groups, by) as there:
+    async with _holding(control, groups, by) as (locked, there):
         if names is not None:
             _refuse_unknown(there, names)
         behind = {
@@ -193,26 +193,29 @@ async def upgrade(
         steps = [
             (scope, UpgradeInstances(names=behind[scope.id])) for scope in there if behind[scope.id]
         ]
-        await _carry_out(control, steps, by=by, why=why)
+        await _carry_out(locked, steps, by=by, why=why)
         return tuple(name for own in behind.values() for name in own)
 
 
 @asynccontextmanager
 async def _holding(
     control: Control, groups: Sequence[Scope], by: Actor
-) -> AsyncIterator[list[Scope]]:
-    """Everything that belongs to the resource as it is now, and nobody resizes it meanwhile."""
+) -> AsyncIterator[tuple[Control, list[Scope]]]:
+    """Everything that belongs to the resource as it is now, and nobody resizes it meanwhile.
+
+    Changes through the control that comes with it are stored only while that is so.
+    """
     first = groups[0]
     is_set = first.roster.kind is ScopeKind.SCALE_SET
-    async with held(control.store, set_id(first) if is_set else first.id, by=by):
-        yield await groups_of(control, first)
+    async with held(control, set_id(first) if is_set else first.id, by=by) as locked:
+        yield locked, await groups_of(locked, first)
 
 
 async def _change_all(
     control: Control, groups: Sequence[Scope], command: Command, *, by: Actor, why: str
 ) -> None:
-    async with _holding(control, groups, by) as there:
-        await _carry_out(control, [(scope, command) for scope in there], by=by, why=why)
+    async with _holding(control, groups, by) as (locked, there):
+        await _carry_out(locked, [(scope, command) for scope in there], by=by, why=why)
 
 
 def _operations(

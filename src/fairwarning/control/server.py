@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import uvicorn
 
+from fairwarning.control.acceptor import Acceptor
 from fairwarning.control.app import App
+from fairwarning.control.connections import Connections
 from fairwarning.control.http import LimitedHttp
 
 STOP_S_MAX = 3
 TICK_S = 1
-CONNECTIONS_MAX = 2_000
 
 
 class Tls(NamedTuple):
@@ -30,8 +31,10 @@ class BadCertificate(Exception):
 class _Server(uvicorn.Server):
     """Leaves signals to the program that it is a part of, and stops as soon as it is told."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
+        self._connections = connections
+        self.servers: list[Acceptor] = []  # type: ignore[assignment]
         self.is_up = asyncio.Event()
         self._told = asyncio.Event()
 
@@ -44,7 +47,18 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        """uvicorn's own knows no connection before its TLS handshake is over."""
+        await self.lifespan.startup()
+        loop = asyncio.get_running_loop()
+
+        def make_protocol() -> LimitedHttp:
+            return LimitedHttp(self.config, self.server_state, self.lifespan.state, loop)
+
+        for listener in sockets or ():
+            acceptor = Acceptor(listener, make_protocol, self.config.ssl, self._connections)
+            acceptor.start()
+            self.servers.append(acceptor)
+        self.started = True
         self.is_up.set()
 
     async def main_loop(self) -> None:
@@ -79,7 +93,6 @@ class ControlServer:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=STOP_S_MAX,
-            limit_concurrency=CONNECTIONS_MAX,
             ssl_certfile=None if tls is None else tls.certificate,
             ssl_keyfile=None if tls is None else tls.key,
         )
@@ -90,7 +103,7 @@ class ControlServer:
                 f"the certificate and its key cannot be used ({problem}); "
                 "give a PEM certificate and its PEM key without a passphrase"
             ) from problem
-        self._server = _Server(config)
+        self._server = _Server(config, app.connections)
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

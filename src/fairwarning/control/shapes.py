@@ -15,7 +15,7 @@ from fairwarning.core.model import (
     Source,
     StartCause,
 )
-from fairwarning.core.spans import DURATION_PATTERN
+from fairwarning.core.spans import DURATION_PATTERN, END
 
 DurationText = Annotated[
     str,
@@ -264,8 +264,24 @@ class FleetQuery(In):
     limit: Limit = 100
 
 
-class ForceQuery(In):
+Confirm = Annotated[str, Meta(max_length=64, description="`confirm` of the preview")]
+
+
+class PlanQuery(In):
+    without_notice: bool = False
+
+
+class RemoveQuery(In):
     force: bool = False
+    """Cancel pending events of what is removed."""
+    without_notice: bool = False
+    """Remove at once who is due a Terminate event; an admin's to say, with a reason."""
+    confirm: Confirm = ""
+
+
+class DeclareQuery(RemoveQuery):
+    create: bool = False
+    """Refuse what is there already, instead of changing it."""
 
 
 class FleetChange(Out):
@@ -274,11 +290,18 @@ class FleetChange(Out):
     scope: str
     detail: str
     events: list[str]
+    terminate_notice: str | None
+    """Of an instance that is due a Terminate event when it leaves."""
+    without_notice: bool
 
 
 class FleetPlan(Out):
     changes: list[FleetChange]
     kept: list[str]
+    confirm: str | None
+    """Stands for those who leave without notice; null if nobody does."""
+    terminates: list[str] = []
+    """The Terminate events that this has begun."""
 
 
 class PageQuery(In):
@@ -294,8 +317,8 @@ class HistoryQuery(In):
 
 
 class TokenBody(In):
-    name: Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._@-]+$")]
-    role: Annotated[str, Meta(pattern="^(viewer|approver|operator|admin)$")]
+    name: Annotated[str, Meta(min_length=1, max_length=64, pattern=rf"^[A-Za-z0-9._@-]+{END}")]
+    role: Annotated[str, Meta(pattern=rf"^(viewer|approver|operator|admin){END}")]
     expires: Annotated[str, Meta(max_length=64)] | None = None
 
 

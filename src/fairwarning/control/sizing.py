@@ -121,7 +121,7 @@ def _spread(
 
 def _further(first: Scope, number: int, own: Sequence[Instance]) -> Scope:
     """A placement group under the same rules and with the same model."""
-    roster = replace(first.roster, instances={}, next_number=0)
+    roster = replace(first.roster, instances={}, next_number=0, is_removed=False)
     numbers = [number_of(roster, each.name) for each in own]
     living = [replace(each, model=roster.model) for each in _spread(first, (), own)]
     return Scope(

@@ -5,20 +5,19 @@ from collections.abc import AsyncIterator
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
+from fairwarning.control.open_streams import MEDIA_TYPE
 from fairwarning.control.positions import checked_position
 from fairwarning.control.problems import Problem
 from fairwarning.control.rendering import entry_of
 from fairwarning.engine.ports import Entry, Position, StoreDown
 
-_MEDIA_TYPE = "text/event-stream"
 KEEP_ALIVE_S = 15
-STREAMS_MAX = 500
 
 
 class Streams:
@@ -27,7 +26,6 @@ class Streams:
     def __init__(self, control: Control, dispatch: Dispatch) -> None:
         self._control = control
         self._dispatch = dispatch
-        self._open = 0
         self._stopping = asyncio.Event()
 
     def route(self, prefix: str) -> Route:
@@ -38,22 +36,13 @@ class Streams:
 
     async def _answer(self, request: Request) -> Response:
         try:
-            await self._dispatch.identify(request, Role.VIEWER)
+            caller = await self._dispatch.identify(request, Role.VIEWER)
             if request.method == "HEAD":
-                return Response(media_type=_MEDIA_TYPE)
+                return Response(media_type=MEDIA_TYPE)
             after = await self._begin(request)
-            if self._open >= STREAMS_MAX:
-                raise Problem(
-                    503, "too-many-streams", f"{STREAMS_MAX} streams are open; come again later",
-                    headers={"Retry-After": "5"},
-                )  # fmt: skip
+            return self._dispatch.open_streams.begin(caller, self._lines(request, after))
         except Exception as error:
             return problem_response(as_problem(error))
-        self._open += 1
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(
-            self._lines(request, after), media_type=_MEDIA_TYPE, headers=headers
-        )
 
     async def _begin(self, request: Request) -> Position:
         given = request.headers.get("last-event-id") or request.query_params.get("after")
@@ -82,7 +71,6 @@ class Streams:
                 elif not done:
                     yield b": still here\n\n"
         finally:
-            self._open -= 1
             tasks = [task for task in (ahead, stopping) if task is not None]
             for task in tasks:
                 task.cancel()

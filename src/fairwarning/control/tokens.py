@@ -24,6 +24,10 @@ class Tokens:
         self._store = store
         self._clock = clock
 
+    def through(self, store: Store) -> "Tokens":
+        """The same tokens, with another way to the store."""
+        return Tokens(store, self._clock)
+
     async def create(
         self, name: str, role: Role, expires_ms: Instant | None, *, by: Actor, why: str
     ) -> tuple[Token, str]:
@@ -68,7 +72,7 @@ class Tokens:
     async def caller(self, text: str) -> Caller | None:
         """Who has this token; None if it is none, or is over."""
         token = await self.valid(text)
-        return None if token is None else Caller(token.name, ROLES[token.role])
+        return None if token is None else Caller(token.name, ROLES[token.role], token.id)
 
     async def valid(self, text: str) -> Token | None:
         """The token of this text; None if it is none, or is over. Notes that it was used."""

@@ -22,10 +22,14 @@ from fairwarning.core.model import (
     Priority,
     Scope,
     ScopeId,
-    ScopeKind,
     Source,
 )
-from fairwarning.core.notice import not_before, operation_notice_ms, scheduled_notice_ms
+from fairwarning.core.notice import (
+    has_terminate_notice,
+    not_before,
+    operation_notice_ms,
+    scheduled_notice_ms,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 
@@ -160,10 +164,7 @@ def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool
     """A delete and a reimage are if the instance's own model says so, a change of power never."""
     match kind:
         case OperationKind.DELETE:
-            is_regular_member = (
-                scope.roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
-            )
-            return is_regular_member and instance.model.terminate_notice_ms is not None
+            return has_terminate_notice(scope.roster, instance)
         case OperationKind.REIMAGE:
             return instance.model.reimage_notice_ms is not None
         case OperationKind.START | OperationKind.STOP | OperationKind.DEALLOCATE:

@@ -3,6 +3,8 @@
 New ids come in with the command, so that asking twice is recognised as one question.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from fairwarning.core.instants import Instant
@@ -87,6 +89,18 @@ class Activate(Struct, frozen=True, kw_only=True):
     """An instance of the scope has asked for the document."""
 
 
+class BeginAnew(Struct, frozen=True, kw_only=True):
+    """Instances were shown documents that the store no longer knows of, so no number of this
+    activation is safe: count from 1 again under a new one. Of several who ask, one is granted.
+    """
+
+    activated_ms: Instant
+    """The activation that is stored. If it is another by now, somebody has begun anew already."""
+    served_ms: Instant
+    """The new activation must be later than this, the newest that instances were shown."""
+    reason: str
+
+
 class Tick(Struct, frozen=True, kw_only=True):
     """Time has passed: do whatever is due."""
 
@@ -141,12 +155,17 @@ class Declare(Struct, frozen=True, kw_only=True):
     """Make the scope what this roster says: add, change and remove instances, and its rules.
 
     An instance that has an event pending is removed only by force, which cancels the event.
+    One that is due a Terminate event stays until its Terminate is over.
     """
 
     roster: Roster
     force: bool = False
     before: Roster | None = None
     """What the scope was when this was thought out; if it is not that any more, refuse."""
+    terminates: Mapping[InstanceName, EventId] = {}
+    """The id of the Terminate event for each instance that may need one to leave."""
+    without_notice: frozenset[InstanceName] = frozenset()
+    """Who is removed at once although due a Terminate: somebody has named them and said so."""
 
 
 class ReportPower(Struct, frozen=True, kw_only=True):
@@ -166,6 +185,7 @@ Command = (
     | Cancel
     | Postpone
     | Activate
+    | BeginAnew
     | Tick
     | ReportDone
     | ReportFailure

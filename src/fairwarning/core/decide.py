@@ -23,6 +23,7 @@ from fairwarning.core.commands import (
     Activate,
     AddInstances,
     Approve,
+    BeginAnew,
     Cancel,
     ChangeModel,
     ChangePolicy,
@@ -48,7 +49,7 @@ from fairwarning.core.declaring import declare, refuse_overtaken
 from fairwarning.core.document import visible_face
 from fairwarning.core.draft import Draft
 from fairwarning.core.ending import complete, drop_events_of_deleted, forget_old
-from fairwarning.core.instants import Instant
+from fairwarning.core.instants import Instant, later
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import (
     Event,
@@ -131,6 +132,8 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             _postpone(draft, command, now)
         case Activate():
             _activate(draft, now, timing)
+        case BeginAnew():
+            _begin_anew(draft, command, now)
         case Tick():
             pass
         case ReportDone(event_id=event_id):
@@ -154,12 +157,12 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
             | Declare()
             | ReportPower()
         ):
-            _change_roster(draft, command, now)
+            _change_roster(draft, command, now, timing)
         case _:
             assert_never(command)
 
 
-def _change_roster(draft: Draft, command: RosterCommand, now: Instant) -> None:
+def _change_roster(draft: Draft, command: RosterCommand, now: Instant, timing: Timing) -> None:
     match command:
         case AddInstances(instances=instances):
             rosters.add(draft, instances)
@@ -169,9 +172,11 @@ def _change_roster(draft: Draft, command: RosterCommand, now: Instant) -> None:
             rosters.upgrade(draft, names)
         case ChangePolicy(policy=policy):
             rosters.change_policy(draft, policy)
-        case Declare(roster=roster, force=force, before=before):
+        case Declare(before=before):
             refuse_overtaken(draft.scope, before)
-            declare(draft, roster, now, force=force)
+            # After a day of silence nobody is there to be told, even if no tick came in between.
+            _deactivate_if_idle(draft, now, timing)
+            declare(draft, command, now)
         case ReportPower(instance=name, power=power):
             if find_instance(draft.scope, name).power is not power:
                 draft.add(PowerChanged(name=name, power=power))
@@ -233,7 +238,23 @@ def _activate(draft: Draft, now: Instant, timing: Timing) -> None:
     """The first request after a day of silence begins anew, even if no tick came in between."""
     _deactivate_if_idle(draft, now, timing)
     if not draft.scope.is_activated:
-        draft.add(Activated(at_ms=now))
+        draft.add(Activated(at_ms=_activation_ms(draft.scope, now)))
+
+
+def _begin_anew(draft: Draft, command: BeginAnew, now: Instant) -> None:
+    if draft.scope.activated_ms == command.activated_ms:
+        earliest = max(now, later(command.served_ms, 1))
+        at = _activation_ms(draft.scope, earliest)
+        draft.add(Activated(at_ms=at, reason=command.reason))
+
+
+def _activation_ms(scope: Scope, earliest: Instant) -> Instant:
+    """An instant that names no earlier activation of the scope, even if the clock stepped back.
+
+    The last sign of an instance is never older than the activation, and outlives it.
+    """
+    seen = scope.last_seen_ms
+    return earliest if seen is None else max(earliest, later(seen, 1))
 
 
 def _deactivate_if_idle(draft: Draft, now: Instant, timing: Timing) -> None:

@@ -3,18 +3,24 @@
 Theory of operation. A declaration is the whole roster, but an operator does not say
 everything about an instance: its power, and the model that it was made with, stay as they
 are, and so does all of the scope's model but the terminate notice. An instance that is left
-out is deleted as any other, with its tombstone, and its name may be declared again. What an
-unfinished event rests on does not change under it: whoever removes or moves one of its
-instances, or brings back the name of a deleted one, must cancel it first, or force it; a
-started event is waited for (promises 3 and 4).
+out is deleted as any other, with its tombstone, and its name may be declared again. But one
+that is due a Terminate event (its own model has a notice, and somebody watches) leaves only
+by that: a declaration that leaves it out announces the event, and the instance stays as it
+is until the event is over. It is removed at once only if the command names it as one that
+leaves without notice. What an unfinished event rests on does not change under it: whoever
+removes or moves one of its instances, or brings back the name of a deleted one, must cancel
+it first, or force it; a started event is waited for (promises 2, 3 and 4).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
+from fairwarning.core.announcing import operation_event
+from fairwarning.core.commands import Declare, Operate
 from fairwarning.core.draft import Draft
-from fairwarning.core.instants import Instant
+from fairwarning.core.instants import Instant, format_iso_duration
+from fairwarning.core.leaving import is_due_terminate, pending_terminate, stayers, takes_away
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import (
     Event,
@@ -22,34 +28,77 @@ from fairwarning.core.model import (
     Instance,
     InstanceName,
     Model,
+    OperationKind,
     Phase,
     Power,
+    Priority,
     Roster,
     Scope,
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.roster import next_model, refuse_roster
-from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared
+from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared, Scheduled
+
+Names = Collection[InstanceName]
 
 
-def declare(draft: Draft, wanted: Roster, now: Instant, *, force: bool) -> None:
-    before = draft.scope.roster
-    refuse_declaration(draft.scope, wanted, force=force)
-    target = declared(before, wanted)
-    for event_id, reason in cancelled_by(draft.scope, wanted).items():
+def declare(draft: Draft, command: Declare, now: Instant) -> None:
+    scope, wanted, unwarned = draft.scope, command.roster, command.without_notice
+    refuse_declaration(scope, wanted, force=command.force, without_notice=unwarned)
+    target = declared(scope, wanted, unwarned)
+    for event_id, reason in cancelled_by(scope, wanted, unwarned).items():
         draft.add(Cancelled(event_id=event_id, reason=reason, at_ms=now))
-    for instance in before.live:
+    for instance in leaving(scope, wanted, unwarned):
+        if pending_terminate(draft.scope, instance.name) is None:
+            domain = target.instances[instance.name].update_domain
+            draft.add(Scheduled(event=_terminate(draft.scope, command, instance, domain, now)))
+    for instance in scope.roster.live:
         if not target.has_live(instance.name):
-            draft.add(InstanceDeleted(name=instance.name, at_ms=now))
+            is_unwarned = is_due_terminate(scope, instance)
+            gone = InstanceDeleted(name=instance.name, at_ms=now, without_notice=is_unwarned)
+            draft.add(gone)
     target = replace(target, instances=_with_deleted(target, draft.scope.roster))
+    if target.is_removed and stayers(replace(draft.scope, roster=target)):
+        target = replace(target, is_removed=False)
     if target != draft.scope.roster:
         draft.add(RosterDeclared(roster=target))
 
 
-def declared(before: Roster, wanted: Roster) -> Roster:
-    """What the roster becomes. An instance that is removed now is missing from it."""
+def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[Instance, ...]:
+    """Who is left out of `wanted` and stays until its Terminate event is over."""
+    return tuple(
+        each
+        for each in scope.roster.live
+        if not wanted.has_live(each.name)
+        and each.name not in without_notice
+        and is_due_terminate(scope, each)
+    )
+
+
+def _terminate(
+    scope: Scope, command: Declare, instance: Instance, update_domain: int, now: Instant
+) -> Event:
+    """Under the rules as they are before the declaration, which may be about to lower them."""
+    event_id = command.terminates.get(instance.name)
+    if event_id is None:
+        notice_ms = instance.model.terminate_notice_ms or 0
+        raise Refused(
+            Code.INSTANCE_HAS_NOTICE,
+            f"instance {instance.name!r} of {scope.id} is watched and has a terminate notice of "
+            f"{format_iso_duration(notice_ms)}; delete it, so that it is warned first",
+        )
+    delete = Operate(event_id=event_id, kind=OperationKind.DELETE, instance=instance.name)
+    return replace(operation_event(scope, delete, now), update_domain=update_domain)
+
+
+def declared(scope: Scope, wanted: Roster, without_notice: Names = ()) -> Roster:
+    """What the roster becomes now. Who is removed is missing from it; who leaves by a Terminate
+    event is still there.
+    """
+    before = scope.roster
     model = declared_model(before, wanted)
     live = {each.name: _kept(before, each, model) for each in wanted.live}
+    live |= {each.name: _placed(each, wanted) for each in leaving(scope, wanted, without_notice)}
     target = replace(wanted, model=model, instances=live)
     numbers = (number_of(target, name) for name in live)
     used = before.next_number if before.live else 0
@@ -57,6 +106,15 @@ def declared(before: Roster, wanted: Roster) -> Roster:
         target,
         next_number=max(used, wanted.next_number, *(n + 1 for n in numbers if n is not None)),
         instances=_with_deleted(target, before),
+    )
+
+
+def _placed(instance: Instance, wanted: Roster) -> Instance:
+    """Where it is, unless there are fewer domains now."""
+    return replace(
+        instance,
+        update_domain=instance.update_domain % max(wanted.update_domains, 1),
+        fault_domain=instance.fault_domain % max(wanted.fault_domains, 1),
     )
 
 
@@ -84,16 +142,19 @@ def _with_deleted(target: Roster, before: Roster) -> Mapping[InstanceName, Insta
     return live | {name: each for name, each in gone.items() if name not in live}
 
 
-def refuse_declaration(scope: Scope, wanted: Roster, *, force: bool) -> None:
+def refuse_declaration(
+    scope: Scope, wanted: Roster, *, force: bool, without_notice: Names = ()
+) -> None:
     """Every reason to refuse that the scope alone can tell; taken addresses are the store's."""
     before = scope.roster
     _refuse_another(scope, wanted)
-    target = declared(before, wanted)
+    target = declared(scope, wanted, without_notice)
     refuse_roster(scope.id, target)
+    _refuse_lost_notice(scope, target)
     _refuse_used_number(scope, target)
     for event in scope.in_phase(Phase.STARTED):
         _refuse_under(event, before, target)
-    doomed = cancelled_by(scope, wanted)
+    doomed = cancelled_by(scope, wanted, without_notice)
     if doomed and not force:
         event_id, reason = next(iter(doomed.items()))
         raise Refused(
@@ -148,6 +209,21 @@ def _refuse_used_number(scope: Scope, target: Roster) -> None:
             )
 
 
+def _refuse_lost_notice(scope: Scope, target: Roster) -> None:
+    """A Spot instance gets no Terminate events, so who is due one cannot become Spot."""
+    for known in scope.roster.live:
+        becomes_spot = (
+            target.has_live(known.name) and target.instances[known.name].priority is Priority.SPOT
+        )
+        if becomes_spot and is_due_terminate(scope, known):
+            raise Refused(
+                Code.TERMINATE_NOT_FOR_SPOT,
+                f"instance {known.name!r} has a terminate notice, and a Spot instance gets no "
+                "Terminate events; upgrade it to a model without the notice first, or declare the "
+                "Spot instances as another scale set",
+            )
+
+
 def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
     changed = _disturbed(event, before, target) or _estranged(event, before, target)
     if changed is not None:
@@ -169,9 +245,9 @@ def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
     return None
 
 
-def cancelled_by(scope: Scope, wanted: Roster) -> dict[EventId, str]:
+def cancelled_by(scope: Scope, wanted: Roster, without_notice: Names = ()) -> dict[EventId, str]:
     """The scheduled events that a forced declaration cancels, each with the reason."""
-    target = declared(scope.roster, wanted)
+    target = declared(scope, wanted, without_notice)
     disturbed = (
         (event.id, _disturbed(event, scope.roster, target))
         for event in scope.in_phase(Phase.SCHEDULED)
@@ -187,6 +263,7 @@ def _disturbed(event: Event, before: Roster, target: Roster) -> str | None:
         if stays and not was:
             return f"instance {name} was declared anew"
         domain = target.instances[name].update_domain if stays else event.update_domain
-        if domain != event.update_domain:
+        # Who leaves blocks no update domain, so it may be moved and its delete goes on.
+        if domain != event.update_domain and not takes_away(event):
             return f"instance {name} was moved to update domain {domain}"
     return None

@@ -4,8 +4,10 @@ The order of keys, the compact form and the types are those of live captures of 
 """
 
 import json
+from collections.abc import Iterable
+from zlib import crc32
 
-from fairwarning.core.instants import format_rfc1123
+from fairwarning.core.instants import Instant, format_rfc1123
 from fairwarning.core.model import Event, InstanceName, Phase, Scope, ScopeKind
 from fairwarning.core.versions import ApiVersion
 
@@ -22,6 +24,16 @@ def visible_events(scope: Scope) -> tuple[Event, ...]:
 def visible_face(scope: Scope) -> tuple[tuple[str, Phase], ...]:
     """Equal faces mean equal documents: ids fix all else, and only the phase can change."""
     return tuple((each.id, each.phase) for each in visible_events(scope))
+
+
+def document_tag(activated_ms: Instant | None, incarnation: int, events: Iterable[Event]) -> str:
+    """The name of a document, as an HTTP entity tag: its incarnation, activation and content.
+
+    The content is in it for the case that the store has lost a document that was shown, and
+    has given its number to another one.
+    """
+    said = "".join(f"{e.id} {e.phase} {e.created_ms} {e.not_before_ms}\n" for e in events)
+    return f'"{incarnation}-{activated_ms or 0:x}-{crc32(said.encode()):08x}"'
 
 
 def render(scope: Scope, version: ApiVersion) -> bytes:

@@ -15,12 +15,12 @@ from fairwarning.core.model import (
     Phase,
     Power,
 )
+from fairwarning.core.roster import upgraded
 from fairwarning.core.transitions import (
     Cancelled,
     Completed,
     Forgotten,
     InstanceDeleted,
-    InstancesUpgraded,
     PowerChanged,
 )
 
@@ -53,7 +53,7 @@ def _leave_behind(draft: Draft, event: Event, instance: Instance, now: Instant) 
         draft.add(PowerChanged(name=instance.name, power=power))
     is_reimaged = event.operation is OperationKind.REIMAGE
     if is_reimaged and not draft.scope.roster.latest_model_applied(instance):
-        draft.add(InstancesUpgraded(names=(instance.name,)))
+        draft.add(upgraded(draft.scope.roster, (instance.name,)))
 
 
 def drop_events_of_deleted(draft: Draft, now: Instant) -> None:

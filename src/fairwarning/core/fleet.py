@@ -47,6 +47,12 @@ class Place:
     driver: str = "simulated"
     driver_settings: Mapping[str, str] = field(default_factory=dict)
     origin: str = "api"
+    left_out: frozenset[str] = frozenset()
+    """The keys that the declaration of the resource leaves out, as a fleet file calls them."""
+
+    @property
+    def says_driver(self) -> bool:
+        return "driver" not in self.left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +66,8 @@ class Member:
     update_domain: int | None = None
     """None: placed for it, and kept there."""
     fault_domain: int | None = None
+    left_out: frozenset[str] = frozenset()
+    """The keys that its declaration leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +276,16 @@ def suffixes_of(name: str) -> Iterator[str]:
     for number in count():
         digest = int.from_bytes(sha256(f"{name}/{number}".encode()).digest())
         yield base36(digest % 36**SUFFIX_CHARS).lower().rjust(SUFFIX_CHARS, "0")
+
+
+def distinct_suffixes(name: str, number: int) -> tuple[str, ...]:
+    """So many of them, distinct whatever the digest does."""
+    found: dict[str, None] = {}
+    for suffix in suffixes_of(name):
+        if len(found) == number:
+            break
+        found[suffix] = None
+    return tuple(found)
 
 
 def base36(number: int) -> str:

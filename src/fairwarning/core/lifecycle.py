@@ -13,6 +13,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from fairwarning.core.instants import Instant
+from fairwarning.core.leaving import stayers
 from fairwarning.core.model import (
     Approval,
     Event,
@@ -103,9 +104,22 @@ def apply(scope: Scope, transition: ScopeTransition) -> Scope:
             | RosterDeclared()
         ):
             return replace(scope, roster=_on_roster(scope.roster, transition))
+        case Cancelled() | Failed():
+            return _not_taken(_with_event(scope, transition))
         case _:
-            event = _on_event(scope.events.get(transition.event_id), transition)
-            return replace(scope, events={**scope.events, event.id: event})
+            return _with_event(scope, transition)
+
+
+def _with_event(scope: Scope, transition: EventTransition) -> Scope:
+    event = _on_event(scope.events.get(transition.event_id), transition)
+    return replace(scope, events={**scope.events, event.id: event})
+
+
+def _not_taken(scope: Scope) -> Scope:
+    """A resource is no longer removed once the end of one of its instances does not happen."""
+    if not scope.roster.is_removed or not stayers(scope):
+        return scope
+    return replace(scope, roster=replace(scope.roster, is_removed=False))
 
 
 def _on_event(event: Event | None, transition: EventTransition) -> Event:
@@ -188,6 +202,7 @@ def _on_roster(roster: Roster, transition: RosterTransition) -> Roster:
                 roster,
                 instances={**roster.instances, **added},
                 next_number=max(used, default=roster.next_number),
+                is_removed=False,
             )
         case InstanceDeleted(name=name, at_ms=at):
             return _with(roster, replace(roster.instances[name], deleted_ms=at, addresses=()))

@@ -176,6 +176,10 @@ class Roster(Struct, frozen=True, kw_only=True):
     """A uniform scale set: its instances have numbers. None is given out twice while it has any;
     a fleet file and Azure's own API begin anew with a set that was empty or deleted."""
     next_number: int = 0
+    is_removed: bool = False
+    """Its owner removed all of it, and nothing was added since: whoever is still in it leaves. If
+    one of them does not leave after all (the event was cancelled, or failed), this is false again.
+    A scale set is removed when all its placement groups are."""
     computer_name_prefix: str = ""
     """What the computer names in a scale set begin with; empty: the resource's name."""
     instances: Mapping[InstanceName, Instance] = {}

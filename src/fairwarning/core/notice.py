@@ -11,7 +11,15 @@ from fairwarning.core.instants import (
     to_whole_second,
 )
 from fairwarning.core.limits import NOT_BEFORE_AHEAD_MS_MAX
-from fairwarning.core.model import EventType, Instance, OperationKind, Policy, Roster
+from fairwarning.core.model import (
+    EventType,
+    Instance,
+    OperationKind,
+    Policy,
+    Priority,
+    Roster,
+    ScopeKind,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.spans import parse_duration_ms
 
@@ -30,6 +38,15 @@ REIMAGE_NOTICE_MS = 15 * MINUTE_MS
 
 def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
     return policy.notice_ms.get(event_type, MINIMUM_NOTICE_MS[event_type])
+
+
+def has_terminate_notice(roster: Roster, instance: Instance) -> bool:
+    """Whether a delete of the instance is announced while somebody watches its scope.
+
+    Azure has this for Regular instances of a scale set only, as the instance's own model says.
+    """
+    is_regular_member = roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
+    return is_regular_member and instance.model.terminate_notice_ms is not None
 
 
 def scheduled_notice_ms(roster: Roster, event_type: EventType, targets: Iterable[Instance]) -> int:

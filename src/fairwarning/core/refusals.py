@@ -21,6 +21,7 @@ class Code(StrEnum):
     INSTANCE_DELETED = "instance-deleted"
     INSTANCE_EXISTS = "instance-exists"
     INSTANCE_HAS_EVENT = "instance-has-event"
+    INSTANCE_HAS_NOTICE = "instance-has-notice"
     NAME_INVALID = "name-invalid"
     NOT_A_SCALE_SET = "not-a-scale-set"
     NOT_BEFORE_TOO_FAR = "not-before-too-far"

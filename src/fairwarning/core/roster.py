@@ -154,7 +154,21 @@ def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
     instances = [find_instance(draft.scope, name) for name in names]
     behind = tuple(each.name for each in instances if not roster.latest_model_applied(each))
     if behind:
-        draft.add(InstancesUpgraded(names=behind))
+        draft.add(upgraded(roster, behind))
+
+
+def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> InstancesUpgraded:
+    """To the latest model. The history says who is not warned of its end any more."""
+    has_none = roster.model.terminate_notice_ms is None
+    models = {name: roster.instances[name].model for name in names}
+    return InstancesUpgraded(
+        names=names,
+        lose_notice=tuple(
+            name
+            for name, model in models.items()
+            if has_none and model.terminate_notice_ms is not None
+        ),
+    )
 
 
 def change_policy(draft: Draft, policy: Policy) -> None:
@@ -256,12 +270,22 @@ def refuse_flexible_name(name: str) -> None:
 
 
 def refuse_address(text: str) -> None:
-    """Only the canonical form, so that equal addresses are equal strings."""
+    """Only the canonical form, so that equal addresses are equal strings.
+
+    A link-local IPv6 address may be there once on each link, so it can't say who asks.
+    """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
         canonical = str(getattr(address, "ipv4_mapped", None) or address)
     except ValueError:
         canonical = ""
+    else:
+        if address.version == 6 and address.is_link_local:
+            raise Refused(
+                Code.ADDRESS_INVALID,
+                f"{text!r} is a link-local address, which another instance may have on another "
+                "link; give the instance one that is unique, like 'fd00::5' or '10.0.0.5'",
+            )
     if canonical != text:
         hint = f"write it as {canonical!r}" if canonical else "write one like '10.0.0.5'"
         raise Refused(Code.ADDRESS_INVALID, f"{text!r} is no IP address as we need it; {hint}")

@@ -37,6 +37,7 @@ from fairwarning.core.transitions import (
     Seen,
     Started,
     Transition,
+    Unknown,
 )
 
 NAMES_SAID_MAX = 5
@@ -47,14 +48,17 @@ _CAUSES = {
     StartCause.AUTOMATIC: "nobody had to be asked",
     StartCause.ALREADY_HAPPENED: "it had already happened",
 }
+_FIRST_ASKED = "activated: an instance asked for the document"
 
 
 def sentence(transition: Transition) -> str:
     match transition:
         case Noted():
             return _noted(transition)
-        case Activated():
-            return "activated: an instance asked for the document"
+        case Unknown(kind=kind):
+            return f"{kind} (this version cannot read such a line)"
+        case Activated(reason=reason):
+            return f"activated anew: {reason}" if reason else _FIRST_ASKED
         case Deactivated():
             return "deactivated: no instance had asked for the document for a long time"
         case DocumentChanged(incarnation=incarnation):
@@ -123,14 +127,17 @@ def _of_roster(transition: RosterTransition) -> str:
     match transition:
         case InstancesAdded(instances=instances):
             return f"{_instances([each.name for each in instances])} added"
+        case InstanceDeleted(name=name, without_notice=True):
+            return f"instance {name} removed without its terminate notice"
         case InstanceDeleted(name=name):
             return f"instance {name} deleted"
         case PowerChanged(name=name, power=power):
             return f"instance {name} is now {power}"
         case ModelChanged(model=model):
             return f"the model changed to generation {model.generation}"
-        case InstancesUpgraded(names=names):
-            return f"{_instances(names)} upgraded to the latest model"
+        case InstancesUpgraded(names=names, lose_notice=losers):
+            losing = f"; no terminate notice from now on: {listed(losers)}" if losers else ""
+            return f"{_instances(names)} upgraded to the latest model{losing}"
         case PolicyChanged():
             return "the policy changed"
         case RosterDeclared(roster=roster):

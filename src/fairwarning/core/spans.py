@@ -12,8 +12,11 @@ from fairwarning.core.instants import (
     parse_iso_duration_ms,
 )
 
+END = r"$(?!\n)"
+"""The very end of a text: Python's `$` alone fits before a last newline too. OpenAPI's patterns are
+those of JavaScript, which has no `\\Z`, and there this means the same."""
 DURATION_PATTERN = (
-    r"^([0-9]{1,6}[smhd]|P([0-9]{1,6}D)?(T([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}S)?)?)$"
+    r"^([0-9]{1,6}[smhd]|P([0-9]{1,6}D)?(T([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}S)?)?)" + END
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_MS = {"s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}

@@ -103,7 +103,12 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class Activated(Struct, frozen=True, kw_only=True):
+    """The document counts from 1 from here on, under a tag of its own."""
+
     at_ms: Instant
+    """Also the name of this activation. No other one of the scope has it."""
+    reason: str = ""
+    """Why a scope that was activated begins anew; empty: an instance asked for the document."""
 
 
 class Deactivated(Struct, frozen=True, kw_only=True):
@@ -123,6 +128,8 @@ class InstancesAdded(Struct, frozen=True, kw_only=True):
 class InstanceDeleted(Struct, frozen=True, kw_only=True):
     name: InstanceName
     at_ms: Instant
+    without_notice: bool = False
+    """It was due a Terminate event, and somebody said explicitly that it leaves without."""
 
 
 class PowerChanged(Struct, frozen=True, kw_only=True):
@@ -136,6 +143,8 @@ class ModelChanged(Struct, frozen=True, kw_only=True):
 
 class InstancesUpgraded(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
+    lose_notice: tuple[InstanceName, ...] = ()
+    """Who of them had a terminate notice and has none from now on."""
 
 
 class PolicyChanged(Struct, frozen=True, kw_only=True):
@@ -156,6 +165,18 @@ class Noted(Struct, frozen=True, kw_only=True):
     action: str
     """A past participle: `created`, `paused`, `revoked`."""
     detail: str = ""
+
+
+class Unknown(Struct, frozen=True, kw_only=True):
+    """A line of the journal that this version cannot read: a newer one wrote it, or it is damaged.
+
+    Nothing can be concluded from it. It is shown in histories and passed over by all others.
+    """
+
+    kind: str
+    body: str
+    """As it is stored. It may hold secrets, because nobody knows what is in it."""
+    event_id: EventId | None = None
 
 
 class Forgotten(Struct, frozen=True, kw_only=True):
@@ -191,7 +212,15 @@ RosterTransition = (
 ScopeTransition = (
     EventTransition | RosterTransition | Activated | Deactivated | DocumentChanged | Forgotten
 )
-Transition = ScopeTransition | Noted
+KnownTransition = ScopeTransition | Noted
+"""What this version writes."""
+Transition = KnownTransition | Unknown
+"""What a journal may hold."""
 
 HOUSEKEEPING = (LeaseRenewed, Forgotten)
 """Stored with the scope, but no part of its history."""
+
+
+def kind_of(transition: Transition) -> str:
+    """Its name in the journal."""
+    return transition.kind if isinstance(transition, Unknown) else type(transition).__name__

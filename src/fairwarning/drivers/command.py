@@ -15,7 +15,7 @@ from fairwarning.core.driver_settings import driver_problem, split_command
 from fairwarning.core.spans import parse_duration_ms
 from fairwarning.drivers.joining import joined
 from fairwarning.drivers.orders import Action, found_in, handle_of, order_json
-from fairwarning.engine.ports import Alarm, DriverFailed, Found, Order
+from fairwarning.engine.ports import Alarm, DriverFailed, Found, Lease, Order
 from fairwarning.process_group import end
 
 FIND_TIMEOUT_S = 60.0
@@ -29,12 +29,14 @@ class CommandDriver:
     async def find(self, order: Order) -> Found:
         return found_in(await _run(order, Action.FIND, FIND_TIMEOUT_S))
 
-    async def carry_out(self, order: Order, alarm: Alarm) -> None:
-        if order.attempt > 1:
+    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+        if order.may_be_under_way:
             # A program outlives a server that was killed: wait for it and start no second one.
             found = await joined(lambda: self.find(order), alarm)
             if found is Found.DONE:
                 return
+            # That may have taken long, and the store may have been away meanwhile.
+            await lease.confirm(alarm)
         await _run(order, Action.DO, _timeout_s(order))
 
 
@@ -86,6 +88,7 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
     return kept | {
         "FAIRWARNING_KEY": order.key,
         "FAIRWARNING_ATTEMPT": str(order.attempt),
+        "FAIRWARNING_LEASE_UNTIL": str(order.lease_until_ms // 1000),
         "FAIRWARNING_TYPE": order.type,
         "FAIRWARNING_OPERATION": order.operation or "",
         "FAIRWARNING_INSTANCES": " ".join(handle_of(each) for each in order.instances),

@@ -20,6 +20,8 @@ def order_json(order: Order, action: Action) -> bytes:
         "action": action,
         "key": order.key,
         "attempt": order.attempt,
+        "node": order.node,
+        "leaseUntil": format_rfc3339(order.lease_until_ms),
         "type": order.type,
         "operation": order.operation,
         "scope": order.scope_id,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventType, InstanceName
-from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Order
+from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 UNKNOWN_DURATION_S: Mapping[EventType, int] = {
     EventType.FREEZE: 5,
@@ -52,7 +52,7 @@ class SimulatedDriver:
             return Found.UNKNOWN
         return Found.DONE if self._clock.now() >= _ends_ms(order) else Found.RUNNING
 
-    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         found = self._trouble(order)
         if found is not None:
             await self._go_wrong(*found, alarm)

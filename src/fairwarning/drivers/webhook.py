@@ -16,7 +16,7 @@ from fairwarning.core.driver_settings import driver_problem
 from fairwarning.core.signing import BadSecret, signed_headers
 from fairwarning.drivers.joining import POLL_MS, joined
 from fairwarning.drivers.orders import Action, order_json
-from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Order
+from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 16_384
@@ -39,11 +39,13 @@ class WebhookDriver:
     async def find(self, order: Order) -> Found:
         return (await self._ask(order, Action.FIND)).state
 
-    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         found = Found.UNKNOWN
-        if order.attempt > 1:
+        if order.may_be_under_way:
             found = await joined(lambda: self.find(order), alarm)
         if found is not Found.DONE:
+            # The questions may have taken long, and the store may have been away meanwhile.
+            await lease.confirm(alarm)
             await self._do(order, alarm)
 
     async def _do(self, order: Order, alarm: Alarm) -> None:

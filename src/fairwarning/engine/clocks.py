@@ -64,6 +64,10 @@ class SystemClock:
     def now(self) -> Instant:
         return Instant(time.time_ns() // 1_000_000)
 
+    def steady_ms(self) -> int:
+        # Unlike CLOCK_MONOTONIC it goes on while the machine is suspended, as leases do.
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
     def alarm(self) -> SystemAlarm:
         return SystemAlarm(self)
 
@@ -110,6 +114,7 @@ class VirtualClock:
 
     def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
         self._now = start
+        self._stepped_ms = 0
         self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -120,6 +125,9 @@ class VirtualClock:
 
     def now(self) -> Instant:
         return self._now
+
+    def steady_ms(self) -> int:
+        return self._now - self._stepped_ms
 
     def alarm(self) -> VirtualAlarm:
         self.works()
@@ -148,6 +156,7 @@ class VirtualClock:
     def step(self, by_ms: int) -> None:
         """Moves the hands without ringing anything, forward or back, as an operator's slip does."""
         self._now = Instant(self._now + by_ms)
+        self._stepped_ms += by_ms
 
     def next_ms(self) -> Instant | None:
         """When the first sleeper wants to be woken."""

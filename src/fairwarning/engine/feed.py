@@ -1,46 +1,105 @@
-"""The journal as a stream: every entry once, in commit order, from any position on."""
+"""The journal as a stream: every entry once, in commit order, from any position on.
+
+If the store's past has changed, a reader goes on from the newest entry that both pasts share:
+it is told all that has happened since, and what it was told of the lost past stays told.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
+from fairwarning.engine.journal_reader import MARKS_MAX, JournalReader, Mark, PastChanged
 from fairwarning.engine.ports import START, Entry, Position, Signal, Store, StoreDown
 
 PAGE_ENTRIES_MAX = 500
-RECHECK_S = 5.0
+RECHECK_S = 2.0
 OUTAGE_PAUSE_S = 0.5
+BRANCHES_MAX = 20_000
 
 
 class Feed:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._readers: set[asyncio.Event] = set()
+        self._readers: dict[asyncio.Event, None] = {}
+        """Woken in this order; a set would have another one in each run."""
+        self._branches: dict[Position, Position] = {}
+        """For positions of a lost past, the newest entry before them that is not lost."""
+        self.find_loss: Callable[[], Awaitable[None]] | None = None
+        """Finds out what was lost, where somebody follows the journal all the time."""
 
     def on_signal(self, _: Signal) -> None:
         for wake in self._readers:
             wake.set()
 
+    @contextmanager
+    def waking(self) -> Iterator[asyncio.Event]:
+        """An event that every signal sets."""
+        wake = asyncio.Event()
+        self._readers[wake] = None
+        try:
+            yield wake
+        finally:
+            self._readers.pop(wake)
+
     async def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
         """Never ends. An outage of the store pauses it; nothing is skipped."""
-        wake = asyncio.Event()
-        self._readers.add(wake)
-        try:
+        reader: JournalReader | None = None
+        is_lost = False
+        """Whether the entry at `after` is known to be gone."""
+        with self.waking() as wake:
             while True:
                 wake.clear()
                 try:
-                    page = await self._store.journal(after=after, limit=PAGE_ENTRIES_MAX)
+                    if reader is None:
+                        reader = await self._reader_at(after, is_lost=is_lost)
+                    page = await reader.page(PAGE_ENTRIES_MAX)
+                except PastChanged as change:
+                    assert reader is not None
+                    if change.common is None:
+                        after, reader, is_lost = change.lost[0].position, None, True
+                    else:
+                        reader.go_back(change.common)
+                    continue
                 except StoreDown:
-                    await _pause(wake, OUTAGE_PAUSE_S)
+                    await pause(wake, OUTAGE_PAUSE_S)
                     continue
                 for entry in page:
                     yield entry
-                    after = entry.position
+                    reader.passed(entry)
                 if not page:
-                    await _pause(wake, RECHECK_S if self._store.is_shared else None)
-        finally:
-            self._readers.discard(wake)
+                    await pause(wake, RECHECK_S if self._store.is_shared else None)
+
+    def note_branch(self, common: Mark, lost: tuple[Mark, ...]) -> None:
+        """These entries are gone; whoever stands at one of them goes on behind `common`."""
+        for mark in lost:
+            self._branches[mark.position] = common.position
+        while len(self._branches) > BRANCHES_MAX:
+            del self._branches[next(iter(self._branches))]
+
+    async def _reader_at(self, position: Position, *, is_lost: bool = False) -> JournalReader:
+        """A reader that goes on behind the entry at this place, if that is not lost."""
+        reader = JournalReader(self._store)
+        if position == START:
+            return reader
+        if not is_lost:
+            position = self._branches.get(position, position)
+            found = await self._store.journal(after=position, limit=1, inclusive=True)
+            if found and found[0].position == position:
+                # With some before it: if they are lost too, the reader knows how far to go back.
+                await reader.begin_before(position, MARKS_MAX)
+                reader.passed(found[0])
+                return reader
+        # The end of the journal at some time, or a place in a past that is lost. Another entry
+        # may have its number by now, so who follows the journal is asked what both pasts share.
+        if self.find_loss is not None:
+            await self.find_loss()
+        if position in self._branches:
+            return await self._reader_at(self._branches[position])
+        await reader.begin_before(position)
+        return reader
 
 
-async def _pause(wake: asyncio.Event, for_s: float | None) -> None:
+async def pause(wake: asyncio.Event, for_s: float | None) -> None:
     try:
         async with asyncio.timeout(for_s):
             await wake.wait()

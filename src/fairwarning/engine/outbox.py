@@ -5,31 +5,41 @@ line leaves the work in the scope, under a lease that runs out. Nothing here is 
 across a restart: the node that takes over asks the driver what became of the key. While a
 driver works, the lease is renewed; if the scope says that the work is no longer ours, the
 driver call is dropped without a report.
+
+Receipts may come late and in any order, so each is compared with the newest revision of
+its scope that was seen here. An older one says nothing. So an attempt that was started and
+has ended can never look new again.
+
+A reply of the store may also be late by more than the lease, so a driver is called only while
+the lease is known to hold for some time yet (`lease.py`).
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 
-from fairwarning.core.commands import Command, Release, RenewLease, ReportDone, ReportFailure
+from msgspec.structs import replace
+
+from fairwarning.core.commands import ReportDone, ReportFailure
 from fairwarning.core.limits import Timing
-from fairwarning.core.model import Event, EventId, NodeId, Scope, ScopeId
+from fairwarning.core.model import Event, EventId, NodeId, Scope, ScopeId, Work
 from fairwarning.core.refusals import Refused
+from fairwarning.engine.lease import RETRY_PAUSE_MS, Lease, Submit, known_until_ms
 from fairwarning.engine.ports import (
     Alarm,
     Clock,
     DriverFailed,
     Drivers,
     Found,
+    LeaseLost,
     Order,
     Receipt,
     StoreDown,
 )
 
-REPORT_PAUSE_MS = 500
 REASON_CHARS_MAX = 500
 
-Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
+Report = ReportDone | ReportFailure
 _log = logging.getLogger(__name__)
 
 
@@ -42,120 +52,203 @@ class Outbox:
         self._submit = submit
         self._node = node
         self._timing = timing
-        self._tasks: dict[asyncio.Task[None], Order] = {}
-        self._taken: dict[EventId, int] = {}
-        """The attempt that was last taken of each event under way."""
+        self._tasks: dict[asyncio.Task[None], Lease] = {}
+        self._newest: dict[ScopeId, int] = {}
+        """The newest revision of each scope that was seen here."""
+        self._attempts: dict[ScopeId, dict[EventId, int]] = {}
+        """The last attempt that was taken of each event under way."""
+        self._asks_first = False
+        """Attempts may have been lost with the store's past, so the first one is no proof."""
+        self._is_closed = False
+        self._left: list[Lease] = []
+        """What was handed to us after we closed, and is to be given back."""
 
-    def take(self, scope: Scope) -> None:
-        """Starts what this scope has handed to us, once each. For every commit that we hear of."""
+    def open(self) -> None:
+        self._is_closed = False
+
+    def change_node(self, node: NodeId) -> None:
+        """Begin again under another name, after the store has stepped back to an older state.
+
+        Its revisions now count from there. What it says was handed to the old name may have
+        been carried out already, so it is left until its lease runs out. From now on the driver
+        is asked before the first attempt too. Impacts under way go on.
+        """
+        self._node = node
+        self._asks_first = True
+        self._newest, self._attempts = {}, {}
+
+    def take(self, receipt: Receipt, began_ms: int) -> None:
+        """Start what this commit or an earlier one has handed to us, once each.
+
+        `began_ms` is when its transaction was begun, by the steady clock.
+        """
+        scope = receipt.scope
+        if scope.revision <= self._newest.get(scope.id, 0):
+            return
+        self._newest[scope.id] = scope.revision
+        taken = self._attempts.get(scope.id)
+        if taken is not None:
+            self._forget_ended(scope, taken)
         for event in scope.events.values():
             work = event.work
-            if event.is_finished:
-                self._taken.pop(event.id, None)
             if work is None or work.node != self._node:
                 continue
-            if self._taken.get(event.id, 0) < work.attempt:
-                self._taken[event.id] = work.attempt
-                self._start(_order(scope, event, work.attempt), scope.roster.driver)
+            if taken is None or taken.get(event.id, 0) < work.attempt:
+                taken = self._attempts.setdefault(scope.id, {})
+                taken[event.id] = work.attempt
+                self._begin(scope, event, work, known_until_ms(receipt, work, began_ms))
 
-    def _start(self, order: Order, driver: str) -> None:
+    def _forget_ended(self, scope: Scope, taken: dict[EventId, int]) -> None:
+        for id in [id for id in taken if id not in scope.events or scope.events[id].is_finished]:
+            del taken[id]
+        if not taken:
+            del self._attempts[scope.id]
+
+    def _begin(self, scope: Scope, event: Event, work: Work, until_ms: int) -> None:
+        may_be_under_way = work.attempt > 1 or self._asks_first
+        earlier = self._earlier_calls(event.id) if may_be_under_way else {}
+        for lease in earlier.values():
+            if lease.is_continued_by(work):
+                lease.extend(work, until_ms)
+                return
+        order = _order(scope, event, work, may_be_under_way=may_be_under_way)
+        lease = Lease(order, work.failures, until_ms, self._clock, self._submit, self._timing)
+        if self._is_closed:
+            self._left.append(lease)
+            return
         alarm = self._clock.alarm()
-        task = asyncio.create_task(self._run(order, driver, alarm), name=f"impact {order.key}")
-        self._tasks[task] = order
+        run = self._run(scope.roster.driver, lease, alarm, list(earlier))
+        task = asyncio.create_task(run, name=f"impact {order.key}")
+        self._tasks[task] = lease
         task.add_done_callback(self._forget)
         # Not by the task itself: one that is cancelled before its first turn never runs.
         task.add_done_callback(lambda _: alarm.close())
 
+    def _earlier_calls(self, event_id: EventId) -> dict[asyncio.Task[None], Lease]:
+        return {task: each for task, each in self._tasks.items() if each.order.key == event_id}
+
     async def stop(self) -> None:
-        """Gives the work back, so that another node, or the next start, need not wait."""
+        """End the driver calls. From now on nothing is begun, and `give_back` is to follow."""
+        self._is_closed = True
         running = dict(self._tasks)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        await asyncio.gather(*(self._give_back(order) for order in running.values()))
+        self._left += running.values()
 
-    async def _give_back(self, order: Order) -> None:
-        release = Release(event_id=order.key, attempt=order.attempt, node=self._node)
-        try:
-            await self._submit(order.scope_id, release)
-        except (Refused, StoreDown) as reason:
-            _log.info("could not give back %s: %s", order.key, reason)
+    async def give_back(self) -> None:
+        """Let go of all that is still ours, so that another node, or the next start, need not wait.
+
+        It is called once no commit of this node is on its way, or that one's work would be kept.
+        """
+        left, self._left = self._left, []
+        await asyncio.gather(*(lease.give_back() for lease in left))
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("impact broke off; its lease will run out", exc_info=error)
 
-    async def _run(self, order: Order, driver: str, alarm: Alarm) -> None:
+    async def _run(
+        self, driver: str, lease: Lease, alarm: Alarm, earlier: Sequence[asyncio.Task[None]]
+    ) -> None:
+        """`earlier` attempts may still hang here although their time is over; they are ended."""
+        for task in earlier:
+            task.cancel()
+        await asyncio.gather(*earlier, return_exceptions=True)
         own = self._clock.alarm()
         job = asyncio.create_task(
-            self._attempt(order, driver, own, alarm), name=f"driver {order.key}"
+            self._attempt(driver, lease, own, alarm), name=f"driver {lease.order.key}"
         )
         job.add_done_callback(lambda _: own.close())
         try:
-            if await self._is_kept_while(job, order, alarm):
-                await self._report(order, job.result(), alarm)
+            report = await self._report_of(job, lease, alarm)
+            if report is not None:
+                await self._report(lease, report, alarm)
         finally:
+            lease.is_over = True
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
 
-    async def _attempt(self, order: Order, name: str, alarm: Alarm, keeper: Alarm) -> Command:
-        """Never raises: whatever a driver does becomes a report."""
+    async def _attempt(self, name: str, lease: Lease, alarm: Alarm, keeper: Alarm) -> Report | None:
+        """Whatever a driver does becomes a report; None if the work is no longer ours."""
+        order = lease.order
         try:
             driver = self._drivers.get(name)
             if driver is None:
                 raise DriverFailed(f"no driver is called {name!r}; add one, or change the fleet")
-            if order.attempt == 1 or await driver.find(order) is not Found.DONE:
-                await driver.carry_out(order, alarm)
+            await lease.confirm(alarm)
+            if order.may_be_under_way:
+                if await driver.find(order) is Found.DONE:
+                    return ReportDone(event_id=order.key)
+                # The answer may have taken as long as it liked.
+                await lease.confirm(alarm)
+            await driver.carry_out(lease.renewed_order(), alarm, lease)
+        except LeaseLost as lost:
+            _log.warning("attempt %d of %s was not begun: %s", order.attempt, order.key, lost)
+            return None
         except Exception as error:
             if not isinstance(error, DriverFailed):
                 _log.exception("driver %r broke on %s", name, order.key)
             reason = (str(error) or type(error).__name__)[:REASON_CHARS_MAX]
-            return ReportFailure(event_id=order.key, attempt=order.attempt, reason=reason)
+            return ReportFailure(event_id=order.key, attempt=lease.attempt, reason=reason)
         else:
             return ReportDone(event_id=order.key)
         finally:
             # Before it closes, or a virtual clock could see everybody asleep in between.
             keeper.ring()
 
-    async def _is_kept_while(self, job: asyncio.Task[Command], order: Order, alarm: Alarm) -> bool:
-        """Renews the lease until the job ends; False if the work was taken away meanwhile."""
-        renewal = RenewLease(event_id=order.key, attempt=order.attempt, node=self._node)
+    async def _report_of(
+        self, job: asyncio.Task[Report | None], lease: Lease, alarm: Alarm
+    ) -> Report | None:
+        """Renews the lease until the job ends; None if the work was taken away meanwhile."""
+        pause_ms = self._timing.lease_ms // 2
         while True:
-            await alarm.pause(self._timing.lease_ms // 2)
+            await alarm.pause(pause_ms)
             await asyncio.sleep(0)  # The job rings in its last turn, one before it is done.
             if job.done():
-                return True
+                return job.result()
             try:
-                receipt = await self._submit(order.scope_id, renewal)
+                await lease.renew()
             except StoreDown:
-                continue
-            except Refused:
-                return False
-            work = receipt.scope.events[order.key].work
-            if work is None or work.node != self._node or work.attempt != order.attempt:
-                return False
+                # Half a lease from now it would be too late.
+                pause_ms = RETRY_PAUSE_MS
+            except LeaseLost:
+                return None
+            else:
+                pause_ms = self._timing.lease_ms // 2
 
-    async def _report(self, order: Order, report: Command, alarm: Alarm) -> None:
+    async def _report(self, lease: Lease, report: Report, alarm: Alarm) -> None:
+        order = lease.order
         while True:
+            if isinstance(report, ReportFailure):
+                # While the store was away, this node may have got the next attempt as well.
+                report = replace(report, attempt=lease.attempt)
             try:
                 await self._submit(order.scope_id, report)
             except StoreDown as outage:
                 _log.warning("the outcome of %s waits for the store: %s", order.key, outage)
-                await alarm.pause(REPORT_PAUSE_MS)
+                await alarm.pause(RETRY_PAUSE_MS)
             except Refused as reason:
                 _log.info("the outcome of %s is no longer wanted: %s", order.key, reason)
                 return
             else:
-                return
+                is_overtaken = isinstance(report, ReportFailure) and report.attempt < lease.attempt
+                if not is_overtaken:
+                    return
 
 
-def _order(scope: Scope, event: Event, attempt: int) -> Order:
+def _order(scope: Scope, event: Event, work: Work, *, may_be_under_way: bool) -> Order:
     assert event.started_ms is not None
+    assert work.node is not None
+    assert work.lease_until_ms is not None
     roster = scope.roster
     return Order(
         key=event.id,
-        attempt=attempt,
+        attempt=work.attempt,
+        node=work.node,
+        lease_until_ms=work.lease_until_ms,
+        may_be_under_way=may_be_under_way,
         type=event.type,
         operation=event.operation,
         scope_id=scope.id,

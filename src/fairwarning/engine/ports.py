@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import NewType, Protocol
+from typing import Any, NewType, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from fairwarning.core.model import (
     EventType,
     Instance,
     InstanceName,
+    NodeId,
     OperationKind,
     Phase,
     Scope,
@@ -27,6 +28,7 @@ Position = NewType("Position", str)
 """A place in the journal. Opaque; only the store that made it can read it."""
 
 START = Position("")
+T = TypeVar("T")
 
 
 class StoreDown(Exception):
@@ -102,6 +104,28 @@ class RecordChanged(Exception):
     """Somebody else changed the record first; read it again."""
 
 
+class Fence(Struct, frozen=True, kw_only=True):
+    """A record that must still be as it was read when a change is stored, or nothing is stored.
+
+    The check and the change are one commit. So whoever changes the record afterwards finds all
+    that was done behind the fence, and whoever comes too late does nothing.
+    """
+
+    record: Record
+    """Its body is compared too: a record that was removed begins again at revision 1."""
+    then: str | None = None
+    """The body that the record gets in the same commit, at the next revision; None: it stays."""
+
+
+class FenceBroken(Exception):
+    """The record of a fence was changed by somebody else. Nothing was stored."""
+
+    def __init__(self, fence: Fence) -> None:
+        record = fence.record
+        super().__init__(f"{record.kind} {record.key!r} is no longer at revision {record.revision}")
+        self.fence = fence
+
+
 class Choice(Struct, frozen=True, kw_only=True):
     """Which events of all that ever were. Empty: any."""
 
@@ -125,7 +149,8 @@ Listener = Callable[[Signal], None]
 class Store(Protocol):
     """Durable scopes and their journal. It decides nothing; `tests/stores` is its contract.
 
-    Every method raises StoreDown when the store cannot answer.
+    Every method raises StoreDown when the store cannot answer. Those that take fences raise
+    FenceBroken if one of them does not hold, and have then stored nothing.
     """
 
     @property
@@ -141,7 +166,9 @@ class Store(Protocol):
         """Calls `listener` in the event loop after each commit, this node's or another's."""
         ...
 
-    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+    async def create(
+        self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> None:
         """All of the scopes or none. Refuses an id or an address that is taken."""
         ...
 
@@ -154,6 +181,7 @@ class Store(Protocol):
         why: str = "",
         counting: bool = False,
         skip_busy: bool = False,
+        fences: Sequence[Fence] = (),
     ) -> Receipt:
         """Run `step` on the latest scope, alone, and keep what it returns.
 
@@ -203,8 +231,12 @@ class Store(Protocol):
         after: Position = START,
         scope_id: ScopeId | None = None,
         limit: int,
+        inclusive: bool = False,
     ) -> list[Entry]:
-        """Entries in commit order. A reader that goes on from the last position misses none."""
+        """Entries in commit order. A reader that goes on from the last position misses none.
+
+        `inclusive` also gives the entry at `after` itself, if there is one.
+        """
         ...
 
     async def history(
@@ -246,6 +278,7 @@ class Store(Protocol):
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> Record:
         """Writes a record; with a note, also a line of history, in the same commit.
 
@@ -263,6 +296,7 @@ class Store(Protocol):
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> bool:
         """Removes a record, and says whether there was one."""
         ...
@@ -289,16 +323,27 @@ class Alarm(Protocol):
 class Clock(Protocol):
     def now(self) -> Instant: ...
 
+    def steady_ms(self) -> int:
+        """Milliseconds since some instant, which no step of the clock changes."""
+        ...
+
     def alarm(self) -> Alarm:
         """For one activity; until it waits or closes, a virtual clock takes it to be busy."""
         ...
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """An impact to carry out, the same under every attempt but for its number."""
+    """An impact to carry out, the same under every attempt but for its number and its node."""
 
     key: EventId
     attempt: int
+    """1, 2, …: whoever has seen a higher one of this key must refuse a lower one."""
+    node: NodeId
+    """Who has this attempt."""
+    lease_until_ms: Instant
+    """Until when it is known to have it, by the store's clock; a living node renews that."""
+    may_be_under_way: bool = False
+    """Whether an earlier attempt may have begun it, so that `find` must be asked first."""
     type: EventType
     operation: OperationKind | None = None
     """What an owner asked for, where the type alone does not say; None: the platform's doing."""
@@ -323,21 +368,39 @@ class DriverFailed(Exception):
     """The driver could not do it. It will be asked again, a limited number of times."""
 
 
+class LeaseLost(Exception):
+    """Another node has the work now, or may have it. Nothing more is to be done here."""
+
+
+class Lease(Protocol):
+    async def confirm(self, alarm: Alarm) -> None:
+        """Return only while this node's lease is known to hold; otherwise raise LeaseLost."""
+        ...
+
+
 class Driver(Protocol):
     """What really freezes, reboots, redeploys, stops or deletes an instance."""
 
     async def find(self, order: Order) -> Found:
-        """What became of this key. Asked before every attempt but the first."""
+        """What became of this key. It is asked before each order that may be under way."""
         ...
 
-    async def carry_out(self, order: Order, alarm: Alarm) -> None:
+    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         """Returns when the impact is over; raises DriverFailed if it could not be done.
 
-        A key acts at most once: if it is under way, join it; if it is done, return. Sleep
-        with `alarm` and with nothing else, so that a virtual clock can move.
+        A key acts at most once: if it is under way, join it; if it is done, return. A lower
+        attempt than one already seen of its key is refused. The lease was confirmed just
+        before the call; who waits for anything before acting confirms it again. Sleep with
+        `alarm` and with nothing else, so that a virtual clock can move.
         """
         ...
 
 
 Drivers = Mapping[str, Driver]
 Ids = Callable[[], EventId]
+
+
+class Apart(Protocol):
+    """Does long work of our own where it holds nobody up."""
+
+    async def __call__(self, work: Callable[..., T], *given: Any) -> T: ...

@@ -32,45 +32,62 @@ class RolloutRecords:
         """No rollout that is older than this key's has anything left to do."""
         self._read: dict[str, Kept] = {}
         """Unfinished ones as last read: one with thousands of steps is slow to decode."""
+        self._era = 0
+        """Counts the pasts of the store. What was asked for in an earlier one is not remembered."""
+
+    def forget(self) -> None:
+        """The store has stepped back: a revision may have another body, and the past other ends."""
+        self._until = None
+        self._read.clear()
+        self._era += 1
 
     async def find(self, id: str) -> Kept:
-        record = await self._store.record(KIND, _key(id)) if is_rollout_id(id) else None
-        if record is None:
+        found = await self.read(id)
+        if found is None:
             raise Refused(
                 Code.UNKNOWN_ROLLOUT,
                 f"there is no rollout {id!r}; `fairwarning rollout list` shows those that are",
             )
-        return self._kept(record)
+        return found
+
+    async def read(self, id: str) -> Kept | None:
+        era = self._era
+        record = await self._store.record(KIND, _key(id)) if is_rollout_id(id) else None
+        return None if record is None else self._kept(record, era)
 
     async def page(self, after: str, limit: int) -> list[Rollout]:
         """Newest first."""
-        begin = _key(after) if is_rollout_id(after) else ""
+        era, begin = self._era, _key(after) if is_rollout_id(after) else ""
         records = await self._store.records(KIND, after=begin, limit=limit)
-        return [self._kept(record).rollout for record in records]
+        return [self._kept(record, era).rollout for record in records]
 
     async def unfinished(self, now: Instant) -> list[Kept]:
         """Reads back to the oldest that was unfinished the last time, and no further.
 
         But at least a day: nodes' clocks differ, and a new one may not have the newest id.
         """
+        era = self._era
         found = [k async for k in self._back_to(self._until) if k.rollout.ended_ms is None]
-        self._until = max([_yesterday(now), *(_key(kept.rollout.id) for kept in found)])
+        if era == self._era:
+            self._until = max([_yesterday(now), *(_key(kept.rollout.id) for kept in found)])
         return found
 
-    async def find_seeded(self, seed: str, now: Instant) -> Rollout | None:
+    async def find_seeded(self, seed: str, now: Instant) -> RolloutId:
         """The rollout of the last day that was made for this question."""
         async for kept in self._back_to(_yesterday(now)):
             if kept.rollout.seed == seed:
-                return kept.rollout
-        return None
+                return kept.rollout.id
+        raise Refused(
+            Code.UNKNOWN_ROLLOUT, "the rollout of this request is no longer there; list them"
+        )
 
     async def _back_to(self, until: str | None) -> AsyncIterator[Kept]:
-        after = ""
+        after, era = "", self._era
         while page := await self._store.records(
             KIND, after=after, until=until, limit=PAGE_RECORDS_MAX
         ):
             for record in page:
-                yield self._kept(record)
+                yield self._kept(record, era)
             after = page[-1].key
 
     async def keep(
@@ -94,7 +111,10 @@ class RolloutRecords:
         )
         return Kept(rollout=rollout, revision=record.revision)
 
-    def _kept(self, record: Record) -> Kept:
+    def _kept(self, record: Record, era: int) -> Kept:
+        """`era` is the one in which the record was asked for."""
+        if era != self._era:
+            return _decode(record)
         found = self._read.get(record.key)
         if found is None or found.revision != record.revision:
             found = self._read[record.key] = _decode(record)

@@ -35,6 +35,7 @@ class RolloutRunner:
         self._store = store
         self._clock = clock
         self._records = RolloutRecords(store)
+        engine.on_step_back(self._on_step_back)
         self._watched: set[ScopeId] = set()
         self._alarm: Alarm | None = None
         self._listens = False
@@ -63,15 +64,17 @@ class RolloutRunner:
         """Carries on whatever can be; says when to look again."""
         self._watched = {_OUTSIDE}
         wake: list[Instant] = []
-        for kept in await self._records.unfinished(await self.now()):
+        for listed in await self._records.unfinished(await self.now()):
             async with self.turn:
                 try:
-                    at = await self._carry_on(await self._records.find(kept.rollout.id))
+                    kept = await self._records.read(listed.rollout.id)
+                    # None if the store has stepped back behind its start since it was listed.
+                    at = None if kept is None else await self._carry_on(kept)
                 except (StoreDown, asyncio.CancelledError):
                     raise
                 except Exception:
                     # The other rollouts must not end with it.
-                    _log.exception("rollout %s stumbled and goes on", kept.rollout.id)
+                    _log.exception("rollout %s stumbled and goes on", listed.rollout.id)
                     at = later(await self.now(), OUTAGE_PAUSE_MS)
             if at is not None:
                 wake.append(at)
@@ -80,6 +83,10 @@ class RolloutRunner:
     def _on_signal(self, signal: Signal) -> None:
         if signal.scope_id in self._watched:
             self.ring()
+
+    def _on_step_back(self) -> None:
+        self._records.forget()
+        self.ring()
 
     def _rest(self, alarm: Alarm) -> None:
         self._alarm = None

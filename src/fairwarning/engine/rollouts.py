@@ -7,6 +7,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
+from copy import copy
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,7 +24,7 @@ from fairwarning.core.rollouts.model import (
 )
 from fairwarning.core.rollouts.plan import Plan, Scopes, checked_steps, estimate, preview
 from fairwarning.core.texts import refuse_text
-from fairwarning.engine.ports import Clock, RecordChanged, Store, StoreDown
+from fairwarning.engine.ports import Apart, Clock, RecordChanged, Store, StoreDown
 from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.engine.rollout_runner import RolloutRunner
 from fairwarning.engine.service import Engine
@@ -32,16 +34,29 @@ READ_ONE_BY_ONE_MAX = 50
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Rollouts:
     """One for each node. Everything raises StoreDown when the store cannot answer."""
 
-    def __init__(self, engine: Engine, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, engine: Engine, store: Store, clock: Clock, apart: Apart | None = None
+    ) -> None:
+        """`apart` does what may take seconds; without it, it is done here and now."""
         self._engine = engine
         self._store = store
         self._records = RolloutRecords(store)
+        engine.on_step_back(self._records.forget)
         self._runner = RolloutRunner(engine, store, clock)
         self._running: asyncio.Task[None] | None = None
+        self._apart = apart or _here
+
+    def through(self, store: Store) -> "Rollouts":
+        """The same rollouts, with another way to write what is asked of them."""
+        other = copy(self)
+        other._records = RolloutRecords(store)
+        return other
 
     async def start(self) -> None:
         """Before the engine's own start, so that what became overdue while no node was up, and
@@ -63,16 +78,15 @@ class Rollouts:
     async def preview(self, spec: RolloutSpec) -> Plan:
         """What `create` would do, and when. Refuses what it would refuse."""
         refuse_spec(spec)
-        return preview(spec, await self._chosen(spec), await self._runner.now())
+        scopes = await self._chosen(spec)
+        return await self._apart(preview, spec, scopes, await self._runner.now())
 
     async def create(
         self, spec: RolloutSpec, *, by: Actor, why: str = "", seed: str | None = None
     ) -> Rollout:
-        """With a seed, asking again within a day finds the rollout that the first try made."""
+        """With a seed, `made_for` finds it for a day."""
         refuse_text("reason", why + by.name)
         refuse_spec(spec)
-        if seed is not None and (made := await self._seeded(seed)):
-            return made
         scopes = await self._chosen(spec)
         while True:
             now = await self._runner.now()
@@ -81,7 +95,7 @@ class Rollouts:
                 spec=spec,
                 created_ms=now,
                 created_by=by,
-                steps=checked_steps(spec, scopes, now),
+                steps=await self._apart(checked_steps, spec, scopes, now),
                 seed=seed,
             )
             try:
@@ -89,10 +103,12 @@ class Rollouts:
             except RecordChanged:
                 continue  # The id is taken; another is drawn.
             self._runner.ring()
-            return estimate(rollout, {scope.id: scope for scope in scopes}, now)
+            return await self._apart(estimate, rollout, {each.id: each for each in scopes}, now)
 
-    async def _seeded(self, seed: str) -> Rollout | None:
-        return await self._records.find_seeded(seed, await self._runner.now())
+    async def made_for(self, seed: str) -> Rollout:
+        """Refuses if there is none of the last day."""
+        found = await self._records.find_seeded(seed, await self._runner.now())
+        return await self.get(found)
 
     async def get(self, id: str) -> Rollout:
         """With estimates in the steps that are still to come."""
@@ -100,7 +116,8 @@ class Rollouts:
         if rollout.phase is not RolloutPhase.RUNNING:
             return rollout
         left = {step.scope_id for step in rollout.steps if step.phase in UNFINISHED}
-        return estimate(rollout, await self._present(left), await self._runner.now())
+        present = await self._present(left)
+        return await self._apart(estimate, rollout, present, await self._runner.now())
 
     async def page(self, after: str = "", limit: int = 50) -> list[Rollout]:
         """Newest first, from the one after `after` on; without estimates."""
@@ -159,6 +176,10 @@ class Rollouts:
             for scope in page:
                 yield scope
             after = page[-1].id
+
+
+async def _here(work: Callable[..., T], *given: Any) -> T:
+    return work(*given)
 
 
 def _to(phase: RolloutPhase) -> Callable[[Rollout], Rollout]:

@@ -9,6 +9,7 @@ import logging
 
 from fairwarning.core.limits import Timing
 from fairwarning.engine.ports import Alarm, Clock, Store, StoreDown
+from fairwarning.engine.view import View
 from fairwarning.engine.views import Views
 
 _log = logging.getLogger(__name__)
@@ -20,9 +21,12 @@ class SeenNotes:
         self._clock = clock
         self._views = views
         self._every_ms = max(timing.idle_grace_ms // 3, 1)
+        self._noted: list[View] = []
+        """Those that were written last."""
+        self._alarm: Alarm | None = None
 
     def start(self) -> asyncio.Task[None]:
-        alarm = self._clock.alarm()
+        alarm = self._alarm = self._clock.alarm()
         task = asyncio.create_task(self._run(alarm), name="seen notes")
         task.add_done_callback(lambda _: alarm.close())
         return task
@@ -37,12 +41,27 @@ class SeenNotes:
             except Exception:
                 _log.exception("could not note who asked, trying again later")
 
+    def repeat(self) -> None:
+        """The store may have lost the last notes: they are written again at once."""
+        for view in self._noted:
+            view.is_asked = True
+        if self._alarm is not None:
+            self._alarm.ring()
+
     async def write(self) -> None:
         asked = [view for view in self._views.asked() if view.activated_ms is not None]
         if not asked:
+            self._noted = []
             return
-        # By the store's clock, by which idle time is counted too.
-        now = (await self._store.due(1)).now_ms
-        await self._store.note_seen({view.scope_id: now for view in asked})
         for view in asked:
+            # Before it is written: whoever asks meanwhile is noted the next time.
             view.is_asked = False
+        try:
+            # By the store's clock, by which idle time is counted too.
+            now = (await self._store.due(1)).now_ms
+            await self._store.note_seen({view.scope_id: now for view in asked})
+        except BaseException:
+            for view in asked:
+                view.is_asked = True
+            raise
+        self._noted = asked

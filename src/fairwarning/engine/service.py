@@ -14,12 +14,14 @@ from fairwarning.core.operations import OPERATIONS_PENDING_MAX, is_counted, refu
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 from fairwarning.engine.feed import Feed
+from fairwarning.engine.follower import Follower
 from fairwarning.engine.outbox import Outbox
 from fairwarning.engine.ports import (
     START,
     Clock,
     Drivers,
     Entry,
+    Fence,
     Ids,
     Moment,
     Position,
@@ -30,7 +32,7 @@ from fairwarning.engine.ports import (
 )
 from fairwarning.engine.seen import SeenNotes
 from fairwarning.engine.ticker import Ticker
-from fairwarning.engine.views import Views
+from fairwarning.engine.views import OtherPast, Views
 
 _log = logging.getLogger(__name__)
 
@@ -62,11 +64,16 @@ class Engine:
         self._store = store
         self._clock = clock
         self._node = node
+        self._name = node
+        self._era = 0
+        """Goes up when the store has stepped back."""
         self._ids = ids
         self._rules = rules or Rules()
         self._ticker = Ticker(store, clock, self._tick)
         self._feed = Feed(store)
         self._views: Views | None = None
+        self._follower: Follower | None = None
+        self._on_step_backs: list[Callable[[], None]] = []
         self._background: list[asyncio.Task[None]] = []
         self._outbox = Outbox(
             clock=clock,
@@ -77,24 +84,32 @@ class Engine:
         )
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
+        self._transactions: dict[asyncio.Task[Receipt], None] = {}
+        """Those under way, also the ones whose caller has gone away."""
         self._listens = False
         self._observers: list[Observer] = []
 
     async def start(self) -> None:
         self._takes_work = True
+        self._outbox.open()
         self._running = self._ticker.start()
         self._listen()
 
     async def show(self) -> Views:
         """Keeps every document ready in memory from now on, for an endpoint on this node."""
-        views = self._views = Views(self._store)
+        views = self._views = Views(self._store, self._submit_own)
         self._listen()
-        end = await self._store.end()
-        await views.load()
-        if self._store.is_shared:
-            following = views.follow(self._feed.changes(end))
-            self._background.append(asyncio.create_task(following, name="views"))
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
+        if self._store.is_shared:
+            follower = Follower(self._store, self._feed, views, self._on_step_back)
+            await follower.begin()
+            await views.load()
+            self._follower = follower
+            self._background.append(follower.start())
+            self.observe(lambda receipt, _by, _why, _took_s: follower.expect(receipt))
+            self.on_step_back(notes.repeat)
+        else:
+            await views.load()
         self._background.append(notes.start())
         return views
 
@@ -117,9 +132,43 @@ class Engine:
         if self._views is not None:
             await self._views.close()
         await self._outbox.stop()
+        # A commit that was on its way may still hand work to this node.
+        await asyncio.gather(*self._transactions, return_exceptions=True)
+        await self._outbox.give_back()
 
     def observe(self, observer: Observer) -> None:
         self._observers.append(observer)
+
+    def on_step_back(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when the store has lost some of its past."""
+        self._on_step_backs.append(listener)
+
+    @property
+    def step_backs(self) -> int:
+        """How often that was noticed since the start."""
+        return 0 if self._follower is None else self._follower.step_backs
+
+    @property
+    def views_lag_s(self) -> float | None:
+        """How long ago the views were known to show all that is stored.
+
+        None: nobody else writes to the store, so they show all whenever it answers.
+        """
+        return None if self._follower is None else self._follower.lag_s
+
+    async def check_past(self) -> None:
+        """Returns once the views follow the store, if it has stepped back. Raises StoreDown."""
+        if self._follower is not None:
+            await self._follower.check()
+
+    async def _follow(self, scope_id: ScopeId) -> None:
+        """Returns once the views show what is stored of a scope again. Raises StoreDown.
+
+        The follower itself must never wait for this: it would wait for its own end.
+        """
+        assert self._follower is not None
+        await self.views.refresh(scope_id)
+        await self._follower.check(at_once=True)
 
     def new_id(self) -> EventId:
         return self._ids()
@@ -132,18 +181,30 @@ class Engine:
         await self.create(scopes, by=by, why=why)
         return scopes
 
-    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+    async def create(
+        self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> None:
         """Adds scopes as they are, all or none. Refuses an id or an address that is taken."""
         refuse_text("reason", why + by.name)
-        await self._store.create(scopes, by=by, why=why)
+        await self._store.create(scopes, by=by, why=why, fences=fences)
 
     async def submit(
-        self, scope_id: ScopeId, command: Command, *, by: Actor, why: str = ""
+        self,
+        scope_id: ScopeId,
+        command: Command,
+        *,
+        by: Actor,
+        why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Returns once the change is durable. Raises Refused or StoreDown."""
+        """Returns once the change is durable. Raises Refused, FenceBroken or StoreDown."""
         refuse_text("reason", why + by.name)
         try:
-            return await self._transact(scope_id, command, by=by, why=why)
+            try:
+                return await self._transact(scope_id, command, by=by, why=why, fences=fences)
+            except OtherPast:
+                await self._follow(scope_id)
+                return await self._transact(scope_id, command, by=by, why=why, fences=fences)
         except Refused as refused:
             if refused.code is Code.UNKNOWN_EVENT and isinstance(
                 command, Approve | Cancel | Postpone
@@ -151,10 +212,13 @@ class Engine:
                 await self._refuse_if_over(scope_id, command.event_id)
             raise
 
-    async def approve(self, event_id: EventId, *, by: Actor, why: str = "") -> Receipt:
+    async def approve(
+        self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> Receipt:
         """From outside the scope, where only the event's id is known."""
         scope_id, _ = await self._store.find_event(event_id)
-        return await self.submit(scope_id, Approve(event_id=event_id, by=by), by=by, why=why)
+        command = Approve(event_id=event_id, by=by)
+        return await self.submit(scope_id, command, by=by, why=why, fences=fences)
 
     def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
         return self._feed.changes(after)
@@ -177,11 +241,16 @@ class Engine:
         if self._running is not None:
             self._ticker.on_signal(signal)
         self._feed.on_signal(signal)
-        if signal.scope is not None and self._takes_work:
-            # Here too: a caller may go away before the receipt reaches him.
-            self._outbox.take(signal.scope)
         if self._views is not None:
             self._views.on_signal(signal)
+
+    def _on_step_back(self) -> None:
+        self._era += 1
+        # Under another name, so that what the old past handed to us is never begun by the new one.
+        self._node = NodeId(f"{self._name}.{self._era}")
+        self._outbox.change_node(self._node)
+        for listener in self._on_step_backs:
+            listener()
 
     async def _tick(self, scope_id: ScopeId) -> Receipt:
         return await self._transact(scope_id, Tick(), by=ENGINE, skip_busy=True)
@@ -197,9 +266,36 @@ class Engine:
         by: Actor,
         why: str = "",
         skip_busy: bool = False,
+        fences: Sequence[Fence] = (),
+    ) -> Receipt:
+        """A caller may go away; the transaction goes on to its end, and so does its work."""
+        transaction = asyncio.create_task(
+            self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)
+        )
+        self._transactions[transaction] = None
+        transaction.add_done_callback(self._end_transaction)
+        return await asyncio.shield(transaction)
+
+    def _end_transaction(self, transaction: asyncio.Task[Receipt]) -> None:
+        del self._transactions[transaction]
+        if not transaction.cancelled():
+            # Retrieved here: a caller who has gone away does not ask why it failed.
+            transaction.exception()
+
+    async def _commit(
+        self,
+        scope_id: ScopeId,
+        command: Command,
+        *,
+        by: Actor,
+        why: str,
+        skip_busy: bool,
+        fences: Sequence[Fence],
     ) -> Receipt:
         clock_s = asyncio.get_running_loop().time
         began_s = clock_s()
+        began_ms = self._clock.steady_ms()
+        era = self._era
         receipt = await self._store.transact(
             scope_id,
             self._step(command),
@@ -207,8 +303,11 @@ class Engine:
             why=why,
             counting=is_counted(command),
             skip_busy=skip_busy,
+            fences=fences,
         )
-        self._outbox.take(receipt.scope)
+        # A receipt that was on its way meanwhile may be of the past that the store has lost.
+        if era == self._era:
+            self._outbox.take(receipt, began_ms)
         for observer in self._observers:
             observer(receipt, by, why, clock_s() - began_s)
         return receipt
@@ -219,6 +318,8 @@ class Engine:
         def step(scope: Scope, moment: Moment) -> Change:
             # Looked at when it runs: a node that stops takes nothing more.
             node = self._node if self._takes_work else None
+            if self._follower is not None:
+                self.views.refuse_other_past(scope)
             change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)
             if is_counted(command):
                 pending_max = rules.operations_pending_max

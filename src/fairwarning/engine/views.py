@@ -1,127 +1,48 @@
 """What instances may see, ready in memory, for every scope of the fleet.
 
 Theory of operation. A poll must not touch the store, so each scope has a `View` that is
-replaced when its scope changes: by the receipt of this node's own commits, before the
-caller hears of them, and by a re-read when another node signals. A higher revision always
-wins, so the order in which news arrives does not matter. A view keeps its scope only
-while it shows events; an idle fleet costs a few hundred bytes an instance.
+replaced when its scope changes: by the signal of this node's own commits, before the caller
+hears of them, and by a re-read when another node signals. The higher revision wins, so the
+order in which news arrives does not matter. A view keeps its scope only while it shows events;
+an idle fleet costs a few hundred bytes an instance.
+
+That rule holds as long as the store keeps its past. When it has stepped back, a new era begins:
+a view of an earlier era is replaced by what is read in this one, whatever its revision, and
+until then it stays as it is. A scope is shown again only after it has begun anew, if a number
+of its activation may have been served with another document.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from itertools import islice
 from typing import NamedTuple
 
-from fairwarning.core.document import render, visible_events
-from fairwarning.core.instants import Instant
-from fairwarning.core.model import EventId, InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.commands import BeginAnew
+from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.core.versions import ApiVersion
-from fairwarning.engine.ports import Entry, Signal, Store, StoreDown
+from fairwarning.engine.address_index import AddressIndex
+from fairwarning.engine.ports import Entry, Receipt, Signal, Store, StoreDown
+from fairwarning.engine.rereads import Rereads, batches
+from fairwarning.engine.step_back import StepBack, must_begin_anew
+from fairwarning.engine.view import Member, View
 
 PAGE_SCOPES_MAX = 1_000
-REREAD_PAUSE_S = 0.2
+RELOAD_SCOPES_MAX = 200
+"""In one page while instances are being answered, who wait for as long as it takes to decode."""
+LOST = "the store had stepped back behind a document that was served"
 
-_log = logging.getLogger(__name__)
-
-
-class View:
-    """One scope as its instances see it."""
-
-    __slots__ = ("_documents", "_shown", "activated_ms", "forms", "incarnation", "is_asked",
-                 "is_test", "listeners", "revision", "scope_id", "unseen")  # fmt: skip
-
-    def __init__(self, scope_id: ScopeId, *, is_test: bool) -> None:
-        self.scope_id = scope_id
-        self.is_test = is_test
-        self.revision = -1
-        self.activated_ms: Instant | None = None
-        self.incarnation = 0
-        self.is_asked = False
-        """Whether an instance has asked since this was last noted in the store."""
-        self.listeners: set[Callable[[], None]] | None = None
-        """Called once, at the next change; made only while somebody waits."""
-        self.forms: dict[int, tuple[bytes, bytes]] = {}
-        """Where the endpoint keeps what it made of the documents; emptied at each change."""
-        self.unseen = False
-        """Whether the document may hold events that no instance has been shown."""
-        self._documents: dict[str, bytes] = {}
-        self._shown: Scope | None = None
-
-    def put(self, scope: Scope) -> None:
-        if scope.revision <= self.revision:
-            return
-        same = (scope.activated_ms, scope.incarnation) == (self.activated_ms, self.incarnation)
-        self.revision = scope.revision
-        if same:
-            return
-        self.activated_ms, self.incarnation = scope.activated_ms, scope.incarnation
-        self._documents, self.forms = {}, {}
-        shown = visible_events(scope)
-        self._shown = scope if shown else None
-        self.unseen = any(each.sight is None for each in shown)
-        self.wake()
-
-    def take_unseen(self) -> tuple[EventId, ...]:
-        """The events to report as seen now; each is given out once."""
-        self.unseen = False
-        shown = () if self._shown is None else visible_events(self._shown)
-        return tuple(each.id for each in shown if each.sight is None)
-
-    def wake(self) -> None:
-        waiting, self.listeners = self.listeners, None
-        for listener in waiting or ():
-            try:
-                listener()
-            except Exception:
-                _log.exception("a waiting client of %s could not be told", self.scope_id)
-
-    def document(self, version: ApiVersion) -> bytes:
-        """The body for an activated scope."""
-        found = self._documents.get(version.name)
-        if found is None:
-            if self._shown is None:
-                found = b'{"DocumentIncarnation":%d,"Events":[]}' % self.incarnation
-            else:
-                found = render(self._shown, version)
-            self._documents[version.name] = found
-        return found
-
-    def shows(self, event_id: EventId) -> bool:
-        return self._shown is not None and event_id in self._shown.events
-
-    def listen(self, listener: Callable[[], None]) -> None:
-        if self.listeners is None:
-            self.listeners = set()
-        self.listeners.add(listener)
-
-    def forget(self, listener: Callable[[], None]) -> None:
-        if self.listeners is not None:
-            self.listeners.discard(listener)
+BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]
 
 
-class Member:
-    """An instance and the view of its scope. One object for as long as the instance lives."""
-
-    __slots__ = ("agent", "allowance", "is_live", "last_s", "name", "per_minute", "polls",
-                 "sampled", "second", "view")  # fmt: skip
-
-    def __init__(self, name: InstanceName, view: View) -> None:
-        self.name = name
-        self.view = view
-        self.is_live = True
-        self.second = 0
-        self.allowance = 0
-        """Requests left in `second`, for the endpoint's rate limit."""
-        self.polls = 0
-        """Since this node started; all that a poll has time to count."""
-        self.agent = ""
-        self.sampled = 0
-        """`polls` at the last sample."""
-        self.per_minute = 0.0
-        self.last_s = 0.0
-        """When a sample last found that it had polled, since 1970; 0: never."""
+class OtherPast(StoreDown):
+    """The store has less of a scope than this node has shown. Nothing was changed."""
 
 
 class Summary(NamedTuple):
@@ -133,86 +54,200 @@ class Summary(NamedTuple):
 class Views:
     """The whole fleet, by address and by name."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, begin_anew: BeginsAnew) -> None:
         self._store = store
+        self._begin_anew = begin_anew
         self._views: dict[ScopeId, View] = {}
         self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
-        self._by_address: dict[str, Member] = {}
-        self.by_address: Callable[[str], Member | None] = self._by_address.get
-        self._addresses: dict[ScopeId, dict[str, InstanceName]] = {}
+        self._addresses = AddressIndex(self.member)
+        self.by_address: Callable[[str], Member | None] = self._addresses.find
         self._by_name: dict[str, Member | list[Member]] = {}
         self._deleted: dict[ScopeId, frozenset[InstanceName]] = {}
         """Whom the rosters still know as deleted; only of scopes that have such."""
-        self._reading: dict[ScopeId, asyncio.Task[None]] = {}
-        self._again: set[ScopeId] = set()
-        """Signalled once more while being read."""
+        self._rereads = Rereads(self._read)
         self._called: dict[str, list[ScopeId]] = {}
         self._called_at = -1
         self.generation = 0
         """Goes up when an address or a name comes or goes."""
+        self._era = 0
+        self._step_back: StepBack | None = None
+        """What some views have not followed yet."""
+        self.contradicted: set[ScopeId] = set()
+        """Scopes of which the store knows less than it said before: it has stepped back."""
+        self.on_contradiction: Callable[[], None] = lambda: None
+        self.on_news: Callable[[ScopeId, int], None] = lambda _, __: None
+        """Hears the revision of each view that changes."""
+
+    @property
+    def may_lag(self) -> bool:
+        """Whether another node may have shown a document that is not here yet."""
+        return self._store.is_shared
 
     async def load(self) -> None:
         """Reads the fleet once, at the start."""
-        after: ScopeId | None = None
-        while page := await self._store.scopes(after=after, limit=PAGE_SCOPES_MAX):
+        async for page in self._stored(PAGE_SCOPES_MAX):
             for scope in page:
-                self.put(scope)
-            after = page[-1].id
+                await self._take(scope, self._era)
 
     async def close(self) -> None:
-        tasks = list(self._reading.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._rereads.close()
 
     def put(self, scope: Scope) -> None:
+        """The scope as a commit of this node has left it. Such news may come late."""
         view = self._views.get(scope.id)
-        if view is None:
-            view = self._views[scope.id] = View(scope.id, is_test=scope.roster.test)
-        if scope.revision > view.revision:
-            view.is_test = scope.roster.test
-            self._enrol(view, scope.roster)
-            view.put(scope)
+        if view is None or (view.era == self._era and scope.revision > view.revision):
+            if self._accept(scope):
+                self.on_news(scope.id, scope.revision)
+        elif self.may_lag and not view.is_of(scope):
+            # It came late, or the store has stepped back. Only the store can tell.
+            self._rereads.read_soon(scope.id)
+
+    def refuse_other_past(self, stored: Scope) -> None:
+        """A scope that this node is about to change must be the one that it shows.
+
+        If the store has less, or another of the same revision, it has stepped back, and a change
+        would give a number that was shown to a second document. Raises OtherPast.
+        """
+        view = self._views.get(stored.id)
+        if view is None or view.era != self._era or stored.revision > view.revision:
+            return
+        if not view.is_of(stored):
+            # It is no proof: this answer of the store may have been on its way for long.
+            self._rereads.read_soon(stored.id)
+            raise OtherPast("the store has less than this node has shown; ask again in a moment")
 
     def on_signal(self, signal: Signal) -> None:
         """A commit of this node brings its scope along; another's must be read."""
         if signal.scope is not None:
             self.put(signal.scope)
         elif signal.scope_id:
-            self._read_soon(signal.scope_id)
+            self._rereads.read_soon(signal.scope_id)
 
-    async def follow(self, changes: AsyncIterator[Entry]) -> None:
+    def on_entry(self, entry: Entry) -> None:
         """Makes good what signals of other nodes were lost: the journal loses nothing."""
-        async for entry in changes:
-            if not entry.scope_id:
-                # A line outside all scopes: there is nothing to see anew.
-                continue
-            view = self._views.get(entry.scope_id)
-            if view is None or view.revision < entry.revision:
-                self._read_soon(entry.scope_id)
+        if not entry.scope_id:
+            # A line outside all scopes: there is nothing to see anew.
+            return
+        view = self._views.get(entry.scope_id)
+        if view is None or view.revision < entry.revision:
+            self._rereads.read_soon(entry.scope_id)
 
-    def _read_soon(self, scope_id: ScopeId) -> None:
-        if scope_id in self._reading:
-            self._again.add(scope_id)
-        else:
-            self._reading[scope_id] = asyncio.create_task(self._reread(scope_id))
+    async def refresh(self, *scope_ids: ScopeId) -> None:
+        """Shows what is stored now of these scopes, or newer. Raises StoreDown."""
+        await self._rereads.read_all(scope_ids)
 
-    async def _reread(self, scope_id: ScopeId) -> None:
+    @property
+    def behind_since_s(self) -> float:
+        """Since when news of some scope waits to be shown; infinite: there is none."""
+        return self._rereads.oldest_s
+
+    @property
+    def is_reloading(self) -> bool:
+        """Whether some views have not followed a step back yet."""
+        return self._step_back is not None
+
+    def begin_era(self, step_back: StepBack) -> None:
+        """From here on only what is read from now on counts."""
+        self._era += 1
+        self._step_back = step_back.joined(self._step_back)
+        self.contradicted.clear()
+
+    async def reload(self) -> None:
+        """Follows a step back with all views. Raises StoreDown; call it again then."""
+        era = self._era
+        async for page in self._stored(RELOAD_SCOPES_MAX):
+            for scopes in batches([each for each in page if self._must_begin_anew(each)]):
+                await asyncio.gather(*(self._take(scope, era) for scope in scopes))
+            for scope in page:
+                await self._take(scope, era)
+        for view in [each for each in self._views.values() if each.era != era]:
+            self._remove(view)
+        self._step_back = None
+
+    async def _stored(self, page_max: int) -> AsyncIterator[list[Scope]]:
+        after: ScopeId | None = None
+        while page := await self._store.scopes(after=after, limit=page_max):
+            yield page
+            after = page[-1].id
+
+    async def _read(self, scope_id: ScopeId) -> None:
+        era, view = self._era, self._views.get(scope_id)
+        known = view.revision if view is not None and view.era == era else -1
         try:
-            while True:
-                self._again.discard(scope_id)
-                try:
-                    self.put(await self._store.read(scope_id))
-                except StoreDown:
-                    await asyncio.sleep(REREAD_PAUSE_S)
-                    continue
-                except Refused:
-                    return
-                if scope_id not in self._again:
-                    return
-        finally:
-            # In the same turn as the last look at `_again`, so that no news falls in between.
-            del self._reading[scope_id]
+            scope = await self._store.read(scope_id)
+        except Refused:
+            scope = None
+        if era == self._era and self._is_less(scope, scope_id, known):
+            self.contradicted.add(scope_id)
+            self.on_contradiction()
+        elif scope is not None:
+            await self._take(scope, era)
+            if scope.revision > known:
+                self.on_news(scope_id, scope.revision)
+
+    def _is_less(self, scope: Scope | None, scope_id: ScopeId, known: int) -> bool:
+        """Whether the store has lost what it said of this scope before it was asked again.
+
+        It never removes a scope, and a revision is never another scope than it was.
+        """
+        if known < 0:
+            return False
+        if scope is None or scope.revision < known:
+            return True
+        view = self._views[scope_id]
+        return scope.revision == view.revision and not view.is_of(scope)
+
+    async def _take(self, scope: Scope, era: int) -> None:
+        """What was read in this era."""
+        view = self._views.get(scope.id)
+        if view is not None and era == self._era and self._must_begin_anew(scope):
+            scope = await self._anew(scope, view)
+        if era != self._era:
+            # Read from a past that may be gone.
+            self._rereads.read_soon(scope.id)
+        elif view is None or view.era != era or scope.revision > view.revision:
+            self._accept(scope)
+
+    def _must_begin_anew(self, scope: Scope) -> bool:
+        view, step_back = self._views.get(scope.id), self._step_back
+        if view is None or view.era == self._era or step_back is None:
+            return False
+        return must_begin_anew(view, scope, step_back)
+
+    async def _anew(self, scope: Scope, view: View) -> Scope:
+        assert scope.activated_ms is not None
+        assert self._step_back is not None
+        # Behind all that is shared, so that every node can tell it from what was before.
+        known = (scope.activated_ms, view.activated_ms, self._step_back.common_ms)
+        command = BeginAnew(
+            activated_ms=scope.activated_ms,
+            served_ms=max(each for each in known if each is not None),
+            reason=LOST,
+        )
+        return (await self._begin_anew(scope.id, command)).scope
+
+    async def begin_anew(self, view: View) -> None:
+        """An instance has a document of this activation that the store has lost."""
+        assert view.activated_ms is not None
+        command = BeginAnew(
+            activated_ms=view.activated_ms, served_ms=view.activated_ms, reason=LOST
+        )
+        self.put((await self._begin_anew(view.scope_id, command)).scope)
+
+    def _accept(self, scope: Scope) -> bool:
+        """False if it can't have come from what is shown, so that the store has stepped back."""
+        view = self._views.get(scope.id)
+        if view is None:
+            view = self._views[scope.id] = View(scope.id, is_test=scope.roster.test)
+        is_same_past = view.era == self._era
+        if is_same_past and self.may_lag and view.is_contradicted_by(scope):
+            self.contradicted.add(scope.id)
+            self.on_contradiction()
+            return False
+        view.era, view.is_test = self._era, scope.roster.test
+        self._enrol(view, scope.roster)
+        view.put(scope, is_same_past=is_same_past)
+        return True
 
     def by_name(self, name: str) -> list[Member]:
         found = self._by_name.get(name, [])
@@ -257,6 +292,11 @@ class Views:
         """The first by the alphabet, of the first thousand that were enrolled."""
         return sorted(islice(self._by_name, 1_000))[:limit]
 
+    def is_asked(self, scope_id: ScopeId) -> bool:
+        """Whether an instance of the scope has asked this node of late, or waits now."""
+        view = self._views.get(scope_id)
+        return view is not None and bool(view.is_asked or view.listeners)
+
     def asked(self) -> list[View]:
         """The views to note as seen: asked since last time, or with somebody waiting now."""
         return [each for each in self._views.values() if each.is_asked or each.listeners]
@@ -288,26 +328,39 @@ class Views:
         live = {each.name for each in roster.live}
         self._note_deleted(view.scope_id, roster, live)
         addresses = {a: each.name for each in roster.live for a in each.addresses}
-        before = self._addresses.get(view.scope_id, {})
-        if live == known.keys() and before == addresses:
+        if live == known.keys() and addresses == self._addresses.claims_of(view.scope_id):
             return
+        self._change_members(view, live, addresses)
+
+    def _change_members(
+        self, view: View, live: set[InstanceName], addresses: Mapping[str, InstanceName]
+    ) -> None:
         self.generation += 1
+        known = self._members[view.scope_id]
+        before = self._addresses.claims_of(view.scope_id)
         gone = known.keys() - live
-        for name in gone:
-            self._retire(known.pop(name))
-        for name in live - known.keys():
+        for name in sorted(live - known.keys()):
             member = known[name] = Member(name, view)
             self._add_name(member)
-        for address in before:
-            owner = self._by_address.get(address)
-            if owner is not None and owner.view is view:
-                del self._by_address[address]
-        self._addresses[view.scope_id] = addresses
-        for address, name in addresses.items():
-            self._by_address[address] = known[name]
+        rivals = self._addresses.claim(view.scope_id, addresses)
+        for name in sorted(gone):
+            self._retire(known.pop(name))
         if gone or not before.items() <= addresses.items():
-            # Whoever waits as an instance that he is no more must hear of it.
+            # Long-polls of an instance that is no more, or from an address that is another's.
             view.wake()
+        for rival in sorted(rivals):
+            # One of the two has let go. Until that is known the address is nobody's.
+            self._views[rival].wake()
+            self._rereads.read_soon(rival)
+        if rivals:
+            self._rereads.read_soon(view.scope_id)
+
+    def _remove(self, view: View) -> None:
+        """The store does not know this scope, and never did in the past that it has now."""
+        self._change_members(view, set(), {})
+        del self._views[view.scope_id]
+        del self._members[view.scope_id]
+        self._deleted.pop(view.scope_id, None)
 
     def _note_deleted(self, id: ScopeId, roster: Roster, live: set[InstanceName]) -> None:
         """Most scopes have lost nobody, and cost nothing here."""

@@ -1,20 +1,32 @@
 """The fleet file: what a person wrote, read, compared with the fleet, and made so."""
 
 from fairwarning.fleetfile.model import Fleet, FleetChange, Plan, Step
-from fairwarning.fleetfile.plan import exists, plan, refuse_plan, removal
-from fairwarning.fleetfile.problems import FleetProblem
+from fairwarning.fleetfile.plan import (
+    confirmation,
+    exists,
+    plan,
+    refuse_existing,
+    refuse_plan,
+    removal,
+    resource_key,
+)
+from fairwarning.fleetfile.problems import Crowd, FleetProblem
 from fairwarning.fleetfile.reader import read_json, read_toml
 
 __all__ = [
+    "Crowd",
     "Fleet",
     "FleetChange",
     "FleetProblem",
     "Plan",
     "Step",
+    "confirmation",
     "exists",
     "plan",
     "read_json",
     "read_toml",
+    "refuse_existing",
     "refuse_plan",
     "removal",
+    "resource_key",
 ]

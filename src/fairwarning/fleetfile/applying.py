@@ -1,10 +1,14 @@
 """Carries a plan out, one transaction a scope, and then creates what is new."""
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
 from fairwarning.core.commands import Declare
-from fairwarning.core.model import Actor, Roster, Scope, ScopeId
+from fairwarning.core.model import Actor, EventId, InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.transitions import Scheduled
 from fairwarning.engine.ports import Store
 from fairwarning.engine.service import Engine
-from fairwarning.fleetfile.model import Plan
+from fairwarning.fleetfile.model import Plan, Step
 from fairwarning.fleetfile.plan import refuse_plan
 
 PAGE_SCOPES_MAX = 500
@@ -20,18 +24,48 @@ async def current_scopes(store: Store) -> list[Scope]:
     return found
 
 
-async def apply(engine: Engine, plan: Plan, *, force: bool, by: Actor, why: str = "") -> None:
-    """Raises Refused or StoreDown.
+async def apply(
+    engine: Engine, plan: Plan, *, force: bool, by: Actor, why: str = ""
+) -> tuple[EventId, ...]:
+    """The Terminate events by which instances leave. Raises Refused or StoreDown.
 
     What can be refused is refused before anything changes. If somebody else changes the fleet
     meanwhile, or the store fails, some scopes are done; planning and applying again completes it.
     """
     refuse_plan(plan, force=force)
+    creates = [plan.creates] if plan.creates else []
+    return await carry_out(engine, [plan.declares], creates, force=force, by=by, why=why)
+
+
+async def carry_out(
+    engine: Engine,
+    declares: Iterable[Sequence[Step]],
+    creates: Iterable[Sequence[Scope]],
+    *,
+    force: bool,
+    by: Actor,
+    why: str,
+) -> tuple[EventId, ...]:
+    """The same for a plan in batches, which has been looked at already."""
     latest: dict[ScopeId, Roster] = {}
-    for step in plan.declares:
+    begun: list[EventId] = []
+    for step in chain.from_iterable(declares):
         before = latest.get(step.scope_id, step.before.roster)
-        command = Declare(roster=step.roster, force=force, before=before)
+        command = Declare(
+            roster=step.roster,
+            force=force,
+            before=before,
+            terminates={name: engine.new_id() for name in _left_out(before, step.roster)},
+            without_notice=step.without_notice,
+        )
         receipt = await engine.submit(step.scope_id, command, by=by, why=why)
         latest[step.scope_id] = receipt.scope.roster
-    if plan.creates:
-        await engine.create(plan.creates, by=by, why=why)
+        begun += [each.event_id for each in receipt.transitions if isinstance(each, Scheduled)]
+    for scopes in creates:
+        await engine.create(scopes, by=by, why=why)
+    return tuple(begun)
+
+
+def _left_out(before: Roster, wanted: Roster) -> list[InstanceName]:
+    """Whether one of them needs a Terminate to leave is decided when the change is made."""
+    return [each.name for each in before.live if not wanted.has_live(each.name)]

@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator, Mapping
 
-from fairwarning.core.declaring import cancelled_by, declared
+from msgspec.structs import replace
+
+from fairwarning.core.declaring import Names, cancelled_by, declared, leaving
 from fairwarning.core.instants import format_iso_duration
+from fairwarning.core.leaving import is_due_terminate, pending_terminate
 from fairwarning.core.model import (
     EventId,
+    EventType,
     Instance,
     InstanceName,
+    OperationKind,
     Policy,
     Roster,
     Scope,
     ScopeId,
 )
+from fairwarning.core.notice import operation_notice_ms
 from fairwarning.fleetfile.model import Action, FleetChange
 
 NAMES_SHOWN_MAX = 5
@@ -22,15 +28,37 @@ def changes_of_new(scope: Scope) -> tuple[FleetChange, ...]:
     return (_of_scope(Action.ADD, scope.id, _names(scope.roster)),)
 
 
-def changes_of(scope: Scope, wanted: Roster) -> tuple[FleetChange, ...]:
-    """Empty if the scope is already what `wanted` says."""
-    before, after = scope.roster, declared(scope.roster, wanted)
-    doomed = tuple(cancelled_by(scope, wanted))
+def changes_of(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[FleetChange, ...]:
+    """Empty if the scope is already what `wanted` says, or on its way there."""
+    before, after = scope.roster, declared(scope, wanted, without_notice)
+    doomed = tuple(cancelled_by(scope, wanted, without_notice))
     if after.live and not before.live:
         return (_of_scope(Action.ADD, scope.id, _names(after)),)
-    if before.live and not after.live:
+    # Whoever is due a Terminate is named, in a line of his own.
+    is_removed = before.live and not after.live
+    if is_removed and not any(is_due_terminate(scope, each) for each in before.live):
         return (_of_scope(Action.REMOVE, scope.id, _names(before), doomed),)
-    return tuple(_in_scope(scope, after, doomed))
+    leavers = tuple(_leaver(scope, each) for each in leaving(scope, wanted, without_notice))
+    return (*_in_scope(scope, after, doomed), *filter(None, leavers))
+
+
+def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
+    """None if the Terminate by which it leaves is pending already."""
+    if pending_terminate(scope, instance.name) is not None:
+        return None
+    notice_ms = _notice_ms(scope, instance)
+    return FleetChange(
+        action=Action.REMOVE,
+        what=f"instance {instance.name}",
+        scope=scope.id,
+        detail=f"leaves by a Terminate event, with {format_iso_duration(notice_ms)} of notice",
+        terminate_notice_ms=notice_ms,
+    )
+
+
+def _notice_ms(scope: Scope, instance: Instance) -> int:
+    kind, event_type = OperationKind.DELETE, EventType.TERMINATE
+    return operation_notice_ms(scope.roster, kind, event_type, instance)
 
 
 def _in_scope(scope: Scope, after: Roster, doomed: tuple[EventId, ...]) -> Iterator[FleetChange]:
@@ -47,13 +75,26 @@ def _in_scope(scope: Scope, after: Roster, doomed: tuple[EventId, ...]) -> Itera
         change = _of_instance(was, becomes)
         if change is not None:
             action, detail = change
-            yield FleetChange(
+            found = FleetChange(
                 action=action,
                 what=f"instance {name}",
                 scope=scope.id,
                 detail=detail,
                 events=tuple(id for id in doomed if name in scope.events[id].resources),
             )
+            if was is not None and becomes is None and is_due_terminate(scope, was):
+                found = _unwarned(found, scope, was)
+            yield found
+
+
+def _unwarned(change: FleetChange, scope: Scope, instance: Instance) -> FleetChange:
+    notice_ms = _notice_ms(scope, instance)
+    return replace(
+        change,
+        detail=f"leaves at once, without its {format_iso_duration(notice_ms)} of notice",
+        terminate_notice_ms=notice_ms,
+        without_notice=True,
+    )
 
 
 def _all_names(before: Roster, after: Roster) -> list[InstanceName]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from fairwarning.core.fleet import Resource
-from fairwarning.core.model import EventId, Roster, Scope, ScopeId
+from fairwarning.core.model import EventId, InstanceName, Roster, Scope, ScopeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,10 @@ class FleetChange(Struct, frozen=True, kw_only=True):
     detail: str = ""
     events: tuple[EventId, ...] = ()
     """Pending events that this cancels; without force it is refused."""
+    terminate_notice_ms: int | None = None
+    """Of an instance that is due a Terminate event: how long before it is announced."""
+    without_notice: bool = False
+    """It is due one, and leaves at once all the same."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -38,6 +42,10 @@ class Step(Struct, frozen=True, kw_only=True):
     before: Scope
     """As it was when the plan was made."""
     roster: Roster
+    without_notice: frozenset[InstanceName] = frozenset()
+    """Who is due a Terminate event and is removed at once."""
+    says_driver: bool = True
+    """False: the declaration leaves the driver out, and the roster has the default."""
 
     @property
     def scope_id(self) -> ScopeId:

@@ -10,19 +10,36 @@ the file does not own (`origin`) are never removed by it.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 
 from msgspec.structs import replace
 
-from fairwarning.core.declaring import refuse_declaration
-from fairwarning.core.fleet import Resource, ScaleSet, expand
-from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.declaring import Names, leaving, refuse_declaration
+from fairwarning.core.fleet import (
+    AvailabilitySet,
+    CloudService,
+    Resource,
+    ScaleSet,
+    VirtualMachine,
+    expand,
+)
+from fairwarning.core.leaving import leavers, stayers
+from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleetfile.changes import changes_of, changes_of_new
 from fairwarning.fleetfile.model import Fleet, FleetChange, Plan, Step
+from fairwarning.fleetfile.partial import completed, kept, stands
 from fairwarning.fleetfile.scaling import scaled
 from fairwarning.fleetfile.settling import settled
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
+CONFIRMATION_CHARS = 16
+_KINDS: Mapping[type[Resource], ScopeKind] = {
+    VirtualMachine: ScopeKind.VM,
+    AvailabilitySet: ScopeKind.AVAILABILITY_SET,
+    ScaleSet: ScopeKind.SCALE_SET,
+    CloudService: ScopeKind.CLOUD_SERVICE,
+}
 
 
 def exists(scope: Scope) -> bool:
@@ -30,21 +47,37 @@ def exists(scope: Scope) -> bool:
     return bool(scope.roster.live)
 
 
-def plan(current: Sequence[Scope], desired: Fleet, *, prune: bool) -> Plan:
+def plan(
+    current: Sequence[Scope], desired: Fleet, *, prune: bool, without_notice: bool = False
+) -> Plan:
     """Raises Refused if the fleet could not be. `current` is everything that the store has.
 
-    With `prune`, resources of earlier files that this one does not name are removed.
+    With `prune` the declaration is the whole fleet: resources of earlier files that this one
+    does not name are removed, and what it leaves out has its default. Without it, what is left
+    out stays as it is (`partial.py`). `without_notice` removes at once who is due a Terminate
+    event.
     """
     known = {scope.id: scope for scope in current}
-    wanted = _wanted(current, desired.resources)
+    resources = desired.resources
+    wanted = _wanted(current, resources, is_partial=not prune, without_notice=without_notice)
     others = [each for each in current if exists(each) and each.id not in wanted]
+    left_out = {resource_key(each.roster) for each in others}
+    # An empty placement group too: a scale set is removed when all of them are.
     pruned = {
         each.id: _emptied(each.roster)
-        for each in others
-        if prune and each.roster.origin in PRUNED_ORIGINS
+        for each in current
+        if prune
+        and each.id not in wanted
+        and each.roster.origin in PRUNED_ORIGINS
+        and resource_key(each.roster) in left_out
     }
     rosters = pruned | wanted
-    _refuse_shared_addresses({each.id: each.roster for each in current} | rosters)
+    unwarned = {
+        id: _due(known[id], roster)
+        for id, roster in rosters.items()
+        if without_notice and id in known
+    }
+    _refuse_shared_addresses(current, rosters, unwarned)
     changes: list[FleetChange] = []
     declares: dict[ScopeId, Roster] = {}
     creates: list[Scope] = []
@@ -52,29 +85,92 @@ def plan(current: Sequence[Scope], desired: Fleet, *, prune: bool) -> Plan:
         if scope_id not in known:
             creates.append(Scope(id=scope_id, roster=roster))
             changes += changes_of_new(creates[-1])
-        elif found := changes_of(known[scope_id], roster):
+            continue
+        found = changes_of(known[scope_id], roster, unwarned.get(scope_id, ()))
+        if found or roster.is_removed != known[scope_id].roster.is_removed:
             declares[scope_id] = roster
             changes += found
+    silent = {resource_key_of(each) for each in resources if not each.place.says_driver}
     return Plan(
         changes=tuple(changes),
         kept=tuple(each.id for each in others if prune and each.id not in pruned),
-        declares=tuple(_in_order(declares, known)),
+        declares=tuple(
+            replace(
+                step,
+                without_notice=unwarned.get(step.scope_id, frozenset()),
+                says_driver=resource_key(step.roster) not in silent,
+            )
+            for step in _in_order(declares, known)
+        ),
         creates=tuple(creates),
     )
+
+
+def _due(scope: Scope, wanted: Roster) -> frozenset[InstanceName]:
+    return frozenset(each.name for each in leaving(scope, wanted))
+
+
+def refuse_existing(current: Iterable[Scope], desired: Fleet) -> None:
+    """Of a declaration that is to create something: it never changes what is there."""
+    # Azure's names are the same in any spelling.
+    there = {_spelled_alike(key) for key in _standing(current)}
+    for resource in desired.resources:
+        key = resource_key_of(resource)
+        if _spelled_alike(key) in there:
+            raise Refused(
+                Code.SCOPE_EXISTS,
+                f"{key[2]} {resource.name!r} is there already, and nothing was changed; "
+                "choose another name, or change the one that is there (`fairwarning scale` "
+                "resizes a scale set)",
+            )
 
 
 def refuse_plan(plan: Plan, *, force: bool) -> None:
     """Whatever would stop the plan halfway, as far as it can be known before it begins."""
     for step in plan.declares:
-        refuse_declaration(step.before, step.roster, force=force)
+        unwarned = step.without_notice
+        refuse_declaration(step.before, step.roster, force=force, without_notice=unwarned)
 
 
-def removal(scope: Scope, names: Collection[InstanceName] | None = None) -> Plan:
-    """Of the whole scope, or of these instances. Raises Refused if one is not there."""
+def removal(
+    scope: Scope,
+    names: Collection[InstanceName] | None = None,
+    *,
+    groups: Sequence[Scope] = (),
+    without_notice: bool = False,
+) -> Plan:
+    """Of the whole scope, or of these instances. Raises Refused if one is not there.
+
+    `groups` are all scopes of the resource: with the last one in which somebody stays, the
+    resource itself is removed.
+    """
     roster = _removed(scope, names)
-    changes = changes_of(scope, roster)
-    step = Step(before=scope, roster=roster)
-    return Plan(changes=changes, declares=(step,) if changes else ())
+    unwarned = _due(scope, roster) if without_notice else frozenset()
+    changes = changes_of(scope, roster, unwarned)
+    step = Step(before=scope, roster=roster, without_notice=unwarned)
+    is_new = bool(changes) or roster.is_removed != scope.roster.is_removed
+    others = [each for each in groups if each.id != scope.id]
+    is_last = names is None and not any(map(stayers, others))
+    ended = [
+        Step(before=each, roster=replace(each.roster, is_removed=True))
+        for each in others
+        if is_last and not each.roster.is_removed
+    ]
+    return Plan(changes=changes, declares=(*ended, step) if is_new else tuple(ended))
+
+
+def confirmation(plan: Plan) -> str:
+    """Stands for exactly those who leave without notice in this plan; empty if nobody does.
+
+    It also stands for their scopes as they are, so that an old preview does not count.
+    """
+    steps = sorted(
+        (step.scope_id, str(step.before.revision), *sorted(step.without_notice))
+        for step in plan.declares
+        if step.without_notice
+    )
+    named = "\n".join(map("/".join, steps))
+    return sha256(named.encode()).hexdigest()[:CONFIRMATION_CHARS] if named else ""
 
 
 def _removed(scope: Scope, names: Collection[InstanceName] | None) -> Roster:
@@ -92,47 +188,114 @@ def _removed(scope: Scope, names: Collection[InstanceName] | None) -> Roster:
 
 
 def _emptied(roster: Roster) -> Roster:
-    return replace(roster, instances={})
+    return replace(roster, instances={}, is_removed=True)
 
 
-def _wanted(current: Iterable[Scope], resources: Iterable[Resource]) -> dict[ScopeId, Roster]:
-    by_resource: dict[tuple[str, ...], list[Scope]] = defaultdict(list)
-    for scope in current:
-        by_resource[_key(scope.roster)].append(scope)
+def _wanted(
+    current: Iterable[Scope],
+    resources: Iterable[Resource],
+    *,
+    is_partial: bool,
+    without_notice: bool,
+) -> dict[ScopeId, Roster]:
+    by_resource = _by_resource(current)
+    _refuse_alike(current, resources)
     wanted: dict[ScopeId, Roster] = {}
-    for resource in resources:
+    for declared in resources:
+        known = by_resource[resource_key_of(declared)]
+        resource = completed(declared, known) if is_partial else declared
         first = expand(resource)[0]
-        known = by_resource[_key(first.roster)]
         if first.id in wanted:
             raise Refused(
                 Code.SCOPE_EXISTS,
                 f"{first.roster.kind} {resource.name!r} is declared twice; take one of them out",
             )
         if isinstance(resource, ScaleSet):
-            wanted |= scaled(resource, known)
+            own = scaled(resource, known, without_notice=without_notice)
         else:
             before = known[0].roster if known else _emptied(first.roster)
-            wanted[first.id] = settled(resource, before)
+            own = {first.id: settled(resource, before)}
+        if is_partial:
+            by_id = {each.id: each for each in known}
+            own = {id: kept(roster, by_id.get(id), resource) for id, roster in own.items()}
+        wanted |= own
     return wanted
 
 
-def _key(roster: Roster) -> tuple[str, ...]:
+def _by_resource(current: Iterable[Scope]) -> dict[tuple[str, ...], list[Scope]]:
+    found: dict[tuple[str, ...], list[Scope]] = defaultdict(list)
+    for scope in current:
+        found[resource_key(scope.roster)].append(scope)
+    return found
+
+
+def _standing(current: Iterable[Scope]) -> set[tuple[str, ...]]:
+    return {key for key, groups in _by_resource(current).items() if stands(groups)}
+
+
+def _refuse_alike(current: Iterable[Scope], resources: Iterable[Resource]) -> None:
+    """Azure's names are the same in any spelling, so ARM would take one for the other."""
+    there = _standing(current)
+    taken = {_spelled_alike(key): key for key in there}
+    for resource in resources:
+        key = resource_key_of(resource)
+        other = taken.setdefault(_spelled_alike(key), key)
+        # Two that are there already stay; nothing is to be made worse.
+        if other != key and not {key, other} <= there:
+            raise Refused(
+                Code.SCOPE_EXISTS,
+                f"{key[2]} {resource.name!r} differs only in spelling from {'/'.join(other)}, and "
+                "Azure takes them for one; use that spelling, or choose another name",
+            )
+
+
+def resource_key(roster: Roster) -> tuple[str, ...]:
     return (roster.subscription, roster.resource_group, roster.kind, roster.resource)
 
 
-def _refuse_shared_addresses(rosters: Mapping[ScopeId, Roster]) -> None:
+def resource_key_of(resource: Resource) -> tuple[str, ...]:
+    place, kind = resource.place, _KINDS[type(resource)]
+    return (place.subscription, place.resource_group, kind, resource.name)
+
+
+def _spelled_alike(key: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.lower, key))
+
+
+def _refuse_shared_addresses(
+    current: Iterable[Scope],
+    rosters: Mapping[ScopeId, Roster],
+    without_notice: Mapping[ScopeId, Names],
+) -> None:
+    """Who leaves by a Terminate event has its addresses until the event is over."""
     owners: dict[str, str] = {}
-    for scope_id, roster in rosters.items():
-        for instance in roster.live:
-            for address in instance.addresses:
-                owner = f"instance {instance.name!r} of {scope_id}"
-                if address in owners:
-                    raise Refused(
-                        Code.ADDRESS_IN_USE,
-                        f"address {address} would belong to {owners[address]} and to {owner}; "
-                        "addresses are unique across the fleet, so choose another",
-                    )
-                owners[address] = owner
+    for owner, instance in _owners(current, rosters, without_notice):
+        for address in instance.addresses:
+            if address in owners:
+                raise Refused(
+                    Code.ADDRESS_IN_USE,
+                    f"address {address} would belong to {owners[address]} and to {owner}; "
+                    "addresses are unique across the fleet, so choose another",
+                )
+            owners[address] = owner
+
+
+def _owners(
+    current: Iterable[Scope],
+    rosters: Mapping[ScopeId, Roster],
+    without_notice: Mapping[ScopeId, Names],
+) -> Iterator[tuple[str, Instance]]:
+    known = {each.id: each for each in current}
+    now = {id: each.roster for id, each in known.items()}
+    for scope_id, roster in {**now, **rosters}.items():
+        everyone, going = roster.live, frozenset[InstanceName]()
+        if scope_id in known:
+            scope, unwarned = known[scope_id], without_notice.get(scope_id, ())
+            everyone += leaving(scope, roster, unwarned)
+            going = leavers(scope) | _due(scope, roster)
+        for instance in everyone:
+            until = " until its Terminate is over" if instance.name in going else ""
+            yield f"instance {instance.name!r} of {scope_id}{until}", instance
 
 
 def _in_order(declares: Mapping[ScopeId, Roster], known: Mapping[ScopeId, Scope]) -> Iterator[Step]:

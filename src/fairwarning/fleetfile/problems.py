@@ -47,6 +47,10 @@ class FleetProblem(Exception):
         """RFC 6901; empty for the whole."""
 
 
+class Crowd(FleetProblem):
+    """A declaration stands for more instances than whoever reads it allows."""
+
+
 class Misplaced(Exception):
     """A mistake at a path; the reader makes a line or a pointer of it."""
 
@@ -56,6 +60,10 @@ class Misplaced(Exception):
         self.message = message
         self.first = first
         """Where the same thing was said before."""
+
+
+class CrowdAt(Misplaced):
+    """The resource with which there are too many instances."""
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """From the shapes of a file to the core's resources, with every check at the place it concerns."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from fairwarning.core.fleet import (
     AvailabilitySet,
@@ -11,25 +12,28 @@ from fairwarning.core.fleet import (
     Resource,
     ScaleSet,
     VirtualMachine,
+    distinct_suffixes,
     expand,
     refuse_capacity,
     refuse_fault_domains,
     refuse_update_domains,
-    suffixes_of,
 )
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Policy
 from fairwarning.core.notice import parse_terminate_notice_ms
 from fairwarning.core.roster import refuse_flexible_name, refuse_name, refuse_terminate_on_spot
-from fairwarning.fleetfile.problems import Misplaced, Path, at
+from fairwarning.fleetfile.partial import MEMBER_KEYS
+from fairwarning.fleetfile.problems import CrowdAt, Misplaced, Path, at
 from fairwarning.fleetfile.shapes import (
     SHAPES,
     AvailabilitySetShape,
     CloudServiceShape,
+    Defaults,
     FleetShape,
     MemberShape,
     ResourceShape,
     ScaleSetShape,
+    Table,
     VmShape,
 )
 from fairwarning.fleetfile.values import (
@@ -41,25 +45,80 @@ from fairwarning.fleetfile.values import (
     tags_of,
 )
 
+FLEET_INSTANCES_MAX = 100_000
 
-def resources_of(fleet: FleetShape, origin: str) -> tuple[Resource, ...]:
-    """In the order of kinds, and within a kind in the order of the file. Raises Misplaced."""
-    place_of(fleet, fleet, (), origin)
+
+def resources_of(
+    fleet: FleetShape,
+    written: Table,
+    instances_max: int = FLEET_INSTANCES_MAX,
+    *,
+    is_partial: bool,
+) -> tuple[Resource, ...]:
+    """In the order of kinds, and within a kind in the order of the file. Raises Misplaced.
+
+    `written` is what `fleet` was read from, which alone tells what is left out. In a partial
+    declaration (`partial.py`) that stays as it is, so nothing is compared with its default here:
+    the plan, which knows the fleet, does it.
+    """
+    _refuse_crowd(fleet, instances_max)
+    place_of(fleet, fleet, (), is_partial=is_partial)
     policy_of(fleet, fleet, (), test=True)  # Whether it is lowered depends on the resource.
-    found = {path: _read(fleet, shape, path, origin) for path, shape in _shapes(fleet)}
-    _refuse_repeats("scope", ((_scope_id(found[path]), (*path, "name")) for path in found))
+    found: list[Resource] = []
+    ids: list[tuple[str, Path]] = []
+    for path, shape in _shapes(fleet):
+        kind, number = path
+        resource = _read(fleet, shape, path, written[kind][number], is_partial=is_partial)
+        with at(*path, "name"):
+            first = expand(_comparable(resource) if is_partial else resource)[0]
+        found.append(resource)
+        ids.append((first.id, (*path, "name")))
+    _refuse_repeats("scope", iter(ids))
     _refuse_repeats("address", _addresses(fleet))
-    return tuple(found.values())
+    return tuple(found)
 
 
-def _shapes(fleet: FleetShape) -> Iterator[tuple[Path, ResourceShape]]:
+def _comparable(resource: Resource) -> Resource:
+    """Without what has to fit to something that the declaration leaves out."""
+    left_out = resource.place.left_out
+    match resource:
+        case ScaleSet() if "capacity" in left_out:
+            return replace(resource, addresses=())
+        case CloudService() if "roles" in left_out:
+            return replace(resource, addresses=())
+        case AvailabilitySet():
+            members = resource.members
+            if "update_domains" in left_out:
+                members = tuple(replace(each, update_domain=None) for each in members)
+            if "fault_domains" in left_out:
+                members = tuple(replace(each, fault_domain=None) for each in members)
+            return replace(resource, members=members)
+        case _:
+            return resource
+
+
+def _shapes(fleet: FleetShape) -> Iterator[tuple[tuple[str, int], ResourceShape]]:
     for kind in SHAPES:
         for number, shape in enumerate(getattr(fleet, kind)):
             yield (kind, number), shape
 
 
-def _scope_id(resource: Resource) -> str:
-    return expand(resource)[0].id
+def _refuse_crowd(fleet: FleetShape, instances_max: int) -> None:
+    """Before anything is made of them: a short line can stand for a thousand instances."""
+    count = 0
+    for path, shape in _shapes(fleet):
+        match shape:
+            case VmShape():
+                count += 1
+            case AvailabilitySetShape():
+                count += len(shape.instances)
+            case ScaleSetShape():
+                count += shape.capacity
+            case CloudServiceShape():
+                count += sum(each for each in shape.roles.values() if isinstance(each, int))
+        if count > instances_max:
+            message = f"a declaration has at most {instances_max:,} instances; divide it"
+            raise CrowdAt(path, message)
 
 
 def _addresses(fleet: FleetShape) -> Iterator[tuple[str, Path]]:
@@ -86,23 +145,25 @@ def _refuse_repeats(what: str, said: Iterator[tuple[str, Path]]) -> None:
         seen[text] = path
 
 
-def _read(fleet: FleetShape, shape: ResourceShape, path: Path, origin: str) -> Resource:
+def _read(
+    fleet: FleetShape, shape: ResourceShape, path: Path, written: Table, *, is_partial: bool
+) -> Resource:
     with at(*path, "name"):
         refuse_name(shape.name)
-    place = place_of(fleet, shape, path, origin)
+    place = place_of(fleet, shape, path, is_partial=is_partial)
+    absent = {*shape.__struct_fields__} - {*written, *Defaults.__struct_fields__}
+    place = replace(place, left_out=place.left_out | absent)
     policy = policy_of(fleet, shape, path, test=place.test)
+    unknown = place.left_out if is_partial else frozenset[str]()
     match shape:
         case VmShape():
-            resource: Resource = _vm(shape, path, place, policy)
+            return _vm(shape, path, place, policy)
         case AvailabilitySetShape():
-            resource = _availability_set(shape, path, place, policy)
+            return _availability_set(shape, path, place, policy, written, unknown)
         case ScaleSetShape():
-            resource = _scale_set(shape, path, place, policy)
+            return _scale_set(shape, path, place, policy, unknown)
         case CloudServiceShape():
-            resource = _cloud_service(shape, path, place, policy)
-    with at(*path, "name"):
-        expand(resource)
-    return resource
+            return _cloud_service(shape, path, place, policy, unknown)
 
 
 def _vm(shape: VmShape, path: Path, place: Place, policy: Policy) -> VirtualMachine:
@@ -119,11 +180,16 @@ def _vm(shape: VmShape, path: Path, place: Place, policy: Policy) -> VirtualMach
 
 
 def _availability_set(
-    shape: AvailabilitySetShape, path: Path, place: Place, policy: Policy
+    shape: AvailabilitySetShape,
+    path: Path,
+    place: Place,
+    policy: Policy,
+    written: Table,
+    unknown: Collection[str],
 ) -> AvailabilitySet:
     _check_domains(shape, path)
     members = tuple(
-        _member(each, (*path, "instances", number), shape)
+        _member(each, (*path, "instances", number), shape, written["instances"][number], unknown)
         for number, each in enumerate(shape.instances)
     )
     places = ((each.name, _name_path(shape, path, number)) for number, each in enumerate(members))
@@ -146,15 +212,23 @@ def _name_path(shape: AvailabilitySetShape, path: Path, number: int) -> Path:
     return where if isinstance(shape.instances[number], str) else (*where, "name")
 
 
-def _member(given: str | MemberShape, path: Path, shape: AvailabilitySetShape) -> Member:
+def _member(
+    given: str | MemberShape,
+    path: Path,
+    shape: AvailabilitySetShape,
+    written: str | Table,
+    unknown: Collection[str],
+) -> Member:
     if isinstance(given, str):
         with at(*path):
             refuse_name(given)
-        return Member(name=given)
+        return Member(name=given, left_out=MEMBER_KEYS)
     with at(*path, "name"):
         refuse_name(given.name)
-    _check_domain(given.update_domain, shape.update_domains, (*path, "update_domain"))
-    _check_domain(given.fault_domain, shape.fault_domains, (*path, "fault_domain"))
+    if "update_domains" not in unknown:
+        _check_domain(given.update_domain, shape.update_domains, (*path, "update_domain"))
+    if "fault_domains" not in unknown:
+        _check_domain(given.fault_domain, shape.fault_domains, (*path, "fault_domain"))
     return Member(
         name=given.name,
         addresses=own_addresses(given.addresses, path),
@@ -162,6 +236,7 @@ def _member(given: str | MemberShape, path: Path, shape: AvailabilitySetShape) -
         handle=handle_of(given.handle, path),
         update_domain=given.update_domain,
         fault_domain=given.fault_domain,
+        left_out=MEMBER_KEYS - {*written},
     )
 
 
@@ -170,9 +245,12 @@ def _check_domain(domain: int | None, count: int, path: Path) -> None:
         raise Misplaced(path, f"`{path[-1]}` must be 0 to {count - 1}, because there are {count}")
 
 
-def _scale_set(shape: ScaleSetShape, path: Path, place: Place, policy: Policy) -> ScaleSet:
+def _scale_set(
+    shape: ScaleSetShape, path: Path, place: Place, policy: Policy, unknown: Collection[str]
+) -> ScaleSet:
     _check_domains(shape, path)
-    if shape.orchestration is Orchestration.FLEXIBLE:
+    is_flexible = shape.orchestration is Orchestration.FLEXIBLE
+    if is_flexible:
         with at(*path, "name"):
             refuse_flexible_name(shape.name)
     with at(*path, "capacity"):
@@ -181,8 +259,10 @@ def _scale_set(shape: ScaleSetShape, path: Path, place: Place, policy: Policy) -
         name=shape.name,
         capacity=shape.capacity,
         orchestration=shape.orchestration,
-        addresses=shared_addresses(shape.addresses, path, shape.capacity),
-        suffixes=_suffixes(shape),
+        addresses=shared_addresses(
+            shape.addresses, path, None if "capacity" in unknown else shape.capacity
+        ),
+        suffixes=distinct_suffixes(shape.name, shape.capacity if is_flexible else 0),
         tags=tags_of(shape.tags, path),
         terminate_notice_ms=_terminate_notice_ms(shape, (*path, "terminate_notice")),
         priority=shape.priority,
@@ -194,20 +274,8 @@ def _scale_set(shape: ScaleSetShape, path: Path, place: Place, policy: Policy) -
     )
 
 
-def _suffixes(shape: ScaleSetShape) -> tuple[str, ...]:
-    """Distinct, whatever the digest does."""
-    if shape.orchestration is not Orchestration.FLEXIBLE:
-        return ()
-    found: dict[str, None] = {}
-    for suffix in suffixes_of(shape.name):
-        if len(found) == shape.capacity:
-            break
-        found[suffix] = None
-    return tuple(found)
-
-
 def _terminate_notice_ms(shape: ScaleSetShape, path: Path) -> int | None:
-    if shape.terminate_notice is None:
+    if shape.terminate_notice in (None, ""):
         return None
     with at(*path):
         notice_ms = parse_terminate_notice_ms(shape.terminate_notice)
@@ -216,7 +284,7 @@ def _terminate_notice_ms(shape: ScaleSetShape, path: Path) -> int | None:
 
 
 def _cloud_service(
-    shape: CloudServiceShape, path: Path, place: Place, policy: Policy
+    shape: CloudServiceShape, path: Path, place: Place, policy: Policy, unknown: Collection[str]
 ) -> CloudService:
     _check_domains(shape, path)
     for role, count in shape.roles.items():
@@ -227,7 +295,9 @@ def _cloud_service(
     return CloudService(
         name=shape.name,
         roles=shape.roles,
-        addresses=shared_addresses(shape.addresses, path, instances),
+        addresses=shared_addresses(
+            shape.addresses, path, None if "roles" in unknown else instances
+        ),
         tags=tags_of(shape.tags, path),
         update_domains=shape.update_domains,
         fault_domains=shape.fault_domains,

@@ -2,7 +2,8 @@
 
 Who lives stays. It shrinks from the highest number, or the last name if it is flexible, and
 grows with numbers that none of its groups has used since it was last empty. Whoever is about
-to be deleted does not count, and keeps its place and its address until it is gone.
+to be deleted does not count, and keeps its place and its address until it is gone; so does
+who is left out here and is due a Terminate event, which the core then announces.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.declaring import declared_model
 from fairwarning.core.fleet import Orchestration, ScaleSet, expand, scope_id, suffixes_of
-from fairwarning.core.leaving import leavers
+from fairwarning.core.leaving import is_due_terminate, leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
@@ -30,7 +31,9 @@ Going = Mapping[int, Sequence[Instance]]
 """Who is about to be deleted, by placement group."""
 
 
-def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]:
+def scaled(
+    resource: ScaleSet, groups: Sequence[Scope], *, without_notice: bool = False
+) -> dict[ScopeId, Roster]:
     """The roster of each placement group, of those that are left empty too.
 
     `groups` are all scopes of this scale set that there are. Raises Refused if the resource is
@@ -41,7 +44,8 @@ def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]
     template = fresh[0].roster
     going = {_group(scope.id): _going(scope) for scope in groups}
     members = _survivors(resource, before, going)
-    if members or any(going.values()):
+    warned = [] if without_notice else _warned(groups, members, going)
+    if members or warned or any(going.values()):
         # A further group is of the model of the others, which says more than the file does.
         first = min(group for group, roster in before.items() if roster.live)
         model = declared_model(before[first], template)
@@ -51,7 +55,7 @@ def scaled(resource: ScaleSet, groups: Sequence[Scope]) -> dict[ScopeId, Roster]
     else:
         members = {_group(scope.id): [*scope.roster.live] for scope in fresh}
     known = {each.name: each for roster in before.values() for each in roster.live}
-    members = _equipped(members, known, resource, going)
+    members = _equipped(members, known, resource, [*warned, *chain(*going.values())])
     rosters = {}
     for group in sorted({*before, *members}):
         id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
@@ -71,6 +75,19 @@ def _group(id: ScopeId) -> int:
 def _going(scope: Scope) -> tuple[Instance, ...]:
     names = leavers(scope)
     return tuple(each for each in scope.roster.live if each.name in names)
+
+
+def _warned(
+    groups: Sequence[Scope], members: Mapping[int, Sequence[Instance]], going: Going
+) -> list[Instance]:
+    """Who is left out now and stays until its Terminate event is over."""
+    staying = {each.name for own in (*members.values(), *going.values()) for each in own}
+    return [
+        each
+        for scope in groups
+        for each in scope.roster.live
+        if each.name not in staying and is_due_terminate(scope, each)
+    ]
 
 
 def _survivors(
@@ -118,7 +135,10 @@ def _new_names(resource: ScaleSet, before: Mapping[int, Roster]) -> Iterator[Ins
 
 
 def _equipped(
-    members: Mapping[int, Sequence[Instance]], known: Known, resource: ScaleSet, going: Going
+    members: Mapping[int, Sequence[Instance]],
+    known: Known,
+    resource: ScaleSet,
+    leaving: Iterable[Instance],
 ) -> dict[int, list[Instance]]:
     """Addresses belong to the whole set, so they are handed out over all its groups at once."""
     everyone = [
@@ -126,7 +146,7 @@ def _equipped(
         for _, own in sorted(members.items())
         for each in own
     ]
-    held = {address for own in going.values() for each in own for address in each.addresses}
+    held = {address for each in leaving for address in each.addresses}
     free = [address for address in resource.addresses if address not in held]
     ready = {each.name: each for each in with_addresses(everyone, known, free)}
     return {group: [ready[each.name] for each in own] for group, own in members.items()}

@@ -20,7 +20,7 @@ from fairwarning.fleetfile.problems import Misplaced, Path, at, suggestion
 from fairwarning.fleetfile.shapes import Defaults, Table
 
 
-def place_of(top: Defaults, own: Defaults, path: Path, origin: str) -> Place:
+def place_of(top: Defaults, own: Defaults, path: Path, *, is_partial: bool) -> Place:
     test, _ = _said(top, own, path, "test")
     driver, where = _said(top, own, path, "driver")
     kind, settings = driver_of(driver, where)
@@ -31,7 +31,10 @@ def place_of(top: Defaults, own: Defaults, path: Path, origin: str) -> Place:
         test=bool(test),
         driver=kind,
         driver_settings=settings,
-        origin=origin,
+        origin="api" if is_partial else "file",
+        left_out=frozenset(
+            key for key in Defaults.__struct_fields__ if _said(top, own, path, key)[0] is None
+        ),
     )
 
 
@@ -139,9 +142,11 @@ def own_addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
     return _addresses(addresses, path)
 
 
-def shared_addresses(addresses: Sequence[str], path: Path, instances: int) -> tuple[str, ...]:
-    """Handed out in order, one an instance."""
-    if len(addresses) > instances:
+def shared_addresses(
+    addresses: Sequence[str], path: Path, instances: int | None
+) -> tuple[str, ...]:
+    """Handed out in order, one an instance; None: the plan will know how many there are."""
+    if instances is not None and len(addresses) > instances:
         raise Misplaced(
             (*path, "addresses", instances),
             f"these are {len(addresses)} addresses for {instances} instances, one each; take some "

@@ -36,6 +36,11 @@ def error(status: int, text: str, *, closes: bool = False, **headers: str) -> An
 NO_METADATA_HEADER = Answer(
     status=400, body=b'{ "error": "Bad request: . Required metadata header not specified" }'
 )
+FOREIGN = error(
+    403,
+    "Forbidden. On loopback only localhost and IP addresses are answered to, and no web page is; "
+    "write http://127.0.0.1 and the port",
+)
 FORWARDED = error(400, "Bad request. X-Forwarded-For header is not allowed")
 DUPLICATE_PARAMETER = error(400, "Bad request. Duplicate query parameters are not allowed")
 BAD_QUERY = error(400, "Bad request. The query string is malformed")

@@ -5,12 +5,13 @@ them: that is settled apart, for every request. So the meaning of a poll can be 
 by its bytes.
 """
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fairwarning.core.versions import BY_NAME, VERSIONS, ApiVersion
 from fairwarning.metadata.answers import (
@@ -31,13 +32,14 @@ from fairwarning.metadata.instance import INSTANCE_VERSIONS
 from fairwarning.metadata.limits import WAIT_S_MAX, EndpointRules
 
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
-_ABSOLUTE = re.compile(r"^http://[^/?]*(?=/)", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """RFC 9112 3.2.2: a server accepts a whole URL as the target too."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
 
 
 AGENT_CHARS_MAX = 100
 QUERIES_CACHED_MAX = 256
+HOSTS_CACHED_MAX = 256
 
 
 class Kind(Enum):
@@ -79,6 +81,8 @@ class Ask:
     is_forwarded: bool = False
     is_plain: bool = True
     """The source address alone says who asks."""
+    is_foreign: bool = False
+    """A web page may have sent it, which a loopback listener refuses."""
     agent: str = ""
     """What the client calls itself, the first of it."""
     form: int = 0
@@ -213,5 +217,37 @@ def _with_caller(ask: Ask, head: Head, vm: str | None) -> Ask:
         proxied=proxied,
         is_forwarded=forwarded,
         is_plain=vm is None and proxied is None and not forwarded,
+        is_foreign=_is_foreign(head),
         form=0 if ask.version is None else 2 * VERSIONS.index(ask.version),
     )
+
+
+def _is_foreign(head: Head) -> bool:
+    """Whether a browser may have sent it for a page that is not served here.
+
+    A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where
+    the page came from; a page can change neither. Whoever owns a name can point it at loopback
+    (DNS rebinding). Nobody can do that with an address, so every address is fine: clients that
+    are sent here by a rule of the firewall say `Host: 169.254.169.254`.
+    """
+    hosts = head.values("host")
+    if target := _ABSOLUTE.match(head.target):
+        hosts.append(target[1])
+    if not all(_is_address_or_localhost(host) for host in hosts):
+        return True
+    own = f"http://{hosts[0]}".lower() if hosts else ""
+    if any(origin.lower() != own for origin in head.values("origin")):
+        return True
+    return any(site not in ("none", "same-origin") for site in head.values("sec-fetch-site"))
+
+
+@lru_cache(HOSTS_CACHED_MAX)
+def _is_address_or_localhost(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name.lower() in ("", "localhost", "localhost."):
+            return True
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

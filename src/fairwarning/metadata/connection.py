@@ -4,43 +4,37 @@ Theory of operation. A poller sends the same bytes for hours. When a request tha
 one piece turns out to be a poll, its bytes are remembered together with their meaning;
 the next time equal bytes come, parsing is skipped and nothing else. A connection keeps its
 own last such poll at hand, because comparing bytes is cheaper than looking them up. Whatever
-is not a known poll goes through the parser, one request at a time, in order. A poll that
-waits holds no task: the view calls back when its document changes.
+is not a known poll waits for its turn (`turns.py`) and then goes through the parser: one
+request, or a piece of one, in each turn. While an answer is owed, nothing is parsed. A poll
+that waits holds no task: the view calls back when its document changes.
 """
 
 import asyncio
-import socket
-import struct
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import cast
 
-from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind
+from fairwarning.core.faults import Fault, FaultKind
 from fairwarning.engine.ports import StoreDown
-from fairwarning.engine.views import Member
+from fairwarning.engine.view import Member
 from fairwarning.metadata.answers import (
     BROKEN,
-    MALFORMED,
     OUT_OF_SERVICE,
     TOO_MANY_REQUESTS,
     Answer,
     to_bytes,
 )
 from fairwarning.metadata.asks import Ask, Kind, read
-from fairwarning.metadata.faulty import EMPTY, status_answer
+from fairwarning.metadata.faulty import EMPTY, reset, send_slowly, status_answer
 from fairwarning.metadata.limits import (
     KEEP_ALIVE_S,
-    PIPELINED_MAX,
     REMEMBERED_BYTES_MAX,
     REQUEST_S_MAX,
+    WAITING_BYTES_MAX,
 )
-from fairwarning.metadata.polls import tag_of
-from fairwarning.metadata.reader import Reader, Received
+from fairwarning.metadata.reader import Reader, Received, Refusal
 from fairwarning.metadata.service import Service
 
-DRIPS = 10
-"""In how many pieces a slow body comes."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool, str]
 """Whom the view calls, until when, for what, as whom, whether it ends here, and since which tag."""
@@ -49,10 +43,10 @@ Usual = tuple[bytes, Ask, Member, int, Callable[[bytes], None]]
 
 
 class Connection(asyncio.Protocol):
-    __slots__ = ("_closes", "_expires_s", "_farewell", "_first", "_generation", "_has_answered",
-                 "_is_busy", "_is_ended", "_is_full", "_member", "_on_loopback", "_queue",
-                 "_reader", "_refusal", "_service", "_transport", "_usual", "_wait",
-                 "address")  # fmt: skip
+    __slots__ = ("_asked_for_turn", "_closes", "_expires_s", "_farewell", "_first",
+                 "_generation", "_has_answered", "_is_busy", "_is_ended", "_is_full", "_member",
+                 "_on_loopback", "_reader", "_service", "_transport", "_usual", "_wait",
+                 "_waiting", "address")  # fmt: skip
 
     def __init__(
         self,
@@ -71,15 +65,17 @@ class Connection(asyncio.Protocol):
         self._on_loopback = on_loopback
         self._transport: asyncio.Transport | None = None
         self._reader: Reader | None = None
-        self._queue: deque[tuple[Received, bytes | None]] | None = None
+        """What came and is not answered yet; None: nothing."""
+        self._asked_for_turn = False
         self._member: Member | None = None
         self._generation = -1
         self._is_busy = False
         self._is_full = False
         self._is_ended = False
         self._closes = False
-        self._refusal: Answer | None = None
         self._wait: Wait | None = None
+        self._waiting: asyncio.Task[None] | None = None
+        """A request that waits for what it needs, and ends if its client leaves."""
         self._usual: Usual | None = None
         self._has_answered = False
         """Since the last sweep; reading a clock at every answer would cost more."""
@@ -98,14 +94,13 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._service.leave(self)
         self._stop_waiting()
-        self._transport = self._usual = None
-        self._queue = None
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._transport = self._usual = self._reader = None
 
     def data_received(self, data: bytes) -> None:
         try:
-            if self._reader is None and self._queue is None and not (
-                self._is_busy or self._is_full or self._closes
-            ):  # fmt: skip
+            if self._reader is None and not (self._is_busy or self._is_full or self._closes):
                 service, usual = self._service, self._usual
                 if usual is not None:
                     raw, ask, member, generation, write = usual
@@ -122,26 +117,27 @@ class Connection(asyncio.Protocol):
                     self._poll(*known)
                     self._learn(data, *known)
                     return
-            self._parse(data)
+            self._add(data)
         except Exception:
             self._break()
 
     def eof_received(self) -> bool:
         """A client that half-closes still gets its answers, unless that could be minutes away."""
         self._is_ended = True
-        return self._wait is None and (self._is_busy or bool(self._queue))
+        is_activating = self._waiting is not None and self._service.rules.activation_delay_s
+        if self._wait is not None or is_activating:
+            return False
+        return self._is_busy or self._has_waiting
 
     def pause_writing(self) -> None:
         """Who does not read his answers is not read from either."""
         self._is_full = True
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._pause_or_resume_reading()
 
     def resume_writing(self) -> None:
         self._is_full = False
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-        self._pump()
+        self._pause_or_resume_reading()
+        self._go_on()
 
     def _break(self) -> None:
         """A bug of ours. The client hears of it, and nobody else does."""
@@ -175,52 +171,73 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _parse(self, data: bytes) -> None:
-        if self._closes or self._refusal is not None:
+    def _add(self, data: bytes) -> None:
+        """Keeps what came until it is this connection's turn."""
+        if self._closes:
             return
-        is_first = self._reader is None and not self._queue
         if self._reader is None:
             self._reader = Reader(self._continue)
             if not data.isspace():
                 # Empty lines may come before a request, but are none: they buy no time.
                 self._expect_request()
-        reader = self._reader
-        found, refusal = reader.feed(data)
-        if reader.is_between:
-            self._reader = None
-        queue = self._queue
-        if found and queue is None:
-            queue = self._queue = deque()
-        if queue is not None:
-            is_whole = is_first and len(found) == 1 and reader.is_between
-            is_poll = is_whole and not reader.was_upgrade and refusal is None
-            raw = data if is_poll and len(data) <= REMEMBERED_BYTES_MAX else None
-            queue.extend((each, raw) for each in found)
-            if len(queue) > PIPELINED_MAX:
-                queue.clear()
-                refusal = MALFORMED
-        self._refusal = refusal
-        self._pump()
+        self._reader.add(data)
+        self._pause_or_resume_reading()
+        self._ask_for_turn()
 
-    def _continue(self) -> None:
-        if self._transport is not None and not self._is_busy:
-            self._transport.write(_CONTINUE)
+    @property
+    def _has_waiting(self) -> bool:
+        return self._reader is not None and self._reader.waiting > 0
 
-    def _pump(self) -> None:
-        """Answers what is queued, until one has to wait."""
-        while self._queue and not self._is_busy and not self._is_full:
-            received, raw = self._queue.popleft()
-            self._handle(received, raw)
-        if self._queue or self._is_busy:
+    def _pause_or_resume_reading(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return
-        self._queue = None
-        if self._refusal is not None:
-            self._refuse(self._refusal)
+        waiting = 0 if self._reader is None else self._reader.waiting
+        if self._is_full or waiting > WAITING_BYTES_MAX:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def _ask_for_turn(self) -> None:
+        if not (self._asked_for_turn or self._is_busy or self._is_full):
+            self._asked_for_turn = True
+            self._service.turns.ask(self.address, self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Parses one request, or a piece of one, and answers it."""
+        self._asked_for_turn = False
+        reader, transport = self._reader, self._transport
+        if reader is None or transport is None or transport.is_closing() or self._is_full:
+            return
+        try:
+            received = reader.take()
+            if reader.is_empty:
+                self._reader = None
+            if received is not None:
+                self._handle(received)
+            self._pause_or_resume_reading()
+            self._go_on()
+        except Refusal as refusal:
+            self._reader = None
+            self._decline(refusal.answer, closes=True, has_body=True)
+        except Exception:
+            self._break()
+
+    def _go_on(self) -> None:
+        """Asks for the next turn if something waits; closes if nothing more can come."""
+        if self._is_busy:
+            return
+        if self._has_waiting:
+            self._ask_for_turn()
         elif self._is_ended and not self._closes and self._transport is not None:
             self._closes = True
             self._transport.close()
 
-    def _handle(self, received: Received, raw: bytes | None) -> None:
+    def _continue(self) -> None:
+        if self._transport is not None:
+            self._transport.write(_CONTINUE)
+
+    def _handle(self, received: Received) -> None:
         closes = not received.keeps_alive
         ask = read(received.head, self._service.rules)
         if isinstance(ask, Answer):
@@ -229,7 +246,8 @@ class Connection(asyncio.Protocol):
         if self._service.is_careful and self._strike(ask, received, closes):
             return
         if ask.kind is Kind.EVENTS:
-            if raw is not None and not received.body:
+            raw = received.raw
+            if raw is not None and len(raw) <= REMEMBERED_BYTES_MAX and not received.body:
                 self._service.remember(raw, ask, closes=closes)
             self._poll(ask, closes)
             return
@@ -239,7 +257,8 @@ class Connection(asyncio.Protocol):
         elif (refused := self._service.polls.throttle(member, closes=closes)) is not None:
             self._write(refused, closes=closes)
         else:
-            self._begin(self._answer(ask, member, received.body, closes))
+            answering = self._answer(ask, member, received.body, closes)
+            self._begin(answering, ends_early=self._service.endpoint.is_delayed(ask, member))
 
     def _decline(self, refusal: Answer, *, closes: bool, has_body: bool) -> None:
         """What is refused counts towards the caller's limit too, as far as we know him."""
@@ -263,17 +282,12 @@ class Connection(asyncio.Protocol):
             case FaultKind.EMPTY:
                 self._send(EMPTY, closes=closes)
             case FaultKind.RESET:
-                self._reset()
+                if self._transport is not None:
+                    reset(self._transport)
             case _:
-                self._begin(self._suffer(fault, ask, member, received.body, closes))
+                suffering = self._suffer(fault, ask, member, received.body, closes)
+                self._begin(suffering, ends_early=ask.kind is Kind.EVENTS)
         return True
-
-    def _reset(self) -> None:
-        """Cut, so that the client sees a reset and not an end."""
-        if self._transport is not None:
-            client = self._transport.get_extra_info("socket")
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._transport.abort()
 
     async def _suffer(
         self, fault: Fault, ask: Ask, member: Member, body: bytes, closes: bool
@@ -283,7 +297,7 @@ class Connection(asyncio.Protocol):
             if fault.kind is FaultKind.SLOW:
                 # Real time: it is the client's own patience that is tried.
                 await asyncio.sleep(fault.delay_ms / 1000)
-            answer = await self._spoilt(fault, ask, member, body)
+            answer = await self._service.spoilt(fault, ask, member, body)
             if fault.kind is FaultKind.SLOW_BODY:
                 await self._drip(answer, fault.delay_ms, closes)
                 return
@@ -294,34 +308,17 @@ class Connection(asyncio.Protocol):
             return
         self._finish(answer, closes)
 
-    async def _spoilt(self, fault: Fault, ask: Ask, member: Member, body: bytes) -> Answer:
-        service = self._service
-        if ask.kind is not Kind.EVENTS:
-            return await service.endpoint.answer(ask, member, body)
-        await service.endpoint.activate(member)
-        assert ask.version is not None
-        if fault.kind in DOCUMENT_KINDS:
-            return service.faulty.document(fault, member, ask.version)
-        view = member.view
-        return Answer(status=200, body=view.document(ask.version), headers={"ETag": tag_of(view)})
-
     async def _drip(self, answer: Answer, over_ms: int, closes: bool) -> None:
-        """The head at once, the body in pieces over this time."""
         whole = to_bytes(answer, self._service.polls.stamp, closes=closes)
-        start = len(whole) - len(answer.body)
-        step = max(1, len(answer.body) // DRIPS)
-        pieces = [whole[:start], *(whole[at : at + step] for at in range(start, len(whole), step))]
-        for piece in pieces[:-1]:
-            if self._transport is not None:
-                self._transport.write(piece)
-            await asyncio.sleep(over_ms / 1000 / len(pieces))
-        self._is_busy = False
-        self._write(pieces[-1], closes=closes)
-        self._pump()
+        if self._transport is not None:
+            last = await send_slowly(self._transport, whole, len(answer.body), over_ms)
+            self._is_busy = False
+            self._write(last, closes=closes)
+            self._go_on()
 
     def _find(self, ask: Ask) -> Member | Answer:
         callers, generation = self._service.callers, self._service.views.generation
-        if not ask.is_plain:
+        if not ask.is_plain or (ask.is_foreign and self._on_loopback):
             return callers.find(ask, self.address, on_loopback=self._on_loopback)
         if self._generation != generation or self._member is None:
             found = callers.find(ask, self.address, on_loopback=self._on_loopback)
@@ -342,16 +339,23 @@ class Connection(asyncio.Protocol):
             self._put_off(ask, member, closes)
 
     def _put_off(self, ask: Ask, member: Member, closes: bool) -> None:
-        if member.view.activated_ms is None:
-            self._begin(self._activate(ask, member, closes))
-        else:
+        endpoint, view, polls = self._service.endpoint, member.view, self._service.polls
+        if view.activated_ms is None:
+            activating = endpoint.activate(member)
+            self._begin(self._poll_after(activating, ask, member, closes), ends_early=True)
+        elif not polls.is_behind(ask, view):
             self._hold(ask, member, closes)
+        elif (refused := polls.throttle(member, closes=closes)) is not None:
+            self._write(refused, closes=closes)
+        else:
+            catching_up = endpoint.catch_up(ask.tag, view)
+            self._begin(self._poll_after(catching_up, ask, member, closes), ends_early=True)
 
     def _learn(self, raw: bytes, ask: Ask, closes: bool) -> None:
         """Only of one who polls on: a connection that waits or ends needs no memory."""
         if closes or self._is_busy or self._member is None or self._transport is None:
             return
-        if ask.is_plain:
+        if ask.is_plain and not (ask.is_foreign and self._on_loopback):
             self._usual = (raw, ask, self._member, self._generation, self._transport.write)
 
     def unlearn(self) -> None:
@@ -359,10 +363,15 @@ class Connection(asyncio.Protocol):
 
     def _hold(self, ask: Ask, member: Member, closes: bool) -> None:
         """The long-poll: answered by the next change, or with 304 when its time is up."""
+        if self._is_ended and self._transport is not None:
+            # It closed its side before it came to wait; see `eof_received`.
+            self._closes, self._reader = True, None
+            self._transport.close()
+            return
         loop = asyncio.get_running_loop()
         timer = loop.call_later(ask.wait_s, self._wait_is_over)
         changed = self._changed
-        self._wait = (changed, timer, ask, member, closes, tag_of(member.view))
+        self._wait = (changed, timer, ask, member, closes, member.view.tag)
         self._is_busy = True
         self._hold_open()
         member.view.listen(changed)
@@ -370,7 +379,7 @@ class Connection(asyncio.Protocol):
     def _changed(self) -> None:
         if self._wait is not None:
             changed, _, ask, member, _, tag = self._wait
-            if self._find(ask) is member and tag_of(member.view) == tag:
+            if self._find(ask) is member and member.view.tag == tag:
                 # It is another of his scope who left or moved.
                 member.view.listen(changed)
                 return
@@ -394,7 +403,7 @@ class Connection(asyncio.Protocol):
             self._write(polls.document(ask, member, closes=closes), closes=closes)
         else:
             self._write(polls.not_modified(member.view, closes=closes), closes=closes)
-        self._pump()
+        self._go_on()
 
     def _stop_waiting(self) -> None:
         if self._wait is not None:
@@ -403,14 +412,24 @@ class Connection(asyncio.Protocol):
             timer.cancel()
             member.view.forget(changed)
 
-    def _begin(self, work: Coroutine[object, object, None]) -> None:
+    def _begin(self, work: Coroutine[object, object, None], *, ends_early: bool = False) -> None:
         self._is_busy = True
         self._hold_open()
-        self._service.spawn(work)
+        task = self._service.spawn(work)
+        if ends_early:
+            self._waiting = task
+            task.add_done_callback(self._end_waiting)
 
-    async def _activate(self, ask: Ask, member: Member, closes: bool) -> None:
+    def _end_waiting(self, task: asyncio.Task[None]) -> None:
+        if self._waiting is task:
+            self._waiting = None
+
+    async def _poll_after(
+        self, needed: Coroutine[object, object, None], ask: Ask, member: Member, closes: bool
+    ) -> None:
+        """Answers a poll once what it needs is there: an activation, or a newer document."""
         try:
-            await self._service.endpoint.activate(member)
+            await needed
         except StoreDown:
             self._finish(OUT_OF_SERVICE, closes)
             return
@@ -418,10 +437,11 @@ class Connection(asyncio.Protocol):
             self._break()
             return
         self._is_busy = False
+        self._waiting = None
         if self._find(ask) is not member:
             # It took a while, and his address is another's by now.
             self._poll(ask, closes)
-            self._pump()
+            self._go_on()
             return
         ready = self._service.polls.answer(ask, member, closes=closes)
         if ready is not None:
@@ -430,11 +450,15 @@ class Connection(asyncio.Protocol):
             self._hold(ask, member, closes)
         else:
             self._send(OUT_OF_SERVICE, closes=closes)
-        self._pump()
+        self._go_on()
+
+    def _waits_no_more(self) -> None:
+        """What has begun is done, even if its client leaves."""
+        self._waiting = None
 
     async def _answer(self, ask: Ask, member: Member, body: bytes, closes: bool) -> None:
         try:
-            answer = await self._service.endpoint.answer(ask, member, body)
+            answer = await self._service.endpoint.answer(ask, member, body, self._waits_no_more)
         except Exception:
             self._break()
             return
@@ -443,11 +467,11 @@ class Connection(asyncio.Protocol):
     def _finish(self, answer: Answer, closes: bool) -> None:
         self._is_busy = False
         self._send(answer, closes=closes)
-        self._pump()
+        self._go_on()
 
     def _refuse(self, answer: Answer) -> None:
         """The last word on this connection."""
-        self._queue = self._reader = self._refusal = None
+        self._reader = None
         if not self._closes:
             self._send(answer, closes=True)
 
@@ -463,7 +487,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(ready)
         if closes:
             self._closes = True
-            self._queue = None
+            self._reader = None
             self._transport.close()
         elif self._reader is not None:
             self._expect_request()

@@ -10,9 +10,10 @@ from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Clock, Store, StoreDown
+from fairwarning.engine.ports import Alarm, Clock, Store, StoreDown
 from fairwarning.engine.service import Engine
-from fairwarning.engine.views import Member, Views
+from fairwarning.engine.view import Member, View
+from fairwarning.engine.views import Views
 from fairwarning.metadata import instance as instances
 from fairwarning.metadata.answers import (
     BAD_BODY,
@@ -26,12 +27,27 @@ from fairwarning.metadata.approvals import read_event_id, read_event_ids
 from fairwarning.metadata.asks import Ask, Kind
 from fairwarning.metadata.instance import INSTANCE_VERSIONS
 from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.polls import is_ahead, proves_loss
+
+BEGIN_ANEW_EVERY_S = 5.0
+"""As long as it may take other nodes to notice that the store has stepped back."""
 
 _APPROVED = Answer(status=200)
 _VERSIONS = Answer(
     status=200,
     body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode(),
 )
+
+
+class _Activation:
+    """One that is under way, and the instances that wait for it."""
+
+    __slots__ = ("is_delayed", "members", "task")
+
+    def __init__(self) -> None:
+        self.members: list[Member] = []
+        self.is_delayed = True
+        self.task: asyncio.Task[None]
 
 
 class Endpoint:
@@ -43,7 +59,9 @@ class Endpoint:
         self._store = store
         self._clock = clock
         self._rules = rules
-        self._activating: dict[ScopeId, asyncio.Task[None]] = {}
+        self._activating: dict[ScopeId, _Activation] = {}
+        self._began_anew_s: dict[ScopeId, float] = {}
+        """When a scope last began anew because of a client's tag; only of those that did."""
 
     @property
     def seconds(self) -> Callable[[], float] | None:
@@ -53,8 +71,19 @@ class Endpoint:
     def now(self) -> Instant:
         return self._clock.now()
 
-    async def answer(self, ask: Ask, member: Member, body: bytes) -> Answer:
-        """For every kind but polls of an activated scope, which memory answers."""
+    def is_delayed(self, ask: Ask, member: Member) -> bool:
+        """Whether `answer` first waits for a delayed activation. Whoever leaves is to be cancelled
+        then, and not later: what has begun may be half stored.
+        """
+        is_first = member.view.activated_ms is None and ask.kind in (Kind.APPROVE, Kind.DRAINED)
+        return is_first and self._rules.activation_delay_s > 0
+
+    async def answer(
+        self, ask: Ask, member: Member, body: bytes, begins: Callable[[], None] = lambda: None
+    ) -> Answer:
+        """For every kind but polls of an activated scope, which memory answers. `begins` is
+        called once the scope is activated.
+        """
         try:
             match ask.kind:
                 case Kind.VERSIONS:
@@ -63,9 +92,11 @@ class Endpoint:
                     return await self._instance(ask, member)
                 case Kind.DRAINED:
                     await self.activate(member)
+                    begins()
                     return await self._drained(ask, member, body)
                 case Kind.APPROVE:
                     await self.activate(member)
+                    begins()
                     return await self._approve(member, body)
                 case Kind.EVENTS:
                     raise AssertionError("polls are answered from memory")
@@ -73,30 +104,78 @@ class Endpoint:
             return OUT_OF_SERVICE
 
     async def activate(self, member: Member) -> None:
-        """The first request of a scope; the others wait with it. Raises StoreDown."""
-        view = member.view
-        view.is_asked = True
-        if view.activated_ms is not None:
-            return
-        task = self._activating.get(view.scope_id)
-        if task is None:
-            task = asyncio.create_task(self._activate(member))
-            self._activating[view.scope_id] = task
-            task.add_done_callback(lambda _: self._activating.pop(view.scope_id, None))
-        await asyncio.shield(task)
+        """The first request of a scope; the others wait with it. Raises StoreDown.
 
-    async def _activate(self, member: Member) -> None:
+        Whoever leaves during a delay is to be cancelled here. If all have left before it is over,
+        the scope stays as it is.
+        """
+        view = member.view
+        if view.activated_ms is None:
+            await self._wait_for_activation(member)
+        view.is_asked = True
+
+    async def _wait_for_activation(self, member: Member) -> None:
+        scope_id = member.view.scope_id
+        activation = self._activating.get(scope_id)
+        if activation is None:
+            activation = self._activating[scope_id] = _Activation()
+            activation.task = self._begin_activation(scope_id, activation)
+        activation.members.append(member)
+        try:
+            await asyncio.shield(activation.task)
+        finally:
+            activation.members.remove(member)
+            if not activation.members and activation.is_delayed:
+                # At once, so that nobody comes to wait for what will not happen.
+                self._activating.pop(scope_id)
+                activation.task.cancel()
+
+    def _begin_activation(self, scope_id: ScopeId, activation: "_Activation") -> asyncio.Task[None]:
+        """The delay counts from here, and not from the first turn of the task."""
         delay_ms = self._rules.activation_delay_s * SECOND_MS
-        if delay_ms:
-            alarm = self._clock.alarm()
-            try:
-                await alarm.wait(later(self._clock.now(), delay_ms))
-            finally:
-                alarm.close()
-        by = instance_actor(member.name)
-        receipt = await self._engine.submit(member.view.scope_id, Activate(), by=by)
+        if not delay_ms:
+            return asyncio.create_task(self._activate(scope_id, activation))
+        until, alarm = later(self._clock.now(), delay_ms), self._clock.alarm()
+        task = asyncio.create_task(self._activate(scope_id, activation, alarm, until))
+        # Not by the task itself: one that is cancelled before its first turn never runs.
+        task.add_done_callback(lambda _: alarm.close())
+        return task
+
+    async def _activate(
+        self,
+        scope_id: ScopeId,
+        activation: "_Activation",
+        alarm: Alarm | None = None,
+        until: Instant | None = None,
+    ) -> None:
+        if alarm is not None:
+            await alarm.wait(until)
+        activation.is_delayed = False
+        try:
+            by = instance_actor(activation.members[0].name)
+            receipt = await self._engine.submit(scope_id, Activate(), by=by)
+        finally:
+            self._activating.pop(scope_id)
         # Another node may have been first, and its signal may not be here yet.
         self._views.put(receipt.scope)
+
+    async def catch_up(self, tags: str, view: View) -> None:
+        """The caller has these tags, which may name a newer document. Raises StoreDown."""
+        await self._views.refresh(view.scope_id)
+        if is_ahead(tags, view):
+            # Nothing newer is stored, so the store may have lost it.
+            await self._engine.check_past()
+        if proves_loss(tags, view) and self._may_begin_anew(view.scope_id):
+            # Who had shown it is gone, so this client is the only witness.
+            await self._views.begin_anew(view)
+
+    def _may_begin_anew(self, scope_id: ScopeId) -> bool:
+        """Not more often than every few seconds: an instance can make up a tag."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._began_anew_s.get(scope_id, float("-inf")) < BEGIN_ANEW_EVERY_S:
+            return False
+        self._began_anew_s[scope_id] = now_s
+        return True
 
     async def report_seen(self, member: Member, ids: tuple[EventId, ...]) -> None:
         """For the history only, so an outage of the store may swallow it."""

@@ -2,6 +2,9 @@
 so that each request comes by here; while none is, this costs nothing.
 """
 
+import asyncio
+import socket
+import struct
 from collections.abc import Sequence
 
 from fairwarning.core.faults import Fault, FaultKind, Part
@@ -9,10 +12,10 @@ from fairwarning.core.model import ScopeId
 from fairwarning.core.spoiling import spoilt
 from fairwarning.core.versions import ApiVersion
 from fairwarning.engine.faults import Faults
-from fairwarning.engine.views import Member, Views
+from fairwarning.engine.view import Member
+from fairwarning.engine.views import Views
 from fairwarning.metadata.answers import Answer, error
 from fairwarning.metadata.asks import Ask, Kind
-from fairwarning.metadata.polls import tag_of
 
 _PARTS = {Kind.EVENTS: Part.POLL, Kind.APPROVE: Part.APPROVE}
 _WORDS = {
@@ -22,6 +25,8 @@ _WORDS = {
     503: "Service unavailable. Try again in a moment",
 }
 EMPTY = Answer(status=200)
+_PIECES = 10
+"""In how many pieces a slow body comes."""
 Snapshot = dict[tuple[ScopeId, str], bytes]
 
 
@@ -49,7 +54,7 @@ class Faulty:
             body = body or b'{"DocumentIncarnation":1,"Events":[]}'
         else:
             body = spoilt(view.document(version), fault.kind, instance=member.name)
-        tag = f'"{fault.kind}-{tag_of(view)[1:]}'
+        tag = f'"{fault.kind}-{view.tag[1:]}'
         return Answer(status=200, body=body, headers={"ETag": tag})
 
     def _on_faults(self, faults: Sequence[Fault]) -> None:
@@ -63,6 +68,27 @@ class Faulty:
             for view in self._views.test_views()
             for version in self._versions
         }
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """Cuts the connection, so that the client sees a reset and not an end."""
+    client = transport.get_extra_info("socket")
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+async def send_slowly(
+    transport: asyncio.Transport, whole: bytes, body_bytes: int, over_ms: int
+) -> bytes:
+    """Sends the head of an answer at once, and its body in pieces. The last piece is returned."""
+    start = len(whole) - body_bytes
+    step = max(1, body_bytes // _PIECES)
+    pieces = [whole[:start], *(whole[at : at + step] for at in range(start, len(whole), step))]
+    for piece in pieces[:-1]:
+        if not transport.is_closing():
+            transport.write(piece)
+        await asyncio.sleep(over_ms / 1000 / len(pieces))
+    return pieces[-1]
 
 
 def status_answer(fault: Fault) -> Answer:

@@ -3,15 +3,17 @@
 Theory of operation. The source address decides. Only where the operator said so may
 something else: on a loopback listener the base path /vm/NAME, so that one laptop can play
 a whole fleet; and from a proxy's own address a name under an HMAC that only the proxy can
-make, as OpenStack's metadata proxy does it.
+make, as OpenStack's metadata proxy does it. A browser on that laptop asks from loopback too,
+so there a request that a web page may have sent is refused.
 """
 
 import hashlib
 import hmac
 import ipaddress
 
-from fairwarning.engine.views import Member, Views
-from fairwarning.metadata.answers import FORWARDED, Answer, error
+from fairwarning.engine.view import Member
+from fairwarning.engine.views import Views
+from fairwarning.metadata.answers import FOREIGN, FORWARDED, Answer, error
 from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.limits import EndpointRules
 
@@ -29,12 +31,16 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def canonical(host: str) -> str:
-    """The form that addresses have in the fleet: no zone, and IPv4 as IPv4."""
-    address = ipaddress.ip_address(host.partition("%")[0])
+def canonical(host: str, zone: int = 0) -> str:
+    """The form that addresses have in the fleet: IPv4 as IPv4.
+
+    `zone` is the link of a link-local address, else 0. It stays with the address (`fe80::1%2`),
+    and no address in the fleet has one: the same address on another link is somebody else's.
+    """
+    address = ipaddress.ip_address(host)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    return str(address)
+    return f"{address}%{zone}" if zone else str(address)
 
 
 def sign(secret: str, instance: str) -> str:
@@ -53,6 +59,8 @@ class Callers:
         if self._rules.proxy_secret and address in self._rules.proxy_addresses:
             # Nothing else counts there: whatever else it says may be its client's word.
             return _UNSIGNED if ask.proxied is None else self._behind_proxy(*ask.proxied)
+        if on_loopback and ask.is_foreign:
+            return FOREIGN
         if ask.is_forwarded:
             return FORWARDED
         if ask.vm is not None:
@@ -82,6 +90,8 @@ class Callers:
 
     def _unknown_address(self, address: str, *, on_loopback: bool) -> Answer:
         hint = ". On loopback put /vm/NAME before /metadata" + self._known() if on_loopback else ""
+        if "%" in address:
+            hint = "; a link-local one never does, so ask from another address"
         return error(404, f"Not found. Address {address} belongs to no instance{hint}")
 
     def _known(self) -> str:

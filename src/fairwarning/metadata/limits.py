@@ -6,7 +6,12 @@ HEAD_BYTES_MAX = 16 * 1024
 HEADERS_MAX = 64
 BODY_BYTES_MAX = 64 * 1024
 START_REQUESTS_MAX = 100
-PIPELINED_MAX = 16
+PIECE_BYTES_MAX = 4 * 1024
+"""So much is parsed at once: the most that one connection can do to the others in a turn."""
+CHUNKED_PIECE_BYTES_MAX = 1024
+"""The same of a body in chunks, which may have one byte each: then the parser calls us for each."""
+WAITING_BYTES_MAX = 64 * 1024
+"""A connection that has sent more than this ahead is not read from until it is parsed."""
 WAIT_S_MAX = 300
 REQUEST_S_MAX = 30
 """A request must be complete by then, however slowly it is sent."""

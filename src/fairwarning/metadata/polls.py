@@ -4,18 +4,21 @@ That is why they cannot differ: recognising a poll by its bytes only saves the p
 Identity, rate limit and activation are looked at for every request.
 """
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fairwarning.core.model import EventId
-from fairwarning.engine.views import Member, View
-from fairwarning.metadata.answers import TOO_MANY_REQUESTS, head, to_bytes
+from fairwarning.engine.view import Member, View
+from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Answer, head
 from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.stamp import Stamp
 
 REQUESTS_PER_SECOND = 5
 _OK, _NOT_MODIFIED = 200, 304
+_TAG = re.compile(r"([0-9]{1,18})-([0-9a-f]{1,15})(?:-([0-9a-f]{8}))?")
+"""The incarnation, the activation and the content in a tag (`core/document.py`)."""
 
 
 class Polls:
@@ -26,6 +29,8 @@ class Polls:
         limit = rules.requests_per_second_max
         self._limit = REQUESTS_PER_SECOND if limit is None else limit
         self._test_limit = limit or 0
+        self._refusals = [_form(TOO_MANY_REQUESTS, closes=closes) for closes in (False, True)]
+        """Ready as the documents are: a flood of refusals must not cost more than its polls."""
 
     def throttle(self, member: Member, *, closes: bool) -> bytes | None:
         """The answer 429 if the instance has used up this second."""
@@ -38,12 +43,22 @@ class Polls:
         if member.allowance:
             member.allowance -= 1
             return None
-        return to_bytes(TOO_MANY_REQUESTS, self.stamp, closes=closes)
+        start, end = self._refusals[closes]
+        return start + self.stamp.next() + end
 
     def ready(self, ask: Ask, member: Member, closes: bool) -> bytes | None:
-        """The whole response; None if the scope is not activated, or the caller is to wait."""
+        """The whole response; None if it takes longer than a look into memory.
+
+        That is so if the scope is not activated, if the caller is to wait, or if it may have a
+        newer document than this node; only then has the request not been counted yet.
+        """
         view = member.view
-        if ask.tag or (self._test_limit if view.is_test else self._limit):
+        if ask.tag:
+            if self.is_behind(ask, view):
+                return None
+            refused = self.throttle(member, closes=closes)
+            return self.answer(ask, member, closes=closes) if refused is None else refused
+        if self._test_limit if view.is_test else self._limit:
             refused = self.throttle(member, closes=closes)
             return self.answer(ask, member, closes=closes) if refused is None else refused
         form = view.forms.get(ask.form + closes)
@@ -58,13 +73,19 @@ class Polls:
         last = next(stamp.lasts, None) or stamp.begin()
         return b"".join((form[0], stamp.block, last, form[1]))
 
+    def is_behind(self, ask: Ask, view: View) -> bool:
+        """Whether the caller may have seen a newer document of an activated scope than this."""
+        if ask.tag == view.tag or view.activated_ms is None:
+            return False
+        return is_ahead(ask.tag, view) and not matches(ask.tag, view.tag)
+
     def answer(self, ask: Ask, member: Member, *, closes: bool) -> bytes | None:
         """The same once the rate limit has been looked at."""
         view = member.view
         if view.activated_ms is None:
             return None
         view.is_asked = True
-        if ask.tag and matches(ask.tag, tag_of(view)):
+        if ask.tag and matches(ask.tag, view.tag):
             member.polls += 1
             member.agent = ask.agent
             return None if ask.wait_s else self.not_modified(view, closes=closes)
@@ -83,24 +104,56 @@ class Polls:
         assert ask.version is not None
         view = member.view
         body = view.document(ask.version)
-        start = head(_OK, len(body), headers={"ETag": tag_of(view)}, closes=closes)
+        start = head(_OK, len(body), headers={"ETag": view.tag}, closes=closes)
         form = view.forms[ask.form + closes] = (start, b"\r\n\r\n" + body)
-        if view.unseen:
-            self.on_sight(member, view.take_unseen())
+        if view.unseen and (seen := view.take_unseen(ask.version)):
+            self.on_sight(member, seen)
         return form
 
     def not_modified(self, view: View, *, closes: bool) -> bytes:
-        start = head(_NOT_MODIFIED, 0, headers={"ETag": tag_of(view)}, closes=closes)
+        start = head(_NOT_MODIFIED, 0, headers={"ETag": view.tag}, closes=closes)
         return start + self.stamp.next() + b"\r\n\r\n"
 
 
-def tag_of(view: View) -> str:
-    """Two activations count from 1 alike, so the tag names the activation too."""
-    return f'"{view.incarnation}-{view.activated_ms or 0:x}"'
+def _form(answer: Answer, *, closes: bool) -> tuple[bytes, bytes]:
+    start = head(answer.status, len(answer.body), headers=answer.headers, closes=closes)
+    return start, b"\r\n\r\n" + answer.body
 
 
 def matches(tags: str, tag: str) -> bool:
     """If-None-Match with quotes, without, weak, several, or `*`."""
+    if tags == tag:
+        return True
     bare = tag.strip('"')
-    given = (each.strip().removeprefix("W/").strip('"') for each in tags.split(","))
-    return any(each in (bare, "*") for each in given)
+    return any(each in (bare, "*") for each in _bare(tags))
+
+
+def is_ahead(tags: str, view: View) -> bool:
+    """Whether a tag names a document that is newer than the view's, or another of its number."""
+    place = view.activated_ms or 0, view.incarnation
+    return any((activation, number) >= place for number, activation, _ in _parts(tags))
+
+
+def proves_loss(tags: str, view: View) -> bool:
+    """Whether a tag names a document of this very activation that the store does not know.
+
+    The view must be as new as the store. A tag may be made up; the caller bounds what that costs.
+    """
+    _, _, content = view.tag.strip('"').split("-")
+    return any(
+        activation == view.activated_ms
+        and (number > view.incarnation or (number == view.incarnation and other != content))
+        for number, activation, other in _parts(tags)
+        if other
+    )
+
+
+def _parts(tags: str) -> Iterator[tuple[int, int, str | None]]:
+    """The incarnation, the activation and the content of each tag that may be one of ours."""
+    for found in map(_TAG.fullmatch, _bare(tags)):
+        if found is not None:
+            yield int(found[1]), int(found[2], 16), found[3]
+
+
+def _bare(tags: str) -> Iterator[str]:
+    return (each.strip().removeprefix("W/").strip('"') for each in tags.split(","))

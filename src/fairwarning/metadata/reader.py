@@ -1,6 +1,9 @@
-"""Bytes to requests, with a limit on everything that a sender can make grow.
+"""Bytes to requests, one at a time, with a limit on everything that a sender can make grow.
 
-llhttp (through httptools) does the parsing; this collects what it finds.
+Theory of operation. What a client sends is kept until it is the connection's turn. Then the
+parser (llhttp, through httptools) gets one piece of it: never more than 4 KiB, and never a byte
+beyond the end of a request. A head and a chunked body both end with an empty line, and other
+bodies say how long they are, so the end is found without parsing.
 """
 
 from collections.abc import Callable
@@ -10,11 +13,18 @@ import httptools
 
 from fairwarning.metadata.answers import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Answer
 from fairwarning.metadata.asks import Head
-from fairwarning.metadata.limits import BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX
+from fairwarning.metadata.limits import (
+    BODY_BYTES_MAX,
+    CHUNKED_PIECE_BYTES_MAX,
+    HEAD_BYTES_MAX,
+    HEADERS_MAX,
+    PIECE_BYTES_MAX,
+)
 
 _MESSAGE_BYTES_MAX = HEAD_BYTES_MAX + 8 * BODY_BYTES_MAX
 """Chunks of a byte each make a body several times as long on the wire."""
 _UPGRADE_WORDS = frozenset({"upgrade", "http2-settings"})
+_EMPTY_LINE = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +32,8 @@ class Received:
     head: Head
     body: bytes
     keeps_alive: bool
+    raw: bytes | None = None
+    """Its bytes, if they came alone and in one piece, and say all that there is to know of it."""
 
 
 class Refusal(Exception):
@@ -33,66 +45,109 @@ class Refusal(Exception):
 
 
 class Reader:
-    """For the requests of one connection; thrown away whenever it is between two."""
+    """For the requests of one connection; thrown away whenever nothing of a request is left."""
 
-    __slots__ = ("_body", "_done", "_head_bytes", "_headers", "_in_body", "_on_continue",
-                 "_parser", "_pending_bytes", "_url", "is_between", "was_upgrade")  # fmt: skip
+    __slots__ = ("_at", "_body", "_body_left", "_data", "_found", "_head_bytes", "_headers",
+                 "_in_body", "_is_between", "_on_continue", "_parser", "_pending_bytes", "_tail",
+                 "_url")  # fmt: skip
 
     def __init__(self, on_continue: Callable[[], None]) -> None:
         self._parser = httptools.HttpRequestParser(self)
         self._on_continue = on_continue
-        self._done: list[Received] = []
-        self.is_between = True
-        self.was_upgrade = False
-        """Whether any request asked for another protocol, which we do not speak."""
+        self._data = b""
+        self._at = 0
+        """How much of `_data` the parser has had."""
+        self._tail = b""
+        """The last bytes that it has had: an empty line may come in two pieces."""
+        self._found: Received | None = None
+        self._is_between = True
         self._begin()
 
     def _begin(self) -> None:
         self._url = b""
         self._headers: list[tuple[str, str]] = []
-        self._body = b""
+        self._body = bytearray()
+        self._body_left = 0
+        """Of a body that has said its length."""
         self._head_bytes = 0
         self._pending_bytes = 0
         self._in_body = False
 
-    def feed(self, data: bytes) -> tuple[list[Received], Answer | None]:
-        """The requests that this completes, in order, and the refusal of what follows them."""
-        self._done = []
-        try:
-            self._feed(data)
-            self._refuse_endless(len(data))
-        except Refusal as refusal:
-            return self._done, refusal.answer
-        return self._done, None
+    @property
+    def waiting(self) -> int:
+        """How many bytes the parser has not had."""
+        return len(self._data) - self._at
 
-    def _feed(self, data: bytes) -> None:
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a request is here, neither parsed nor waiting."""
+        return self._is_between and self._at == len(self._data)
+
+    def add(self, data: bytes) -> None:
+        self._data = self._data[self._at :] + data if self.waiting else data
+        self._at = 0
+
+    def take(self) -> Received | None:
+        """Parses the next piece. Returns the request that it completes. Raises Refusal."""
+        was_between, start = self._is_between, self._at
+        piece = self._next_piece()
+        self._at += len(piece)
+        is_upgrade = self._feed(piece)
+        self._refuse_endless(len(piece))
+        found, self._found = self._found, None
+        if found is None:
+            return None
+        is_alone = was_between and start == 0 and self._at == len(self._data)
+        return replace(found, raw=piece) if is_alone and not is_upgrade else found
+
+    def _next_piece(self) -> bytes:
+        size = CHUNKED_PIECE_BYTES_MAX if self._in_body else PIECE_BYTES_MAX
+        if self._body_left:
+            size = min(PIECE_BYTES_MAX, self._body_left)
+        piece = self._data[self._at : self._at + size]
+        if self._body_left:
+            self._body_left -= len(piece)
+            return piece
+        seen = self._tail + piece
+        end = seen.find(_EMPTY_LINE)
+        if end < 0:
+            self._tail = seen[1 - len(_EMPTY_LINE) :]
+            return piece
+        piece, self._tail = piece[: end + len(_EMPTY_LINE) - len(self._tail)], b""
+        return piece
+
+    def _feed(self, piece: bytes) -> bool:
+        """Returns whether the request asked for another protocol."""
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._ignore_upgrade(data[upgrade.args[0] :])
+            self._parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            self._ignore_upgrade()
+            return True
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             raise (cause if isinstance(cause, Refusal) else Refusal(MALFORMED)) from None
         except httptools.HttpParserError:
             raise Refusal(MALFORMED) from None
+        return False
 
-    def _ignore_upgrade(self, rest: bytes) -> None:
+    def _ignore_upgrade(self) -> None:
         """RFC 9110 7.8: a server may ignore it. llhttp would skip the body, so start again.
 
-        Java's client offers HTTP/2 like this with every request, approvals included.
+        Java's client offers HTTP/2 like this with every request, approvals included. The piece
+        ended with the head, so there is nothing behind it to parse again.
         """
-        self.was_upgrade = True
-        received = self._done.pop()
-        if received.head.method == "CONNECT":
-            self._done.append(replace(received, keeps_alive=False))
+        found, self._found = self._found, None
+        assert found is not None
+        if found.head.method == "CONNECT":
+            self._found = replace(found, keeps_alive=False)
             return
         version = self._parser.get_http_version()
         self._parser = httptools.HttpRequestParser(self)
-        self._feed(_without_upgrade(received.head, version) + rest)
+        self._feed(_without_upgrade(found.head, version))
 
     def _refuse_endless(self, count: int) -> None:
         """What llhttp has taken in and not told us of yet is limited too."""
-        if self.is_between:
+        if self._is_between:
             return
         self._pending_bytes += count
         if not self._in_body and self._pending_bytes > HEAD_BYTES_MAX + BODY_BYTES_MAX:
@@ -101,7 +156,7 @@ class Reader:
             raise Refusal(BODY_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        self.is_between = False
+        self._is_between = False
         self._begin()
 
     def on_url(self, url: bytes) -> None:
@@ -129,10 +184,14 @@ class Reader:
         if is_new and sum(name == "host" for name, _ in self._headers) != 1:
             # RFC 9112 3.2: two of them are how requests are smuggled past a proxy.
             raise Refusal(MALFORMED)
-        length = headers.get("content-length", "0")
-        if length.isdigit() and int(length[:20]) > BODY_BYTES_MAX:
+        if self._parser.should_upgrade():
+            # There is no body yet; see `_ignore_upgrade`.
+            return
+        # llhttp has seen to it that this is a number.
+        self._body_left = int(headers.get("content-length", "0"))
+        if self._body_left > BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
-        has_body = length.strip("0") or "transfer-encoding" in headers
+        has_body = self._body_left or "transfer-encoding" in headers
         expects = headers.get("expect", "").lower() == "100-continue"
         if expects and has_body and is_new:
             self._on_continue()
@@ -143,14 +202,14 @@ class Reader:
             raise Refusal(BODY_TOO_LARGE)
 
     def on_message_complete(self) -> None:
-        self.is_between = True
+        self._is_between = True
         head = Head(
             method=self._parser.get_method().decode("latin-1"),
             target=self._url.decode("latin-1"),
             headers=tuple(self._headers),
         )
         keeps_alive = self._parser.should_keep_alive()
-        self._done.append(Received(head=head, body=self._body, keeps_alive=keeps_alive))
+        self._found = Received(head=head, body=bytes(self._body), keeps_alive=keeps_alive)
         self._begin()
 
 

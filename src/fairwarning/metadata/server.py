@@ -35,6 +35,8 @@ SAMPLE_S = 5.0
 """How often it is worked out who polls. At 100,000 instances it takes some ten milliseconds."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _OUT_OF_FILES_PAUSE_S = 0.2
+_Peer = tuple[str, int, int, int]
+"""Host, port, flow and zone of an IPv6 peer; of an IPv4 one only host and port."""
 _log = logging.getLogger(__name__)
 
 
@@ -57,11 +59,12 @@ class Listener:
         self._socket.setblocking(False)
         self._family = int(family)
         self._is_v6 = family == socket.AF_INET6
-        self._accept: Callable[[], tuple[int, tuple[str, int]]] = self._socket._accept  # type: ignore[attr-defined]
+        self._accept: Callable[[], tuple[int, _Peer]] = self._socket._accept  # type: ignore[attr-defined]
         self._accepts = 1
         self._full_rounds = 0
         # Not the name that was given: `localhost` is loopback too.
         self._is_loopback = is_loopback(self._socket.getsockname()[0])
+        service.has_loopback |= self._is_loopback
         self._adopting: set[asyncio.Task[None]] = set()
 
     @property
@@ -91,7 +94,7 @@ class Listener:
         try:
             for _ in range(self._accepts):
                 fd, peer = accept()
-                greet(make(family, _STREAM, 0, fd), peer[0])
+                greet(make(family, _STREAM, 0, fd), peer)
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             self._accepts, self._full_rounds = max(1, self._accepts // 2), 0
         except OSError as error:
@@ -101,12 +104,12 @@ class Listener:
             if self._full_rounds >= _FULL_ROUNDS:
                 self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
-    def _greet(self, client: socket.SocketType, host: str) -> None:
+    def _greet(self, client: socket.SocketType, peer: _Peer) -> None:
         """In one piece, because it is all that a known poll on a fresh connection costs us.
 
         Only what memory can answer for certain: all else must not be counted twice.
         """
-        address = canonical(host) if self._is_v6 else host
+        address = canonical(peer[0], peer[3]) if self._is_v6 else peer[0]
         service, data, ready, sent = self._service, b"", None, 0
         try:
             data = client.recv(_FIRST_BYTES, _AT_ONCE)
@@ -177,6 +180,7 @@ class Listener:
         self, make: Callable[[], Connection], client: socket.socket, address: str
     ) -> None:
         try:
+            await self._service.turns.wait(address)
             await asyncio.get_running_loop().connect_accepted_socket(make, client)
         except OSError:
             client.close()

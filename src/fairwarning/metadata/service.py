@@ -5,12 +5,14 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
-from fairwarning.core.faults import Fault
+from fairwarning.core.faults import DOCUMENT_KINDS, Fault
 from fairwarning.core.model import EventId
 from fairwarning.core.versions import VERSIONS
 from fairwarning.engine.faults import Faults
-from fairwarning.engine.views import Member, Views
-from fairwarning.metadata.asks import Ask
+from fairwarning.engine.view import Member
+from fairwarning.engine.views import Views
+from fairwarning.metadata.answers import Answer
+from fairwarning.metadata.asks import Ask, Kind
 from fairwarning.metadata.endpoint import Endpoint
 from fairwarning.metadata.faulty import Faulty
 from fairwarning.metadata.identity import Callers
@@ -18,6 +20,7 @@ from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.reader import Received
 from fairwarning.metadata.stamp import Stamp
+from fairwarning.metadata.turns import Turns
 from fairwarning.metadata.witness import Asked, Watcher
 
 if TYPE_CHECKING:
@@ -46,9 +49,12 @@ class Service:
         self.ready = self.polls.ready
         self.by_address = _by_own_address(views, rules)
         """Who asks from an address of his own: behind a proxy's that is not the question."""
+        self.turns = Turns()
         self.connections: set[Connection] = set()
         self.remembered: dict[bytes, tuple[Ask, bool]] = {}
         """The bytes of polls, with their meaning and whether they end the connection."""
+        self.has_loopback = False
+        """Whether a listener is on loopback, where not everybody who knows a name is answered."""
         self._lone: dict[bytes, Ask] = {}
         """Those of them that end it, and that memory answers at once for whoever has an address."""
         self.last_lone = b""
@@ -90,6 +96,19 @@ class Service:
                 )
             )
 
+    async def spoilt(self, fault: Fault, ask: Ask, member: Member, body: bytes) -> Answer:
+        """What an injected fault makes of the answer. Raises StoreDown."""
+        if ask.kind is not Kind.EVENTS:
+            return await self.endpoint.answer(ask, member, body)
+        await self.endpoint.activate(member)
+        assert ask.version is not None
+        if fault.kind in DOCUMENT_KINDS:
+            return self.faulty.document(fault, member, ask.version)
+        view = member.view
+        if self.polls.is_behind(ask, view):
+            await self.endpoint.catch_up(ask.tag, view)
+        return Answer(status=200, body=view.document(ask.version), headers={"ETag": view.tag})
+
     def join(self, connection: "Connection") -> None:
         self.connections.add(connection)
 
@@ -119,7 +138,8 @@ class Service:
             # Real pollers are back after one parse each; a flood of odd ones gains nothing.
             self._forget_polls()
         self.remembered[raw] = (ask, closes)
-        if closes and ask.is_plain and not ask.wait_s:
+        is_refused = ask.is_foreign and self.has_loopback
+        if closes and ask.is_plain and not ask.wait_s and not is_refused:
             self._lone[raw] = ask
 
     def find_lone(self, raw: bytes) -> Ask | None:
@@ -135,10 +155,11 @@ class Service:
         for connection in self.connections:
             connection.unlearn()
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _on_sight(self, member: Member, ids: tuple[EventId, ...]) -> None:
         self.spawn(self.endpoint.report_seen(member, ids))

@@ -7,7 +7,9 @@ node has a worker for every target, and the lease of the cursor says whose turn 
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
 from random import SystemRandom
 
 from msgspec.structs import replace
@@ -28,37 +30,66 @@ STOP_PATIENCE_S = 2.0
 ALONE = "alone"
 """On a store of one node the next start is the same node, and its lease is our own."""
 
+_DICE = SystemRandom().random
 _log = logging.getLogger(__name__)
+
+
+class _Keeper:
+    """The task that keeps the workers up with the targets. All that `through` made share it, so
+    that they too know when it has stopped.
+    """
+
+    task: asyncio.Task[None] | None = None
+    alarm: Alarm | None = None
+    """Whoever met an outage rings it: what he asked for may have been stored."""
 
 
 class Notices:
     """Start it after the store is open; stop it before the store is closed."""
 
-    def __init__(self, *, store: Store, clock: Clock, sender: Sender) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        sender: Sender,
+        dice: Callable[[], float] = _DICE,
+    ) -> None:
+        """`dice` spreads the tries that follow a failure; a simulation brings its own."""
         self._store = store
         self._clock = clock
         self._sender = sender
         self._shelf = Shelf(store)
         self._node = secrets.token_hex(8) if store.is_shared else ALONE
-        self._dice = SystemRandom().random
+        self._dice = dice
         self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
-        self._keeper: asyncio.Task[None] | None = None
+        self._keeper = _Keeper()
         self._listens = False
+        self._refreshing = asyncio.Lock()
+        """A list of targets is read and acted on before the next is read: else an older one that
+        comes late would end the workers of those who came meanwhile."""
+
+    def through(self, store: Store) -> "Notices":
+        """The same targets, with another way to write what is asked of them."""
+        other = copy(self)
+        other._shelf = Shelf(store)
+        return other
 
     async def start(self) -> None:
         if not self._listens:
             self._listens = True
             self._store.listen(self._on_signal)
-        alarm = self._clock.alarm()
-        self._keeper = asyncio.create_task(self._keep_up(alarm), name="notices")
-        self._keeper.add_done_callback(lambda _: alarm.close())
+        alarm = self._keeper.alarm = self._clock.alarm()
+        task = self._keeper.task = asyncio.create_task(self._keep_up(alarm), name="notices")
+        task.add_done_callback(lambda _: alarm.close())
 
     async def stop(self) -> None:
         """What is not delivered by then is tried after the next start."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
-            self._keeper = None
+        keeper = self._keeper
+        if keeper.task is not None:
+            keeper.task.cancel()
+            await asyncio.gather(keeper.task, return_exceptions=True)
+            keeper.task = keeper.alarm = None
         await self._end([*self._workers])
         await self._sender.close()
 
@@ -75,8 +106,10 @@ class Notices:
         if problem is not None:
             raise Refused(Code.NOTICE_INVALID, problem)
         _refuse_beside(target, await self._shelf.targets())
-        await self._shelf.add_target(target, by=by, why=why)
-        await self._refresh()
+        with self._kept_up():
+            await self._shelf.add_target(target, by=by, why=why)
+        with suppress(StoreDown), self._kept_up():
+            await self._refresh()
         return target
 
     async def list(self) -> Sequence[Target]:
@@ -84,11 +117,19 @@ class Notices:
         return [each.without_secrets() for each in await self._shelf.targets()]
 
     async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
-        """With all that still waits for it, and its dead letters."""
-        target = await self._find(id)
-        await self._shelf.remove_target(target, by=by, why=why)
-        await self._end([id])
-        await self._shelf.clear(id)
+        """With all that still waits for it, and its dead letters.
+
+        Whoever is cut off by an outage may ask again, until all is gone.
+        """
+        if await self._shelf.cursor(id) is None:
+            await self._find(id)
+        with self._kept_up():
+            target = await self._shelf.target(id)
+            if target is not None:
+                await self._shelf.remove_target(target, by=by, why=why)
+            async with self._refreshing:
+                await self._end([id])
+            await self._shelf.clear(id)
 
     async def test(self, id: str) -> Outcome:
         """One try, now, to find out whether it works. It is not repeated."""
@@ -104,11 +145,20 @@ class Notices:
         """Tries it again from the beginning, at once."""
         letter = await self._find_dead(id)
         await self._find(letter.target_id)
-        await self._shelf.put_waiting(replace(letter, attempts=0, next_try_ms=self._clock.now()))
-        await self._shelf.take_dead(letter)
-        found = self._workers.get(letter.target_id)
-        if found is not None:
-            found[0].ring(must_look=True)
+        again = replace(
+            letter,
+            attempts=0,
+            next_try_ms=self._clock.now(),
+            revivals=letter.revivals + 1,
+        )
+        try:
+            await self._shelf.put_waiting(again)
+            await self._shelf.take_dead(letter)
+        finally:
+            # Also after an outage: it may wait by now.
+            found = self._workers.get(letter.target_id)
+            if found is not None:
+                found[0].ring(must_look=True)
 
     async def discard(self, id: str) -> None:
         await self._shelf.take_dead(await self._find_dead(id))
@@ -131,6 +181,15 @@ class Notices:
             )
         return letter
 
+    @contextmanager
+    def _kept_up(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreDown:
+            if self._keeper.alarm is not None:
+                self._keeper.alarm.ring()
+            raise
+
     def _on_signal(self, _: Signal) -> None:
         for worker, _task in self._workers.values():
             worker.ring()
@@ -147,13 +206,16 @@ class Notices:
                 await alarm.pause(RECHECK_MS if self._store.is_shared else None)
 
     async def _refresh(self) -> None:
-        targets = {each.id: each for each in await self._shelf.targets()}
-        if self._keeper is None:
-            return
-        for target in targets.values():
-            if target.id not in self._workers:
-                self._begin(target)
-        await self._end([id for id in self._workers if id not in targets])
+        async with self._refreshing:
+            targets = {each.id: each for each in await self._shelf.targets()}
+            if self._keeper.task is None:
+                return
+            for target in targets.values():
+                known = self._workers.get(target.id)
+                # One that has ended took the target to be gone, as it was for a moment.
+                if known is None or known[1].done():
+                    self._begin(target)
+            await self._end([id for id in self._workers if id not in targets])
 
     def _begin(self, target: Target) -> None:
         worker = Worker(

@@ -1,13 +1,14 @@
 """Whether a target wants to hear of an entry. Pure."""
 
 from fairwarning.core.model import Event, ScopeId
+from fairwarning.core.transitions import kind_of
 from fairwarning.engine.ports import Entry
 from fairwarning.notices.model import Filters
 
 
 def may_want(filters: Filters, entry: Entry) -> bool:
     """As far as the entry alone tells: a no is final, a yes needs `wants`."""
-    if type(entry.transition).__name__ not in filters.kinds:
+    if kind_of(entry.transition) not in filters.kinds:
         return False
     return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
 

@@ -12,7 +12,7 @@ from fairwarning.core.discretion import without_secrets
 from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.model import Event, ScopeId
 from fairwarning.core.sentences import in_words, sentence
-from fairwarning.core.transitions import Noted
+from fairwarning.core.transitions import Noted, kind_of
 from fairwarning.engine.ports import Entry
 from fairwarning.notices.model import Message, Template, Words
 from fairwarning.notices.templates import fill
@@ -107,7 +107,7 @@ def _type_of(entry: Entry, event: Event | None) -> str:
 
 def _kind_of(entry: Entry) -> str:
     """`attempt-failed` for AttemptFailed."""
-    return _INNER_CAPITAL.sub("-", type(entry.transition).__name__).lower()
+    return _INNER_CAPITAL.sub("-", kind_of(entry.transition)).lower()
 
 
 def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
@@ -144,7 +144,7 @@ def _entry(entry: Entry) -> dict[str, object]:
         "at": format_rfc3339(entry.at_ms),
         "scope": entry.scope_id,
         "event": getattr(entry.transition, "event_id", None),
-        "kind": type(entry.transition).__name__,
+        "kind": kind_of(entry.transition),
         "by": str(entry.by),
         "why": entry.why,
         "text": sentence(entry.transition),

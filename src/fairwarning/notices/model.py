@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, EventType, Source
-from fairwarning.core.transitions import HOUSEKEEPING, Transition
+from fairwarning.core.transitions import HOUSEKEEPING, KnownTransition
 from fairwarning.engine.ports import Position
 from fairwarning.notices.redaction import redacted
 
@@ -29,8 +29,10 @@ class Format(StrEnum):
 DEFAULT_KINDS = ("Scheduled", "Approved", "Started", "Cancelled", "Completed", "Failed")
 EVENT_GRID_KINDS = ("Scheduled", "Started", "Cancelled", "Completed", "Failed")
 """Azure's Event Grid has a status for each of these, and for nothing else."""
-ALL_KINDS = frozenset(each.__name__ for each in get_args(Transition) if each not in HOUSEKEEPING)
-"""Every kind of line that the journal has."""
+ALL_KINDS = frozenset(
+    each.__name__ for each in get_args(KnownTransition) if each not in HOUSEKEEPING
+)
+"""Every kind of line that this version writes into the journal."""
 
 
 class Filters(Struct, frozen=True, kw_only=True):
@@ -96,6 +98,13 @@ class Delivery(Struct, frozen=True, kw_only=True):
     attempts: int
     next_try_ms: Instant
     last_error: str
+    revivals: int = 0
+    """How often somebody had it tried again from the beginning after it was a dead letter."""
+
+    @property
+    def try_key(self) -> tuple[str, int, int]:
+        """No other try has the same: each revival begins again with attempt 0."""
+        return self.id, self.revivals, self.attempts
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

@@ -77,8 +77,7 @@ class Shelf:
         await self._store.drop(TARGET, target.id, note=note, by=by, why=why)
 
     async def clear(self, target_id: str) -> None:
-        """All that was kept for a target that is gone."""
-        await self._store.drop(CURSOR, target_id, by=ENGINE)
+        """All that was kept for a target that is gone; the cursor last, as the sign that it is."""
         for delivery in await self.waiting(target_id):
             await self.take_waiting(delivery)
         after = ""
@@ -87,6 +86,7 @@ class Shelf:
             for delivery in page:
                 if delivery.target_id == target_id:
                     await self.take_dead(delivery)
+        await self._store.drop(CURSOR, target_id, by=ENGINE)
 
     async def cursor(self, target_id: str) -> HeldCursor | None:
         record = await self._store.record(CURSOR, target_id)

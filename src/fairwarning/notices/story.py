@@ -6,7 +6,8 @@ would say that the event is over. And the same line must give the same message a
 
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import Event, EventId, Roster, Scope, ScopeKind
-from fairwarning.core.transitions import EventTransition, Scheduled, Started
+from fairwarning.core.refusals import Refused
+from fairwarning.core.transitions import EventTransition, Scheduled, Started, Unknown
 from fairwarning.engine.ports import Entry, Position, Store
 
 PAGE_ENTRIES_MAX = 200
@@ -21,8 +22,11 @@ async def event_at(store: Store, entry: Entry) -> Event | None:
         return None
     if isinstance(transition, Scheduled):
         return transition.event
-    earlier = await _before(store, entry.position, transition.event_id)
-    scope = fold(Scope(id=entry.scope_id, roster=_NOBODY), [*earlier, transition])
+    earlier = [each.transition for each in await _lines(store, entry.position, transition.event_id)]
+    if any(isinstance(each, Unknown) for each in earlier):
+        return await _as_stored(store, transition.event_id)
+    told = [each for each in reversed(earlier) if isinstance(each, EventTransition)]
+    scope = fold(Scope(id=entry.scope_id, roster=_NOBODY), [*told, transition])
     return scope.events[transition.event_id]
 
 
@@ -35,10 +39,12 @@ async def starts_at_once(store: Store, entry: Entry) -> bool:
                for each in lines)  # fmt: skip
 
 
-async def _before(store: Store, position: Position, event_id: EventId) -> list[EventTransition]:
-    """The oldest first."""
-    lines = await _lines(store, position, event_id)
-    return [e.transition for e in lines[::-1] if isinstance(e.transition, EventTransition)]
+async def _as_stored(store: Store, event_id: EventId) -> Event | None:
+    """The event as it is now: the lines before cannot all be read, so nothing follows from them."""
+    try:
+        return (await store.find_event(event_id))[1]
+    except Refused:
+        return None
 
 
 async def _lines(store: Store, before: Position | None, event_id: EventId) -> list[Entry]:

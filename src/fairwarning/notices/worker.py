@@ -5,7 +5,8 @@ a node that finds something to tell takes the cursor under a lease, sends, and m
 compare-and-set, so other nodes leave the target alone. What fails is put aside as a delivery,
 before the cursor moves, and is tried again later; what comes after it does not wait. A node
 that dies leaves its lease to run out, and whoever takes over goes on from the cursor: a message
-may be sent twice, with the same id, and none is left out.
+may be sent twice, with the same id, and none is left out. The cursor is kept beside the journal,
+so when the store steps back, both do, and what is remembered here is dropped.
 """
 
 import logging
@@ -15,7 +16,8 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event
-from fairwarning.engine.ports import Clock, Entry, Position, RecordChanged, Store, StoreDown
+from fairwarning.engine.journal_reader import JournalReader, PastChanged
+from fairwarning.engine.ports import Clock, Entry, RecordChanged, Store, StoreDown
 from fairwarning.notices.backoff import next_try_ms
 from fairwarning.notices.filters import may_want, wants
 from fairwarning.notices.formats import is_tellable, message_to
@@ -55,11 +57,14 @@ class Worker:
         self._alarm = clock.alarm()
         self._held: HeldCursor | None = None
         """The cursor as it was last read or written."""
-        self._read_to = Position("")
-        """The target wants nothing between its cursor and here."""
+        self._reader = JournalReader(store)
+        """From the cursor on; it has passed what the target does not want."""
         self._passed = 0
         self._next_try: Instant | None = None
         self._is_full = False
+        self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
+        """The `try_key` of the last try and what became of it, until that is stored: an outage in
+        between is no reason for another try."""
         self._must_look = True
         self._stops = False
 
@@ -87,15 +92,16 @@ class Worker:
         try:
             until = await self._round()
         except RecordChanged:
-            self._must_look = True  # Another node was faster.
-            return self._soon(OUTAGE_PAUSE_MS)
+            self._unkept = None  # Another node was faster.
+            return self._look_again(OUTAGE_PAUSE_MS)
         except StoreDown as outage:
+            self._must_look = True
             _log.warning("notices to %s wait for the store: %s", self._target.name, outage)
-            return self._soon(OUTAGE_PAUSE_MS)
+            return self._look_again(OUTAGE_PAUSE_MS)
         except Exception:
             # Whatever it is, later messages must not end with it.
             _log.exception("notices to %s stumbled and go on", self._target.name)
-            return self._soon(RECHECK_MS)
+            return self._look_again(RECHECK_MS)
         if not self._store.is_shared:
             return until
         # A signal can be lost, and a node that died may have left something to try again.
@@ -113,12 +119,13 @@ class Worker:
         held = await self._look()
         if held is None:
             return None
-        if not is_free_for(self._node, held.cursor, self._clock.now()):
+        now = await self._lease_now()
+        if not is_free_for(self._node, held.cursor, now):
             self._must_look = True
-            return held.cursor.lease_until_ms
+            return self._soon(held.cursor.lease_until_ms - now)
         # Again, because another node may have done it in the meantime.
         if await self._has_work():
-            await self._move(taken_by(self._node, held.cursor, self._clock.now()))
+            await self._move(taken_by(self._node, held.cursor, now))
             await self._work()
         return self._clock.now() if await self._has_work() else self._next_try
 
@@ -130,9 +137,8 @@ class Worker:
             await self._shelf.clear(self._target.id)
             self._stops = True
             return None
-        if self._held is None or self._held.revision != held.revision:
-            self._read_to = held.cursor.position
-            self._passed = 0
+        if self._held != held:
+            self._begin_at(held.cursor)
         self._held = held
         self._note_waiting(await self._shelf.waiting(self._target.id))
         return held
@@ -144,7 +150,7 @@ class Worker:
     async def _find_wanted(self) -> tuple[Entry, Event | None] | None:
         """The next entry that the target wants and its event, or None when all is read."""
         filters = self._target.filters
-        while page := await self._store.journal(after=self._read_to, limit=PAGE_ENTRIES_MAX):
+        while page := await self._page():
             for entry in page:
                 if may_want(filters, entry):
                     event = await event_at(self._store, entry)
@@ -152,14 +158,28 @@ class Worker:
                         self._store, self._target, entry, event
                     ):
                         return entry, event
-                self._read_to = entry.position
+                self._reader.passed(entry)
                 self._passed += 1
         return None
 
+    async def _page(self) -> list[Entry]:
+        try:
+            return await self._reader.page(PAGE_ENTRIES_MAX)
+        except PastChanged:
+            self._held = None
+            if await self._look() is None:
+                raise RecordChanged(self._target.id) from None
+        return await self._reader.page(PAGE_ENTRIES_MAX)
+
+    def _begin_at(self, cursor: Cursor) -> None:
+        self._reader = JournalReader(self._store, cursor.position)
+        self._passed = 0
+
     async def _note_passed(self) -> None:
-        is_free = is_free_for(self._node, self._cursor, self._clock.now())
-        if self._passed >= UNTOLD_MAX and is_free:
-            await self._move(Cursor(position=self._read_to))
+        last = self._reader.last
+        is_free = is_free_for(self._node, self._cursor, await self._lease_now())
+        if self._passed >= UNTOLD_MAX and is_free and last is not None:
+            await self._move(Cursor(position=last.position))
 
     async def _work(self) -> None:
         """Under the lease: what is new, what is due again, and then the lease is given back."""
@@ -187,17 +207,25 @@ class Worker:
         )
         # It waits already if a node put it aside and died before it moved the cursor.
         if not await self._shelf.is_waiting(delivery):
-            outcome = await self._send(delivery.message)
+            outcome = await self._try(delivery)
             if not outcome.is_delivered:
                 await self._put_aside(delivery, outcome)
         await self._move(replace(self._cursor, position=entry.position))
+        self._unkept = None
 
     async def _try_again(self, delivery: Delivery) -> None:
-        outcome = await self._send(delivery.message)
+        outcome = await self._try(delivery)
         if outcome.is_delivered:
             await self._shelf.take_waiting(delivery)
         else:
             await self._put_aside(delivery, outcome)
+        self._unkept = None
+
+    async def _try(self, delivery: Delivery) -> Outcome:
+        if self._unkept is None or self._unkept[0] != delivery.try_key:
+            outcome = await self._send(delivery.message)
+            self._unkept = (delivery.try_key, outcome)
+        return self._unkept[1]
 
     async def _put_aside(self, delivery: Delivery, outcome: Outcome) -> None:
         """To be tried again, or among the dead letters."""
@@ -219,14 +247,21 @@ class Worker:
         _log.warning("notice to %s failed, try %d: %s; %s", name, attempts, outcome.error, then)
 
     async def _send(self, message: Message) -> Outcome:
-        if needs_renewal(self._cursor, self._clock.now()):
-            await self._move(taken_by(self._node, self._cursor, self._clock.now()))
+        now = await self._lease_now()
+        if needs_renewal(self._cursor, now):
+            await self._move(taken_by(self._node, self._cursor, now))
         # A virtual clock does not wait for the network.
         self._alarm.close()
         try:
             return await self._sender.send(self._target, message)
         finally:
             self._alarm = self._clock.alarm()
+
+    async def _lease_now(self) -> Instant:
+        """By the clock that all nodes agree on: their own may differ by more than a lease."""
+        if self._store.is_shared:
+            return (await self._store.due(1)).now_ms
+        return self._clock.now()
 
     @property
     def _cursor(self) -> Cursor:
@@ -239,12 +274,16 @@ class Worker:
         is_onward = cursor.position != self._held.cursor.position
         self._held = await self._shelf.move(self._target.id, self._held, cursor)
         if is_onward:
-            self._read_to = cursor.position
-            self._passed = 0
+            self._begin_at(cursor)
 
     def _note_waiting(self, waiting: list[Delivery]) -> None:
         self._next_try = min((each.next_try_ms for each in waiting), default=None)
         self._is_full = len(waiting) >= WAITING_MAX
+
+    def _look_again(self, in_ms: int) -> Instant:
+        """After a round that broke off: what it stored is not in memory."""
+        self._must_look = True
+        return self._soon(in_ms)
 
     def _soon(self, in_ms: int) -> Instant:
         return later(self._clock.now(), in_ms)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from urllib.parse import quote
 
@@ -13,10 +14,12 @@ from starlette.routing import BaseRoute, Route
 
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, read_all
+from fairwarning.control.hosts import refuse_foreign_page
 from fairwarning.control.operation import Operation
 from fairwarning.control.problems import Problem, of_stop
 from fairwarning.control.reading import BODY_BYTES_MAX
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import StoreDown
 from fairwarning.portal.asking import Asking
 from fairwarning.portal.desk import Desk
 from fairwarning.portal.forms import Fields, read_form
@@ -113,11 +116,21 @@ class Portal:
 
     async def _stream(self, request: Request) -> Response:
         try:
-            if await self._sessions.caller(request) is None:
+            caller = await self._sessions.caller(request)
+            if caller is None:
                 return Response(status_code=401)
+            lines = changes(self._control, self._dispatch.stopping,
+                            partial(self._may_go_on, request), self._glance(request))  # fmt: skip
+            return self._dispatch.open_streams.begin(caller, lines)
         except Problem as problem:
-            return Response(status_code=problem.status)
-        return changes(self._control, self._dispatch.stopping, self._glance(request))
+            return Response(status_code=problem.status, headers=problem.headers)
+
+    async def _may_go_on(self, request: Request) -> bool:
+        """A token may have been revoked, or have expired, while its stream was open."""
+        try:
+            return await self._sessions.caller(request) is not None
+        except StoreDown:
+            return True
 
     def _glance(self, request: Request) -> Glance | None:
         """What a page looks at that no journal tells of; None: nothing."""
@@ -136,6 +149,11 @@ class Portal:
             return RedirectResponse(onward, 303)
         if request.method == "GET":
             return self._frame.bare("login.html", failed=False, next=onward)
+        try:
+            # Or another site could log somebody in under a name that is not theirs.
+            refuse_foreign_page(request.headers, request.url.scheme)
+        except Problem as problem:
+            return self._frame.bare("plain_problem.html", problem.status, problem=problem)
         fields = read_form(await read_all(request, BODY_BYTES_MAX),
                            request.headers.get("content-type", ""))  # fmt: skip
         token = fields.get("token", [""])[0].strip()
@@ -146,6 +164,10 @@ class Portal:
         return response
 
     async def _log_out(self, request: Request) -> Response:
+        try:
+            refuse_foreign_page(request.headers, request.url.scheme)
+        except Problem as problem:
+            return self._frame.bare("plain_problem.html", problem.status, problem=problem)
         response = RedirectResponse("/login", 303)
         self._sessions.log_out(response)
         return response

@@ -58,7 +58,7 @@ class Asking:
             )
         raw = b"" if body is None else msgspec.json.encode(body)
         said: Any = (
-            Document(None, body)
+            Document(raw, is_toml=False)
             if operation.takes_toml
             else read_body(operation.body, raw, JSON, optional=operation.is_body_optional)
         )

@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from fairwarning import __version__
 from fairwarning.control.access import Role
+from fairwarning.control.page_headers import page_headers
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.portal import formats
@@ -18,16 +19,7 @@ from fairwarning.portal.desk import SAID, Desk, said_before
 from fairwarning.portal.sessions import Sessions
 from fairwarning.portal.texts import Texts
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+HEADERS = page_headers()
 NAVIGATION = (
     ("overview", "/"),
     ("events", "/events"),

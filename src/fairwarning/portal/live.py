@@ -5,9 +5,7 @@ Bursts are told once: whoever redraws fifty times a second shows nothing.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-
-from starlette.responses import StreamingResponse
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fairwarning.control.context import Control
 
@@ -22,18 +20,16 @@ _CHANGE = b"event: change\ndata: {}\n\n"
 _STILL_HERE = b": still here\n\n"
 
 
-def changes(
-    control: Control, stopping: asyncio.Event, glance: Glance | None = None
-) -> StreamingResponse:
-    """`glance` gives a value that differs whenever something that no journal tells has changed."""
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    lines = _lines(control, stopping, glance)
-    return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
-
-
-async def _lines(
-    control: Control, stopping: asyncio.Event, glance: Glance | None
+async def changes(
+    control: Control,
+    stopping: asyncio.Event,
+    may_go_on: Callable[[], Awaitable[bool]],
+    glance: Glance | None = None,
 ) -> AsyncIterator[bytes]:
+    """Ends when `may_go_on` says no; it is asked before anything is told.
+
+    `glance` gives a value that differs whenever something that no journal tells has changed.
+    """
     changed = asyncio.Event()
     following = asyncio.create_task(_follow(control, changed))
     stop = asyncio.create_task(stopping.wait())
@@ -51,11 +47,15 @@ async def _lines(
                 await asyncio.sleep(QUIET_S)
                 changed.clear()
                 seen, quiet_s = glance and glance(), 0.0
+                if not await may_go_on():
+                    return
                 yield _CHANGE
             else:
                 quiet_s += pause_s
                 if quiet_s >= KEEP_ALIVE_S:
                     quiet_s = 0.0
+                    if not await may_go_on():
+                        return
                     yield _STILL_HERE
     finally:
         # Whoever leaves does so while `news` is awaited, so that has to end here too.

@@ -9,14 +9,16 @@ next line with one. A service whose clock was set back goes on from where it was
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from fairwarning.rehearsal.model import ScenarioProblem
 
 _SECOND_MS = 1_000
+_S_MAX = 1e10
+"""Three hundred years, with which can be reckoned."""
 
 
 class Line(Struct, kw_only=True):
@@ -24,7 +26,7 @@ class Line(Struct, kw_only=True):
 
     kind: str
     at: datetime
-    s: float
+    s: Annotated[float, Meta(ge=0, le=_S_MAX)]
     endpoint: str = ""
     instance: str | None = None
     version: str = ""
@@ -44,8 +46,8 @@ def _lines(text: str) -> Iterator[Line]:
     texts = text.splitlines()
     for number, each in enumerate(texts, start=1):
         try:
-            yield msgspec.json.decode(each, type=Line)
-        except (msgspec.DecodeError, RecursionError):
+            yield _in_utc(msgspec.json.decode(each, type=Line))
+        except (msgspec.DecodeError, RecursionError, OverflowError):
             if number == len(texts) and number > 1:
                 return  # cut off in the middle of a word, as by a power cut
             message = "this is no line of a recording; make one with `fairwarning record`"
@@ -63,11 +65,11 @@ def _offsets_ms(lines: Sequence[Line]) -> list[int]:
         if dated is None or line.date is None:
             at_ms = real_ms if dated is None else dated[1] + real_ms
         else:
-            step_ms = (_utc(line.date) - dated[0]) // timedelta(milliseconds=1)
+            step_ms = (line.date - dated[0]) // timedelta(milliseconds=1)
             at_ms = dated[1] + (step_ms if step_ms >= 0 else real_ms)
             _pull_back(found, at_ms)
         if line.date is not None:
-            dated, real_ms = (_utc(line.date), at_ms), 0
+            dated, real_ms = (line.date, at_ms), 0
         found.append(at_ms)
     return found
 
@@ -83,11 +85,18 @@ def _pull_back(found: list[int], at_ms: int) -> None:
 def _apart_ms(one: Line, other: Line) -> int:
     """A recorder that was started again counts from its own beginning."""
     if other.kind == "begin":
-        apart_ms = (_utc(other.at) - _utc(one.at)) // timedelta(milliseconds=1)
+        apart_ms = (other.at - one.at) // timedelta(milliseconds=1)
     else:
         apart_ms = round((other.s - one.s) * _SECOND_MS)
     return max(0, apart_ms)
 
 
+def _in_utc(line: Line) -> Line:
+    """Raises OverflowError for a time of the year 9999 elsewhere that is in the next one here."""
+    line.at = _utc(line.at)
+    line.date = None if line.date is None else _utc(line.date)
+    return line
+
+
 def _utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

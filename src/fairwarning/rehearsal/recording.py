@@ -1,7 +1,7 @@
 """A recording, read: what became of each event, and when the endpoint was out. Pure."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -94,6 +94,6 @@ def _take(fates: dict[str, Fate], document: Document, line: Line, at_ms: int) ->
 def _first(event: Event, line: Line, at_ms: int) -> Fate:
     if event.status is Status.STARTED or event.not_before is None:
         return Fate(event=event, seen_ms=at_ms, notice_ms=None, started_ms=at_ms)
-    now = (line.date or line.at).astimezone(UTC)
+    now = line.date or line.at
     notice_ms = max(0, (event.not_before - now) // timedelta(milliseconds=1))
     return Fate(event=event, seen_ms=at_ms, notice_ms=notice_ms)

@@ -1,10 +1,16 @@
-"""The physical world: impacts that go on whether or not the node that began them lives."""
+"""The physical world: impacts that go on whether or not the node that began them lives.
+
+Every call of a driver is written down with its node, attempt and instant, and with what the
+store itself said about the lease at that moment.
+"""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, ScopeId
-from fairwarning.engine.ports import Alarm, DriverFailed, Found, Order
+from fairwarning.engine.ports import Alarm, DriverFailed, Found, Lease, Order
 
 
 @dataclass(slots=True, eq=False)
@@ -15,9 +21,28 @@ class Impact:
     scope_id: ScopeId
     runs: int = 0
     """How often the instance was really hit. More than once breaks promise 4."""
-    state: Found = Found.RUNNING
+    attempt: int = 0
+    """The highest that it has heard of; a lower one is refused."""
+    state: Found = Found.UNKNOWN
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     asked_about: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverCall:
+    """One call of `carry_out`."""
+
+    node: str
+    holder: str
+    """As whom the node has the work; it takes another name when the store has stepped back."""
+    key: EventId
+    attempt: int
+    at_ms: Instant
+    past: int
+    is_refused: bool
+    """A higher attempt was seen before."""
+    trouble: str
+    """Why the caller had no right to it, by the store's own state; empty: it had."""
 
 
 class World:
@@ -25,10 +50,20 @@ class World:
 
     def __init__(self) -> None:
         self.impacts: dict[EventId, Impact] = {}
+        self.calls: list[DriverCall] = []
         self.blind_repeats: list[str] = []
+        self.past = 0
+        self.graves: list[asyncio.Future[None]] = []
+        """What dead nodes wait for; kept, or the garbage collector would end their tasks."""
 
     def running(self) -> list[Impact]:
         return [each for each in self.impacts.values() if each.state is Found.RUNNING]
+
+    def impact(self, order: Order) -> Impact:
+        found = self.impacts.get(order.key)
+        if found is None:
+            found = self.impacts[order.key] = Impact(order.key, order.scope_id)
+        return found
 
     def finish(self, impact: Impact) -> None:
         impact.state = Found.DONE
@@ -60,25 +95,48 @@ class World:
 class SimDriver:
     """One node's way to the physical world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(
+        self,
+        world: World,
+        node: str,
+        now: Callable[[], Instant],
+        trouble: Callable[[str, Order], Awaitable[str]],
+    ) -> None:
+        """`trouble` says why a node has no right to an order now; empty: it has."""
         self._world = world
+        self._node = node
+        self._now = now
+        self._trouble = trouble
+        self.is_dead = False
 
     async def find(self, order: Order) -> Found:
-        impact = self._world.impacts.get(order.key)
-        if impact is None:
-            self._world.impacts[order.key] = impact = Impact(
-                order.key, order.scope_id, state=Found.UNKNOWN
-            )
+        await self._live()
+        impact = self._world.impact(order)
         impact.asked_about.add(order.attempt)
+        impact.attempt = max(impact.attempt, order.attempt)
         return impact.state
 
-    async def carry_out(self, order: Order, alarm: Alarm) -> None:
-        impact = self._world.impacts.get(order.key)
-        if impact is None:
-            self._world.impacts[order.key] = impact = Impact(order.key, order.scope_id)
-            impact.state = Found.UNKNOWN
+    async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
+        await self._live()
+        world, impact = self._world, self._world.impact(order)
+        is_refused = order.attempt < impact.attempt
+        world.calls.append(
+            DriverCall(
+                node=self._node,
+                holder=order.node,
+                key=order.key,
+                attempt=order.attempt,
+                at_ms=self._now(),
+                past=world.past,
+                is_refused=is_refused,
+                trouble=await self._trouble(self._node, order),
+            )
+        )
+        if is_refused:
+            raise DriverFailed(f"attempt {impact.attempt} was seen already")
+        impact.attempt = order.attempt
         if order.attempt > 1 and order.attempt not in impact.asked_about:
-            self._world.blind_repeats.append(f"{order.key} attempt {order.attempt}")
+            world.blind_repeats.append(f"{order.key} attempt {order.attempt}")
         if impact.state is Found.DONE:
             return
         if impact.state is not Found.RUNNING:
@@ -87,3 +145,9 @@ class SimDriver:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         impact.waiting.append(waiter)
         await waiter
+
+    async def _live(self) -> None:
+        """A dead node does nothing any more, for ever."""
+        if self.is_dead:
+            self._world.graves.append(asyncio.get_running_loop().create_future())
+            await self._world.graves[-1]

@@ -1,13 +1,8 @@
-"""Every call of a node to the store stops twice: before it happens and before it answers.
-
-The world decides which stopped call goes on, fails, or never goes on because its node is
-dead. So any interleaving of nodes and a crash between any two steps can be had.
-"""
+"""One node's way to the store: every call of it stops twice, and any of them may fail."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -26,67 +21,54 @@ from fairwarning.engine.ports import (
     Choice,
     Due,
     Entry,
+    Fence,
     Listener,
     Mark,
     Position,
     Receipt,
     Record,
-    ScopeBusy,
+    Signal,
     Step,
     Store,
-    StoreDown,
 )
+from fairwarning.sim.calls import Calls
 
-
-class Verdict(Enum):
-    GO_ON = "go on"
-    FAIL = "fail"
-    BUSY = "busy"
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A call that waits for the world's verdict."""
-
-    node: str
-    name: str
-    is_done: bool
-    may_be_busy: bool
-    verdict: asyncio.Future[Verdict]
-
-    def __str__(self) -> str:
-        return f"{self.node} {self.name} {'answers' if self.is_done else 'asks'}"
+T = TypeVar("T")
 
 
 class GatedStore:
-    """One node's way to the shared store."""
-
-    def __init__(self, inner: Store, node: str, waiting: list[Call]) -> None:
+    def __init__(self, inner: Store, node: str, calls: Calls) -> None:
         self._inner = inner
         self._node = node
-        self._waiting = waiting
-        self._listener: Listener | None = None
+        self._calls = calls
+        self._listeners: list[Listener] = []
+        self.seen_noted: Callable[[Mapping[ScopeId, Instant]], None] = lambda _: None
+        """Hears of notes that are in the store now."""
 
     @property
     def is_shared(self) -> bool:
-        return True
+        return self._inner.is_shared
 
     async def open(self) -> None:
-        await self._inner.open()
+        """The world has opened it."""
 
     async def close(self) -> None:
-        await self._inner.close()
+        """Other nodes may still need it."""
 
     def listen(self, listener: Listener) -> None:
-        self._listener = listener
+        self._listeners.append(listener)
 
-    @property
-    def listener(self) -> Listener | None:
-        """The world delivers signals itself, late, twice or not at all."""
-        return self._listener
+    def tell(self, signal: Signal) -> None:
+        """The world delivers signals itself, late, twice, in any order or not at all."""
+        for listener in self._listeners:
+            listener(signal)
 
-    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
-        await self._inner.create(scopes, by=by, why=why)
+    async def create(
+        self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> None:
+        await self._write(
+            "create", lambda: self._inner.create(scopes, by=by, why=why, fences=fences)
+        )
 
     async def transact(
         self,
@@ -97,43 +79,64 @@ class GatedStore:
         why: str = "",
         counting: bool = False,
         skip_busy: bool = False,
+        fences: Sequence[Fence] = (),
     ) -> Receipt:
-        await self._stop("transact", is_done=False, may_be_busy=skip_busy)
-        receipt = await self._inner.transact(scope_id, step, by=by, why=why, counting=counting)
-        await self._stop("transact", is_done=True)
-        return receipt
+        return await self._write(
+            "transact",
+            lambda: self._inner.transact(
+                scope_id, step, by=by, why=why, counting=counting, fences=fences
+            ),
+            detail=scope_id,
+            may_be_busy=skip_busy,
+        )
 
     async def read(self, scope_id: ScopeId) -> Scope:
-        return await self._inner.read(scope_id)
+        return await self._ask("read", lambda: self._inner.read(scope_id), scope_id)
 
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
-        return await self._inner.scope_ids(after=after, limit=limit)
+        return await self._ask(
+            "scope_ids", lambda: self._inner.scope_ids(after=after, limit=limit), after or ""
+        )
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        return await self._inner.scopes(after=after, limit=limit)
+        return await self._ask(
+            "scopes", lambda: self._inner.scopes(after=after, limit=limit), after or ""
+        )
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        return await self._inner.find_event(event_id)
+        return await self._ask("find_event", lambda: self._inner.find_event(event_id), event_id)
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
-        return await self._inner.locate(address)
+        return await self._ask("locate", lambda: self._inner.locate(address), address)
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        await self._inner.note_seen(seen)
+        async def note() -> None:
+            await self._inner.note_seen(seen)
+            self.seen_noted(seen)
+
+        await self._write("note_seen", note)
 
     async def due(self, limit: int) -> Due:
-        await self._stop("due", is_done=False)
-        due = await self._inner.due(limit)
-        await self._stop("due", is_done=True)
-        return due
+        return await self._ask("due", lambda: self._inner.due(limit))
 
     async def end(self) -> Position:
-        return await self._inner.end()
+        return await self._ask("end", self._inner.end)
 
     async def journal(
-        self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
+        self,
+        *,
+        after: Position = START,
+        scope_id: ScopeId | None = None,
+        limit: int,
+        inclusive: bool = False,
     ) -> list[Entry]:
-        return await self._inner.journal(after=after, scope_id=scope_id, limit=limit)
+        return await self._ask(
+            "journal",
+            lambda: self._inner.journal(
+                after=after, scope_id=scope_id, limit=limit, inclusive=inclusive
+            ),
+            f"after {after}",
+        )
 
     async def history(
         self,
@@ -143,25 +146,34 @@ class GatedStore:
         event_id: EventId | None = None,
         limit: int,
     ) -> list[Entry]:
-        return await self._inner.history(
-            before=before, scope_id=scope_id, event_id=event_id, limit=limit
+        return await self._ask(
+            "history",
+            lambda: self._inner.history(
+                before=before, scope_id=scope_id, event_id=event_id, limit=limit
+            ),
         )
 
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
-        return await self._inner.events(choice, before=before, limit=limit)
+        return await self._ask(
+            "events", lambda: self._inner.events(choice, before=before, limit=limit)
+        )
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
-        return await self._inner.count_events()
+        return await self._ask("count_events", self._inner.count_events)
 
     async def record(self, kind: str, key: str) -> Record | None:
-        return await self._inner.record(kind, key)
+        return await self._ask("record", lambda: self._inner.record(kind, key), f"{kind} {key}")
 
     async def records(
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
-        return await self._inner.records(kind, after=after, until=until, limit=limit)
+        return await self._ask(
+            "records",
+            lambda: self._inner.records(kind, after=after, until=until, limit=limit),
+            f"{kind} {after}",
+        )
 
     async def keep(
         self,
@@ -173,8 +185,15 @@ class GatedStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> Record:
-        return await self._inner.keep(kind, key, body, expected=expected, note=note, by=by, why=why)
+        return await self._write(
+            "keep",
+            lambda: self._inner.keep(
+                kind, key, body, expected=expected, note=note, by=by, why=why, fences=fences
+            ),
+            detail=f"{kind} {key}",
+        )
 
     async def drop(
         self,
@@ -185,16 +204,30 @@ class GatedStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> bool:
-        return await self._inner.drop(kind, key, expected=expected, note=note, by=by, why=why)
+        return await self._write(
+            "drop",
+            lambda: self._inner.drop(
+                kind, key, expected=expected, note=note, by=by, why=why, fences=fences
+            ),
+            detail=f"{kind} {key}",
+        )
 
-    async def _stop(self, name: str, *, is_done: bool, may_be_busy: bool = False) -> None:
-        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Call(self._node, name, is_done, may_be_busy, verdict))
-        match await verdict:
-            case Verdict.FAIL:
-                raise StoreDown("simulated outage")
-            case Verdict.BUSY:
-                raise ScopeBusy
-            case Verdict.GO_ON:
-                return
+    async def _ask(self, name: str, work: Callable[[], Awaitable[T]], detail: str = "") -> T:
+        return await self._calls.through(self._node, name, work, detail=detail)
+
+    async def _write(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        detail: str = "",
+        may_be_busy: bool = False,
+    ) -> T:
+        """A caller who goes away does not take back what he asked, in no store of ours."""
+        call = self._calls.through(self._node, name, work, detail=detail, may_be_busy=may_be_busy)
+        job = asyncio.ensure_future(call)
+        # Whoever has gone away does not hear of its failure either.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(job)

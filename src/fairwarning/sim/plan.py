@@ -35,9 +35,23 @@ class Shape:
     """How this world differs from others. Drawn from the seed before anything happens."""
 
     nodes: int
+    is_shared: bool
+    """Other nodes may write to the store too, so whoever waits for a signal looks again."""
+    commits_in_loop: bool
+    """SQLite only: commits need not change threads."""
     resources: tuple[Resource, ...]
     operations_pending_max: int
     signal_loss: float
+    has_late_signals: bool
+    """Signals come when a step delivers them; else at once."""
+    has_clients: bool
+    has_rollouts: bool
+    targets: int
+    """Of notifications."""
+    readers: int
+    """Of the change feed, on each node."""
+    all_come_back: bool
+    """At the end nodes that are down are started again; else others must do without them."""
     is_stubborn: bool
     """Drivers that never succeed, so that events end as failed."""
     skews_ms: tuple[int, ...]
@@ -54,56 +68,104 @@ CALM = {
     "postpone": 2,
     "happen": 1,
     "activate": 4,
-    "seen": 2,
     "power": 2,
     "model": 2,
     "upgrade": 1,
     "policy": 1,
     "add": 1,
-    "declare": 2,
+    "declare": 4,
+    "move_address": 2,
     "repeat": 3,
-    "go_on": 40,
-    "settle": 12,
+    "go_on": 30,
+    "settle": 14,
     "deadline": 12,
     "later": 3,
     "impact": 10,
 }
+LATENESS = {
+    "commit": 8,
+    "let_go": 5,
+    "batch": 6,
+    "caller_leaves": 1,
+}
 FAULTS = {
-    "fail": 6,
+    "fail": 5,
+    "outage": 1,
+    "trap": 3,
     "crash": 2,
+    "stop": 1,
     "restart": 4,
     "clock_step": 1,
+    "node_clock_step": 1,
     "impact_fails": 3,
     "answer_lost": 2,
     "stale_report": 2,
 }
+CLIENTS = {"poll": 14, "start_request": 3, "client_leaves": 2, "move_address": 10}
+READERS = {"foreign_line": 1}
+ROLLOUTS = {"rollout": 3, "decide_rollout": 2}
+_SKEWS_MS = (0, 0, -1, 1, 700, -45_000)
+STEPS_BACK = {"back_up": 4, "step_back": 2}
 
 
-def shape_of(seed: int) -> Shape:
+def shape_of(seed: int, *, may_be_shared: bool = True, may_step_back: bool = True) -> Shape:
+    """What the store cannot do is left out; all else is as the seed says."""
     rng = Random(seed)
     nodes = rng.choice([1, 1, 2, 3])
+    is_shared = nodes > 1 or rng.random() < 0.3
     faults = rng.choice([0, 1, 1, 2])
+    # In a third of the worlds all steps are about the rules, and nothing comes late.
+    is_plain = rng.random() < 0.33
+    lateness = 0 if is_plain else rng.choice([0, 1, 1, 2])
+    has_late_signals = not is_plain and rng.random() < 0.7
+    has_clients = not is_plain and rng.random() < 0.7
+    has_rollouts = not is_plain and rng.random() < 0.35
+    targets = 0 if is_plain else rng.choice([0, 0, 0, 1, 2])
+    readers = 0 if is_plain else rng.choice([0, 1, 2])
+    # A store of one node has no other past to go back to while that node runs.
+    steps_back = is_shared and has_clients and rng.random() < 0.5
     weights = {kind: max(1, round(w * rng.choice([0.5, 1, 2]))) for kind, w in CALM.items()}
-    weights |= {kind: w * faults for kind, w in FAULTS.items()}
+    _add(weights, LATENESS, lateness)
+    _add(weights, FAULTS, faults)
+    _add(weights, {"deliver": 12}, has_late_signals)
+    _add(weights, CLIENTS, has_clients)
+    _add(weights, READERS, readers)
+    _add(weights, ROLLOUTS, has_rollouts)
+    _add(weights, STEPS_BACK, steps_back and may_step_back)
     is_stubborn = faults > 0 and rng.random() < 0.15
     if is_stubborn:
         weights |= {"impact": 1, "impact_fails": 40, "later": 20}
+    if not may_be_shared:
+        nodes, is_shared = 1, False
     return Shape(
         nodes=nodes,
+        is_shared=is_shared,
+        commits_in_loop=rng.random() < 0.5,
         resources=tuple(_resource(rng, number) for number in range(rng.choice([1, 2, 3, 4]))),
         operations_pending_max=rng.choice([0, 1, 2, 10]),
+        all_come_back=Random(f"end {seed}").random() < 0.5,
         is_stubborn=is_stubborn,
         signal_loss=rng.choice([0, 0, 0.1, 0.5]),
-        skews_ms=tuple(rng.choice([0, 0, -1, 1, 700, -45_000]) for _ in range(nodes)),
+        has_late_signals=has_late_signals,
+        has_clients=has_clients,
+        has_rollouts=has_rollouts,
+        targets=targets,
+        readers=readers,
+        skews_ms=tuple(rng.choice(_SKEWS_MS) if is_shared else 0 for _ in range(nodes)),
         weights=weights,
     )
 
 
-def steps_of(seed: int, shape: Shape) -> list[Step]:
+def _add(weights: dict[str, int], more: dict[str, int], times: int) -> None:
+    for kind, weight in more.items():
+        weights[kind] = weights.get(kind, 0) + weight * times
+
+
+def steps_of(seed: int, shape: Shape, number: int = STEPS) -> list[Step]:
     rng = Random(f"steps {seed}")
     kinds = [kind for kind, weight in shape.weights.items() if weight]
     weights = [shape.weights[kind] for kind in kinds]
-    chosen = rng.choices(kinds, weights, k=STEPS)
+    chosen = rng.choices(kinds, weights, k=number)
     return [Step(kind, rng.randrange(DICE_MAX)) for kind in chosen]
 
 

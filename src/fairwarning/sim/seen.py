@@ -3,7 +3,7 @@
 It repeats in the plainest way what an onlooker with the journal in hand would write down.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -36,7 +36,7 @@ from fairwarning.core.transitions import (
     Scheduled,
     Started,
 )
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.ports import START, Entry, Position
 
 
 @dataclass(slots=True)
@@ -71,7 +71,6 @@ class SeenScope:
     was_deleted: set[InstanceName] = field(default_factory=set)
     """At any time; a name may come back."""
     events: dict[EventId, SeenEvent] = field(default_factory=dict)
-    activations: int = 0
     is_activated: bool = False
     activated_ms: Instant = Instant(0)
     incarnation: int = 0
@@ -88,9 +87,56 @@ class SeenScope:
             each.ended_ms is None and name in each.event.resources for each in self.events.values()
         )
 
+    def awaits_in_domain(self, name: InstanceName) -> bool:
+        """The same of an event that counts on the update domain: a delete does not."""
+        return any(
+            each.ended_ms is None and name in each.event.resources
+            for each in self.events.values()
+            if each.event.operation is not OperationKind.DELETE
+        )
+
     def is_all_down(self) -> bool:
         live = [name for name in self.instances if name not in self.deleted]
         return bool(live) and all(self.power[name] != "running" for name in live)
+
+    def copy(self) -> "SeenScope":
+        events = {
+            id: replace(each, approvals=[*each.approvals]) for id, each in self.events.items()
+        }
+        return replace(
+            self,
+            instances={**self.instances},
+            models={**self.models},
+            power={**self.power},
+            deleted={*self.deleted},
+            was_deleted={*self.was_deleted},
+            events=events,
+        )
+
+
+@dataclass(slots=True)
+class SeenWorld:
+    """All that the journal says, as far as it was read."""
+
+    scopes: dict[ScopeId, SeenScope] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    lines: dict[tuple[ScopeId, int], list[str]] = field(default_factory=dict)
+    """What each revision of a scope wrote."""
+    not_before: dict[str, str] = field(default_factory=dict)
+    """What documents have said of each event."""
+
+    @property
+    def position(self) -> Position:
+        return self.entries[-1].position if self.entries else START
+
+    def copy(self) -> "SeenWorld":
+        """For the day that the store steps back to this one."""
+        return SeenWorld(
+            scopes={id: each.copy() for id, each in self.scopes.items()},
+            entries=[*self.entries],
+            lines={key: [*lines] for key, lines in self.lines.items()},
+            not_before={**self.not_before},
+        )
 
 
 def note(scope: SeenScope, entry: Entry) -> None:
@@ -108,7 +154,6 @@ def note(scope: SeenScope, entry: Entry) -> None:
         case Cancelled(event_id=event_id) | Failed(event_id=event_id):
             scope.events[event_id].ended_ms = entry.at_ms
         case Activated():
-            scope.activations += 1
             scope.is_activated, scope.incarnation = True, 1
             scope.activated_ms = entry.at_ms
         case Deactivated():

@@ -2,17 +2,20 @@
 
 The rule: what was written is read back equal, the order of its mappings included, and a
 body written by an older version stays readable, because a missing field takes its default
-and an unknown one is left out.
+and an unknown one is left out. A line of the journal that cannot be read is handed on as
+`Unknown`, because whoever reads the journal must come past it; a scope that cannot be read is
+an outage, because nobody may go on without it.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from fairwarning.core.model import Event, EventId, Roster
-from fairwarning.core.transitions import Transition
+from fairwarning.core.transitions import KnownTransition, Transition, Unknown
 from fairwarning.engine.ports import StoreDown
 
 ROSTERS_CACHED_MAX = 256
@@ -21,7 +24,7 @@ T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
 _transitions: Mapping[str, msgspec.json.Decoder[Any]] = {
-    each.__name__: msgspec.json.Decoder(each) for each in get_args(Transition)
+    each.__name__: msgspec.json.Decoder(each) for each in get_args(KnownTransition)
 }
 
 
@@ -46,12 +49,34 @@ decode_roster = lru_cache(ROSTERS_CACHED_MAX)(
 
 
 def decode_transition(kind: str, body: str) -> Transition:
-    what = f"journal entry of kind {kind!r}"
     decoder = _transitions.get(kind)
-    if decoder is None:
-        raise _damaged(what)
-    transition: Transition = _decode(decoder, what, body)
-    return transition
+    if decoder is not None:
+        with suppress(msgspec.DecodeError, UnicodeError):
+            transition: KnownTransition = decoder.decode(body)
+            return transition
+    return Unknown(kind=kind, body=body, event_id=_event_id_in(body))
+
+
+class _AboutEvent(msgspec.Struct):
+    """Where a line says which event it is about; `Scheduled` brings the event itself."""
+
+    event_id: EventId | None = None
+    event: "_Identified | None" = None
+
+
+class _Identified(msgspec.Struct):
+    id: EventId | None = None
+
+
+_about_event = msgspec.json.Decoder(_AboutEvent)
+
+
+def _event_id_in(body: str) -> EventId | None:
+    try:
+        found = _about_event.decode(body)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return found.event_id or (found.event.id if found.event else None)
 
 
 def _damaged(what: str) -> StoreDown:

@@ -25,6 +25,8 @@ from fairwarning.engine.ports import (
     Clock,
     Due,
     Entry,
+    Fence,
+    FenceBroken,
     Listener,
     Mark,
     Moment,
@@ -35,7 +37,9 @@ from fairwarning.engine.ports import (
     Step,
 )
 from fairwarning.stores.choices import fits, place_of
+from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.outside import OUTSIDE, OUTSIDE_REVISION, OUTSIDE_SIGNAL, record_changed
+from fairwarning.stores.turns import signal_of
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,
@@ -60,7 +64,7 @@ class MemoryStore:
         self._addresses: dict[str, tuple[ScopeId, InstanceName]] = {}
         self._entries: list[Entry] = []
         self._records: dict[tuple[str, str], Record] = {}
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners()
 
     @property
     def is_shared(self) -> bool:
@@ -73,9 +77,12 @@ class MemoryStore:
         """Nothing to close."""
 
     def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
-    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+    async def create(
+        self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> None:
+        self._refuse_broken(fences)
         now = self._clock.now()
         planned = [writes_of_new(scope) for scope in scopes]
         taken = set(self._addresses)
@@ -88,8 +95,10 @@ class MemoryStore:
                 if address in taken:
                     refuse_address_in_use(address)
                 taken.add(address)
-        for writes in planned:
-            self._write(writes, now, by, why)
+        self._mark(fences)
+        signals = [self._write(writes, now, by, why) for writes in planned]
+        for signal in signals:
+            self._listeners.tell(signal)
 
     async def transact(
         self,
@@ -100,12 +109,15 @@ class MemoryStore:
         why: str = "",
         counting: bool = False,
         skip_busy: bool = False,
+        fences: Sequence[Fence] = (),
     ) -> Receipt:
+        self._refuse_broken(fences)
         now = self._clock.now()
         before = self._get(scope_id)
         pending = self._count(before.roster.subscription) if counting else 0
         change = step(before, Moment(now_ms=now, pending_operations=pending))
         if not change.transitions:
+            self._mark(fences)
             self._set_deadline(scope_id, change.next_deadline_ms)
             return Receipt(scope=before, at_ms=now, transitions=())
         writes = writes_of(before, change)
@@ -115,7 +127,8 @@ class MemoryStore:
         for event in writes.born:
             if event.id in self._events:
                 refuse_used_id(event.id)
-        self._write(writes, now, by, why)
+        self._mark(fences)
+        self._listeners.tell(self._write(writes, now, by, why))
         return Receipt(scope=writes.scope, at_ms=now, transitions=change.transitions)
 
     async def read(self, scope_id: ScopeId) -> Scope:
@@ -155,9 +168,14 @@ class MemoryStore:
         return Position(str(len(self._entries)))
 
     async def journal(
-        self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
+        self,
+        *,
+        after: Position = START,
+        scope_id: ScopeId | None = None,
+        limit: int,
+        inclusive: bool = False,
     ) -> list[Entry]:
-        first = int(after) if after else 0
+        first = max(int(after or 0) - inclusive, 0)
         chosen = self._entries[first:]
         if scope_id is not None:
             chosen = [each for each in chosen if each.scope_id == scope_id]
@@ -216,8 +234,11 @@ class MemoryStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> Record:
+        self._refuse_broken(fences)
         revision = self._revision(kind, key, expected)
+        self._mark(fences)
         record = Record(kind=kind, key=key, revision=revision + 1, body=body)
         self._records[kind, key] = record
         self._note(note, by, why)
@@ -232,12 +253,30 @@ class MemoryStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> bool:
-        if self._revision(kind, key, expected) == 0:
+        self._refuse_broken(fences)
+        revision = self._revision(kind, key, expected)
+        self._mark(fences)
+        if revision == 0:
             return False
         del self._records[kind, key]
         self._note(note, by, why)
         return True
+
+    def _refuse_broken(self, fences: Sequence[Fence]) -> None:
+        for fence in fences:
+            record = fence.record
+            if self._records.get((record.kind, record.key)) != record:
+                raise FenceBroken(fence)
+
+    def _mark(self, fences: Sequence[Fence]) -> None:
+        """Once nothing can refuse the change any more."""
+        for fence in fences:
+            if fence.then is not None:
+                old = fence.record
+                new = replace(old, revision=old.revision + 1, body=fence.then)
+                self._records[old.kind, old.key] = new
 
     def _revision(self, kind: str, key: str, expected: int | None) -> int:
         """0: there is none."""
@@ -250,7 +289,7 @@ class MemoryStore:
     def _note(self, note: Noted | None, by: Actor, why: str) -> None:
         if note is not None:
             self._append(OUTSIDE, OUTSIDE_REVISION, self._clock.now(), by, why, note)
-            self._tell(OUTSIDE_SIGNAL)
+            self._listeners.tell(OUTSIDE_SIGNAL)
 
     def _get(self, scope_id: ScopeId) -> Scope:
         if scope_id not in self._scopes:
@@ -270,7 +309,8 @@ class MemoryStore:
         else:
             self._deadlines[scope_id] = deadline
 
-    def _write(self, writes: Writes, now: Instant, by: Actor, why: str) -> None:
+    def _write(self, writes: Writes, now: Instant, by: Actor, why: str) -> Signal:
+        """The signal that tells of it, once all is written."""
         scope = writes.scope
         self._scopes[scope.id] = scope
         self._set_deadline(scope.id, writes.next_deadline_ms)
@@ -283,8 +323,7 @@ class MemoryStore:
             self._addresses[address] = (scope.id, name)
         for transition in writes.entries:
             self._append(scope.id, scope.revision, now, by, why, transition)
-        deadline = writes.next_deadline_ms
-        self._tell(Signal(scope_id=scope.id, next_deadline_ms=deadline, scope=scope))
+        return signal_of(writes)
 
     def _append(
         self,
@@ -306,7 +345,3 @@ class MemoryStore:
                 transition=transition,
             )
         )
-
-    def _tell(self, signal: Signal) -> None:
-        for listener in self._listeners:
-            listener(signal)

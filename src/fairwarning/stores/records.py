@@ -1,6 +1,8 @@
 """Records as the SQL stores keep them: which statement to ask, and what its answer means."""
 
-from fairwarning.engine.ports import Record
+from collections.abc import Iterable, Sequence
+
+from fairwarning.engine.ports import Fence, FenceBroken, Record
 from fairwarning.stores.outside import record_changed
 from fairwarning.stores.rows import Row
 from fairwarning.stores.statements import Statement
@@ -32,3 +34,28 @@ def dropped(asked: Statement, expected: int | None, rows: list[Row]) -> bool:
     if expected not in {None, revision}:
         raise record_changed(str(asked.values["kind"]), str(asked.values["key"]))
     return bool(rows)
+
+
+def fencing(fences: Iterable[Fence]) -> list[Statement]:
+    """Each answers with the kind and key of its record, or with nothing if it is another now."""
+    return [
+        Statement(
+            "hold_record" if fence.then is None else "mark_record",
+            {
+                "kind": fence.record.kind,
+                "key": fence.record.key,
+                "expected": fence.record.revision,
+                "expected_body": fence.record.body,
+                "body": fence.then,
+            },
+        )
+        for fence in fences
+    ]
+
+
+def refuse_broken(fences: Iterable[Fence], rows: Sequence[Row]) -> None:
+    """Raises FenceBroken; `rows` are all answers to `fencing`."""
+    found = {(kind, key) for kind, key in rows}
+    for fence in fences:
+        if (fence.record.kind, fence.record.key) not in found:
+            raise FenceBroken(fence)

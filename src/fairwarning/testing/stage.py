@@ -1,7 +1,6 @@
 """What a test can do to the server, as coroutines in the server's own event loop."""
 
 import random
-import tomllib
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -32,6 +31,8 @@ from fairwarning.fleetfile import Fleet, read_json, read_toml
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.witness import Asked
 from fairwarning.node import Node, NodeSettings
+from fairwarning.text_files import read_text
+from fairwarning.toml_text import parse_toml
 
 START = Instant(1_767_225_600_000)
 """2026-01-01T00:00:00Z: every test begins here unless it says otherwise."""
@@ -50,9 +51,9 @@ def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
     if isinstance(fleet, dict):
         return read_json({"test": True, **fleet})
     is_file = isinstance(fleet, Path) or ("\n" not in fleet and fleet.endswith(".toml"))
-    text = Path(fleet).read_text() if is_file else str(fleet)
+    text = read_text(fleet) if is_file else str(fleet)
     read = read_toml(text)
-    tables = tomllib.loads(text)
+    _, tables = parse_toml(text)
     return read if "test" in tables else read_json({"test": True, **tables})
 
 

@@ -16,6 +16,7 @@ from fairwarning.agent.actions.kinds import DOERS
 from fairwarning.agent.actions.tail import KEPT_BYTES
 from fairwarning.agent.model import Action, Run
 from tests.agent.actions.contexts import context, program
+from tests.support.patience import HANG_S
 
 
 def shell(text: str) -> Action:
@@ -109,7 +110,10 @@ async def test_of_endless_words_only_the_end_is_held_in_memory() -> None:
     assert len(finished.output) <= KEPT_BYTES + len("… ")
 
 
-async def test_when_it_is_cut_off_it_is_asked_to_end_first(tmp_path: Path) -> None:
+async def test_when_it_is_cut_off_it_is_asked_to_end_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GRACE_S", HANG_S)
     fifo, out = tmp_path / "fifo", tmp_path / "out"
     text = f"trap 'echo tidied >{out}; exit' TERM; echo $$ >{fifo}; while :; do sleep 0.01; done"
     task, _ = await begun(shell(text), fifo)
@@ -140,7 +144,8 @@ async def test_when_it_is_cut_off_nothing_that_it_started_is_left(
     await cut_off(task)
     # The kernel ends a killed process in its own time; a handle says when it has.
     for handle in handles:
-        assert await asyncio.to_thread(select.select, [handle], [], [], 20) == ([handle], [], [])
+        ended, _, _ = await asyncio.to_thread(select.select, [handle], [], [], HANG_S)
+        assert ended == [handle]
         os.close(handle)
 
 

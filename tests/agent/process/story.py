@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from fairwarning.testing import Server
+from tests.support.patience import HANG_S
 
 ROOT = Path(__file__).parents[3]
 VM = "web-0"
@@ -87,7 +88,7 @@ class Agents:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=HANG_S)
 
 
 class Play:

@@ -13,6 +13,7 @@ from fairwarning.agent.left_behind import SUFFIX
 from fairwarning.agent.memory import read_state
 from fairwarning.testing import Server
 from tests.agent.test_program import Process
+from tests.support.patience import HANG_S
 
 CONFIG = """\
 endpoint = "{url}"
@@ -152,6 +153,6 @@ def test_a_rehearsal_too_ends_first_what_was_left_behind(fairwarning: Server, sl
     again = slow.begun()
     assert (is_alive(command), again != command) == (False, True)
     (slow.folder / "gate").write_text("\n")
-    assert rehearsal.process.wait(20) == 0
+    assert rehearsal.process.wait(HANG_S) == 0
     assert rehearsal.process.stderr is not None
     rehearsal.process.stderr.close()

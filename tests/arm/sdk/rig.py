@@ -24,12 +24,12 @@ from azure.mgmt.resource.resources import ResourceManagementClient
 
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from fairwarning.node import Node, NodeSettings
+from tests.support.patience import HANG_S
 
 LOCATION = "westeurope"
 GROUP = "myResourceGroup"
 STEP = "1m"
 """How far the clock moves where the SDK sleeps a second."""
-WAIT_S_MAX = 30
 _Client = TypeVar("_Client")
 _Result = TypeVar("_Result")
 
@@ -49,12 +49,12 @@ def serving(folder: Path) -> Iterator[Node]:
     )
     node = Node(settings)
     try:
-        asyncio.run_coroutine_threadsafe(node.start(), loop).result(WAIT_S_MAX)
+        asyncio.run_coroutine_threadsafe(node.start(), loop).result(HANG_S)
         yield node
     finally:
-        asyncio.run_coroutine_threadsafe(node.stop(), loop).result(WAIT_S_MAX)
+        asyncio.run_coroutine_threadsafe(node.stop(), loop).result(HANG_S)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(WAIT_S_MAX)
+        thread.join(HANG_S)
         loop.close()
 
 
@@ -70,7 +70,7 @@ class Time:
 
     def sleep(self) -> None:
         """What a sleeping client does."""
-        assert self._flows.wait(WAIT_S_MAX), "a client sleeps, and the test lets no time pass"
+        assert self._flows.wait(HANG_S), "a client sleeps, and the test lets no time pass"
         self.advance()
 
     @contextmanager
@@ -109,11 +109,20 @@ class Azure:
         self.url = node.azure_url.replace("127.0.0.1", "localhost")
         self._exits = exits
         self.api = exits.enter_context(
-            httpx.Client(base_url=f"{node.control_url}/api/v1", timeout=WAIT_S_MAX, trust_env=False)
+            httpx.Client(
+                base_url=f"{node.control_url}/api/v1",
+                timeout=HANG_S,
+                verify=False,
+                trust_env=False,
+            )
         )
         self.vm = exits.enter_context(
             httpx.Client(
-                base_url=node.metadata_urls[0], headers={"Metadata": "true"}, trust_env=False
+                base_url=node.metadata_urls[0],
+                headers={"Metadata": "true"},
+                timeout=HANG_S,
+                verify=False,
+                trust_env=False,
             )
         )
         authority = folder / "ca.pem"
@@ -182,7 +191,7 @@ class Azure:
     def finish(self, poller: LROPoller[_Result]) -> _Result:
         """Let time pass until the operation is over."""
         with self.time.flowing():
-            result = poller.result(WAIT_S_MAX)
+            result = poller.result(HANG_S)
         assert poller.done()
         return result
 

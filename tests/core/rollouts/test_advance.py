@@ -186,4 +186,4 @@ class OneRollout(RuleBasedStateMachine):
 
 
 TestOneRollout = OneRollout.TestCase
-TestOneRollout.settings = settings(max_examples=200, stateful_step_count=25, deadline=None)
+TestOneRollout.settings = settings(max_examples=200, stateful_step_count=25)

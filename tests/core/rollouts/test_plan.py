@@ -1,6 +1,6 @@
 """The plan says which instances when, and is what then happens if nobody interferes."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -23,7 +23,6 @@ def times(steps: tuple[RolloutStep, ...]) -> list[tuple[object, ...]]:
     ]
 
 
-@settings(deadline=None)
 @given(specs, fleets, st.sampled_from([MONDAY, BEFORE_DST]))
 def test_the_plan_is_what_happens(
     spec: RolloutSpec, fleet: list[tuple[int, int]], now: Instant
@@ -36,7 +35,6 @@ def test_the_plan_is_what_happens(
     assert world.rollout.phase is RolloutPhase.COMPLETED
 
 
-@settings(deadline=None)
 @given(specs, fleets, st.integers(0, 5 * HOUR_MS))
 def test_in_the_middle_the_estimates_are_still_right(
     spec: RolloutSpec, fleet: list[tuple[int, int]], later_by: int

@@ -152,6 +152,19 @@ def test_a_postponed_event_is_followed_to_its_new_time() -> None:
     assert phases(made) == ["completed", "completed"]
 
 
+def test_an_event_that_an_operator_postponed_may_reach_beyond_its_window() -> None:
+    window = parse_window("daily 09:00-11:00")
+    made = world(replace(REBOOT, duration_s=1_800, windows=(window,)))
+    (scope_id,) = made.scopes
+    first = made.rollout.steps[0].event_id
+    assert first is not None
+    start = later(MONDAY, 80 * MINUTE_MS)
+    made.postponed.add(E1)
+    made.do(scope_id, Postpone(event_id=first, new_event_id=E1, not_before_ms=start))
+    made.run_until(start)
+    assert made.events[E1].phase is Phase.STARTED
+
+
 def test_what_is_kept_from_starting_until_its_window_closes_is_announced_in_the_next() -> None:
     made = world(replace(REBOOT, windows=(parse_window("daily 09:00-10:00"),)))
     (scope_id,) = made.scopes

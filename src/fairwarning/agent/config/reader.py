@@ -1,21 +1,20 @@
 """The whole file."""
 
-import re
-import tomllib
 from pathlib import Path as FilePath
 
 from fairwarning.agent.config.rules import read_approve, read_rule
 from fairwarning.agent.config.table import BadConfig, Mistake, Table
 from fairwarning.agent.model import Approve, Config, Rule
+from fairwarning.client.wire import Address, BadAddress
+from fairwarning.text_files import read_bytes
 from fairwarning.toml_lines import Lines, Path
-
-_AT_LINE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
+from fairwarning.toml_text import NotToml, parse_toml
 
 
 def read_file(path: FilePath) -> Config:
     """Raises BadConfig, or OSError."""
     try:
-        return read_config(path.read_text(encoding="utf-8"))
+        return read_config(read_bytes(path).decode())
     except UnicodeDecodeError:
         raise BadConfig([Mistake(line=1, message="the file is no UTF-8 text")]) from None
 
@@ -23,9 +22,9 @@ def read_file(path: FilePath) -> Config:
 def read_config(text: str) -> Config:
     """Raises BadConfig with every mistake that can be told."""
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise BadConfig([_of_the_parser(str(problem), text)]) from None
+        text, raw = parse_toml(text)
+    except NotToml as problem:
+        raise BadConfig([Mistake(line=problem.line, message=problem.message)]) from None
     mistakes: list[tuple[Path, str]] = []
     config = _read(Table(raw, (), mistakes))
     if mistakes:
@@ -66,8 +65,11 @@ def _rules(table: Table, policy: Approve) -> tuple[Rule, ...]:
 
 def _endpoint(table: Table) -> str:
     value = table.text("endpoint")
-    if value and not value.startswith("http://"):
-        table.wrong("endpoint", "`endpoint` is the service's base, such as http://169.254.169.254")
+    if value:
+        try:
+            Address(value)
+        except BadAddress as problem:
+            table.wrong("endpoint", f"`endpoint`: {problem}")
     return value
 
 
@@ -76,16 +78,13 @@ def _listen(table: Table, default: tuple[str, int] | None) -> tuple[str, int] | 
     if value is None:
         return default
     host, _, port = value.rpartition(":")
-    if value and host and port.isascii() and port.isdigit() and int(port) < 65_536:
+    if host and _is_port(port):
         return host.strip("[]"), int(port)
     if value:
         table.wrong("listen", '`listen` is HOST:PORT such as 127.0.0.1:9169, or "" for none')
     return None
 
 
-def _of_the_parser(problem: str, text: str) -> Mistake:
-    found = _AT_LINE.fullmatch(problem)
-    if found is None:
-        return Mistake(line=1, message=f"this is no TOML: {problem}")
-    line = int(found[2]) if found[2] else text.count("\n") + 1
-    return Mistake(line=line, message=f"this is no TOML: {found[1]}")
+def _is_port(text: str) -> bool:
+    # Python refuses to make a number of thousands of digits.
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) < 65_536

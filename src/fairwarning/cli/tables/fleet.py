@@ -109,10 +109,21 @@ def cancelled_by(changes: Sequence[Json]) -> list[str]:
 
 
 def changes_summary(changes: Sequence[Json]) -> str:
-    """`2 added, 1 changed, 1 removed`."""
-    words = {"add": "added", "change": "changed", "remove": "removed"}
-    counts = {word: sum(c["action"] == action for c in changes) for action, word in words.items()}
+    """`2 added, 1 changed, 1 removed, 1 leaving by Terminate`."""
+    words = {
+        "add": "added",
+        "change": "changed",
+        "remove": "removed",
+        "leave": "leaving by Terminate",
+    }
+    kinds = [_kind(change) for change in changes]
+    counts = {word: kinds.count(kind) for kind, word in words.items()}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _kind(change: Json) -> str:
+    leaves = change.get("terminateNotice") and not change.get("withoutNotice")
+    return "leave" if leaves else str(change["action"])
 
 
 def kept_note(kept: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ the moment until the fleet has the address, and lapses soon after.
 """
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,7 @@ from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.subnets import Prefix, prefix_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor
-from fairwarning.engine.ports import Record, RecordChanged
+from fairwarning.engine.ports import Fence, FenceBroken, Record, RecordChanged
 
 KIND = "arm-address"
 PAGE = 500
@@ -58,7 +58,7 @@ async def allocate(
             if len(found) == count:
                 return found
     for address in found:
-        await release(arm, address, by=by)
+        await release(arm, address, owner, by=by)
     raise ArmError(
         400,
         "SubnetIsFull",
@@ -78,8 +78,13 @@ async def reserve(arm: Arm, address: str, owner_id: str, *, by: Actor) -> None:
         raise Taken(address)
 
 
-async def release(arm: Arm, address: str, *, by: Actor) -> None:
-    await arm.control.store.drop(KIND, address, by=by)
+async def release(arm: Arm, address: str, owner: str, *, by: Actor) -> None:
+    """Nothing happens if it has another owner by now, or none."""
+    record = await arm.control.store.record(KIND, address)
+    if record is not None and same_id(_claim(record).owner, owner):
+        await _unless_changed(
+            arm.control.store.drop(KIND, address, by=by, fences=[Fence(record=record)]), record
+        )
 
 
 def usable(prefix: Prefix) -> Iterator[str]:
@@ -123,13 +128,26 @@ async def _claimed(arm: Arm, address: str, known: Record | None, owner: str, by:
     claim = Claim(owner=owner, at_ms=arm.control.clock.now())
     body = msgspec.json.encode(claim).decode()
     expected = 0 if known is None else known.revision
-    try:
-        await arm.control.store.keep(KIND, address, body, expected=expected, by=by)
-    except RecordChanged:
+    fences = [] if known is None else [Fence(record=known)]
+    keeping = arm.control.store.keep(KIND, address, body, expected=expected, by=by, fences=fences)
+    if not await _unless_changed(keeping, known):
         return False
     # Whoever gives an address to a machine claims it meanwhile, so now the store knows it.
     if arm.control.store.is_shared and await arm.control.store.locate(address) is not None:
-        await release(arm, address, by=by)
+        await release(arm, address, owner, by=by)
+        return False
+    return True
+
+
+async def _unless_changed(write: Awaitable[object], known: Record | None) -> bool:
+    """Whether it was done; it is not if somebody else was faster."""
+    try:
+        await write
+    except RecordChanged:
+        return False
+    except FenceBroken as broken:
+        if broken.fence.record != known:
+            raise
         return False
     return True
 

@@ -3,17 +3,17 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fairwarning.control.access import Role
+from fairwarning.control.access import Caller, Role
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, as_arm_error
-from fairwarning.control.arm.loose_json import strict_json
+from fairwarning.control.arm.loose_json import TooMuch, strict_json
 from fairwarning.control.arm.operations import Operations, new_operation_id
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.arm.router import Router
@@ -22,10 +22,16 @@ from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, read_all
 from fairwarning.control.problems import Problem, of_stop
 
-BODY_BYTES_MAX = 4 * 1024 * 1024
-"""As on Azure: a template may be this large."""
-DEPTH_MAX = 100
+TEMPLATE_BYTES_MAX = 4 * 1024 * 1024
+"""As on Azure."""
+TEMPLATE_VALUES_MAX = 200_000
+BODY_BYTES_MAX = 512 * 1024
+"""Of one resource."""
+BODY_VALUES_MAX = 20_000
+SMALL_BYTES = 16 * 1024
+"""Of a body that is read at once; a larger one is read in another process."""
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)?", re.IGNORECASE)
+_DEPLOYMENTS = "microsoft.resources/deployments"
 _METHODS = ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"]
 _log = logging.getLogger(__name__)
 
@@ -69,17 +75,37 @@ class ArmApp:
         caller = await self._dispatch.identify(request, role_of(request.method, path))
         query = {name.lower(): value for name, value in request.query_params.items()}
         refuse_version(query.get("api-version"))
-        raw = await read_all(request, BODY_BYTES_MAX)
+        body = await self._body(request, path, caller)
         call = ArmCall(
             method=request.method,
             path=path,
             query=query,
-            body=read_json(raw),
+            body=body,
             caller=caller,
             base_url=f"{request.url.scheme}://{request.headers.get('host', '')}",
             why=request.headers.get("commandname", "")[:100],
         )
         return await self.arm.answer(call)
+
+    async def _body(self, request: Request, path: ResourcePath, caller: Caller) -> Json | None:
+        """Whoever asks for something, or has it deleted, says all of it in the path."""
+        if request.method in ("GET", "HEAD", "DELETE"):
+            return None
+        is_template = path.key == _DEPLOYMENTS
+        raw = await read_all(request, TEMPLATE_BYTES_MAX if is_template else BODY_BYTES_MAX)
+        values_max = TEMPLATE_VALUES_MAX if is_template else BODY_VALUES_MAX
+        if len(raw) <= SMALL_BYTES:
+            return read_json(raw, values_max)
+
+        async def given() -> AsyncIterator[bytes]:
+            yield str(values_max).encode()
+            yield raw
+
+        aside = self.arm.control.aside
+        kind, said = await aside.run("arm", given(), caller=caller.token_id)
+        if kind != b"ok":
+            raise _not_understood(said.decode())
+        return _object(said)
 
 
 def error_response(error: Exception) -> Response:
@@ -119,26 +145,24 @@ def refuse_version(version: str | None) -> None:
         )
 
 
-def read_json(raw: bytes) -> Json | None:
+def read_json(raw: bytes, values_max: int = TEMPLATE_VALUES_MAX) -> Json | None:
     """An object, or nothing at all. Raises ArmError."""
     if not raw.strip():
         return None
     try:
-        body = _decoded(raw)
+        return _object(strict_json(raw.decode(), values_max).encode())
+    except (TooMuch, UnicodeDecodeError) as problem:
+        raise _not_understood(str(problem)) from None
+
+
+def _object(strict: bytes) -> Json:
+    try:
+        body = msgspec.json.decode(strict)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
         raise _not_understood(str(problem)) from None
     if not isinstance(body, dict):
         raise _not_understood(f"it is of type {type(body).__name__}; send a JSON object")
-    if _depth(body) > DEPTH_MAX:
-        raise _not_understood(f"it is nested more than {DEPTH_MAX} levels deep")
     return body
-
-
-def _decoded(raw: bytes) -> object:
-    try:
-        return msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return msgspec.json.decode(strict_json(raw.decode()))
 
 
 def _not_understood(why: str) -> ArmError:
@@ -147,17 +171,3 @@ def _not_understood(why: str) -> ArmError:
         "InvalidRequestContent",
         f"The request content was invalid and could not be deserialized: '{why}'.",
     )
-
-
-def _depth(value: object) -> int:
-    depth, level = 0, [value]
-    while level:
-        depth += 1
-        below: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                below += each.values()
-            elif isinstance(each, list):
-                below += each
-        level = below
-    return depth

@@ -11,7 +11,7 @@ from fairwarning.control.arm.bodies import location_of, object_at, refuse_moved,
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import ids_of_kind, resource_names, scopes_of
-from fairwarning.control.arm.instance_changes import revise
+from fairwarning.control.arm.instance_changes import begin_anew, mark_removed, revise
 from fairwarning.control.arm.listing import listed
 from fairwarning.control.arm.machine_reading import not_changeable
 from fairwarning.control.arm.merging import merged
@@ -65,7 +65,7 @@ async def _make(arm: Arm, call: ArmCall) -> None:
     )
     if left:
         # The scope of one that was deleted; it stays, and begins anew.
-        await revise(arm, call, left[0].id, lambda _: scope.roster)
+        await begin_anew(arm, call, left[0].id, scope.roster)
     else:
         await arm.control.engine.create([scope], by=call.by, why=call.why)
     await arm.shelf.put(_new_kept(arm, call.path.id, wanted.name, body), by=call.by)
@@ -134,7 +134,8 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
             f"Availability Set '{found.scope.roster.resource}' cannot be deleted. Before deleting "
             "an Availability Set please ensure that it does not contain any VM.",
         )
-    await arm.shelf.drop(call.path.id, by=call.by)
+    await mark_removed(arm, call, found.scope.id)
+    await arm.shelf.drop_any(call.path.id, by=call.by)
     return Reply(200)
 
 

@@ -101,7 +101,9 @@ async def planned(arm: Arm, call: ArmCall, body: Json, budget: Budget, level: in
     if not isinstance(template, dict):
         raise invalid("The template must be an object")
     place = await _surroundings(arm, call)
-    return Plan(template, properties.get("parameters"), place, budget)
+    # Elsewhere, because a template may take a second, and instances poll meanwhile.
+    apart = arm.control.apart
+    return await apart(Plan, template, properties.get("parameters"), place, budget)
 
 
 def _refuse_mode(mode: object) -> None:
@@ -215,7 +217,7 @@ class _Maker:
     async def _evaluated(self, ask: Callable[[Read], Answer]) -> Json:
         """Each round reads something new, so that it ends."""
         read: dict[str, Json] = {}
-        while (answer := ask(read)).wanted:
+        while (answer := await self._arm.control.apart(ask, read)).wanted:
             for each in answer.wanted:
                 read[each.id.lower()] = await self._referred(each)
         return answer.value
@@ -263,6 +265,7 @@ async def _keep(arm: Arm, call: ArmCall, body: Json, before: Kept | None, outcom
         unique_id=deployment.correlation_id,
         operation=operation.id,
         revision=0 if before is None else before.revision,
+        stored="" if before is None else before.stored,
     )
     try:
         return await arm.shelf.put(kept, by=call.by)

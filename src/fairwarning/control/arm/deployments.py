@@ -63,7 +63,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
     kept = await arm.shelf.find(_id(call))
     if kept is not None:
         await refuse_running(arm, kept)
-        await arm.shelf.drop(kept.id, by=call.by)
+        await arm.shelf.drop(kept, by=call.by)
     return Reply(204)
 
 

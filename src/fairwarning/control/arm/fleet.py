@@ -46,15 +46,16 @@ async def scopes_of(
     """All scopes of one resource, by the spelling that it has; empty if there is none.
 
     A scale set has one for each placement group, an availability set or a VM just one. Those
-    that have lost their instances are there too.
+    that have lost their instances are there too. A resource that has instances comes before one
+    of another spelling that has none.
     """
     found = await _scopes_spelled(arm, kind, subscription, group, name)
-    if found:
+    if any(scope.roster.live for scope in found):
         return found
     for its_group, its_name in resource_names(ids_of_kind(arm, kind, subscription, group)):
         if its_name.lower() == name.lower():
             return await _scopes_spelled(arm, kind, subscription, its_group, its_name)
-    return []
+    return found
 
 
 async def _scopes_spelled(

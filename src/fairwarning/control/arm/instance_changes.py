@@ -5,16 +5,23 @@ that come through here take turns, and each reads the scope anew while it holds 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
 from fairwarning.control.arm.call import Arm, ArmCall
-from fairwarning.control.holding import held
+from fairwarning.control.arm.locks import locked
+from fairwarning.control.declaration_rights import (
+    is_armed_by_operator,
+    owners_of_machines,
+    refuse_machines_of_others,
+)
 from fairwarning.core.commands import AddInstances, Command, Declare
-from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.fleetfile.applying import current_scopes
 from fairwarning.fleetfile.settling import placed
 
 _turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
@@ -25,10 +32,42 @@ async def revise(
     arm: Arm, call: ArmCall, scope_id: ScopeId, change: Callable[[Roster], Roster]
 ) -> None:
     """Declares the scope anew, from what it is now. Raises Refused, or Problem if it is held."""
-    async with _holding(arm, call, scope_id) as scope:
+    async with _holding(arm, call, scope_id) as (own, scope):
         roster = change(scope.roster)
         if roster != scope.roster:
-            await _submit(arm, call, scope_id, Declare(roster=roster, before=scope.roster))
+            await _submit(own, call, scope_id, Declare(roster=roster, before=scope.roster))
+
+
+async def begin_anew(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster) -> None:
+    """Uses the scope of a resource that was deleted for a new one of the same name.
+
+    It has the driver that the deleted one had: no word of ARM changes what a driver acts on.
+    """
+    async with _holding(arm, call, scope_id) as (own, scope):
+        if scope.roster.live:
+            raise Refused(
+                Code.SCOPE_EXISTS,
+                f"{scope_id} was created by somebody else meanwhile; look at it, then ask again",
+            )
+        before = scope.roster
+        handles = {each.name: each.handle for each in before.instances.values()}
+        wanted = replace(
+            roster,
+            driver=before.driver,
+            driver_settings=before.driver_settings,
+            instances={
+                each.name: replace(each, handle=handles.get(each.name, ""))
+                for each in roster.instances.values()
+            },
+        )
+        if wanted.kind is not ScopeKind.SCALE_SET:
+            await refuse_others(own, call, scope_id, wanted, wanted.live)
+        await _submit(own, call, scope_id, Declare(roster=wanted, before=before))
+
+
+async def mark_removed(arm: Arm, call: ArmCall, scope_id: ScopeId) -> None:
+    """Its name may be given to a new one when nobody is in it any more."""
+    await revise(arm, call, scope_id, lambda now: replace(now, is_removed=True))
 
 
 async def change_instance(
@@ -50,28 +89,40 @@ async def change_instance(
 
 async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Instance) -> None:
     """In the update and fault domain where the fewest are. Raises Refused, or Problem."""
-    async with _holding(arm, call, scope_id) as scope:
+    async with _holding(arm, call, scope_id) as (own, scope):
         roster = scope.roster
         known = {each.name: each for each in roster.live}
         domains = (roster.update_domains, roster.fault_domains)
         newcomer = placed([*roster.live, instance], known, domains)[-1]
         is_used = instance.name in roster.instances and instance.name not in known
+        if is_used:
+            newcomer = replace(newcomer, handle=roster.instances[instance.name].handle)
+        await refuse_others(own, call, scope_id, roster, [newcomer])
         # The name of one that is gone can only be declared again.
         command: Command = (
-            Declare(roster=_with(roster, newcomer), before=roster)
+            Declare(roster=replace(_with(roster, newcomer), is_removed=False), before=roster)
             if is_used
             else AddInstances(instances=(newcomer,))
         )
-        await _submit(arm, call, scope_id, command)
+        await _submit(own, call, scope_id, command)
 
 
 @asynccontextmanager
-async def _holding(arm: Arm, call: ArmCall, scope_id: ScopeId) -> AsyncIterator[Scope]:
+async def _holding(arm: Arm, call: ArmCall, scope_id: ScopeId) -> AsyncIterator[tuple[Arm, Scope]]:
     """The scope as it is now, and nobody else here changes its resource meanwhile."""
     resource = "/".join(scope_id.split("/")[:4])
-    turn = _turns.setdefault((id(arm), resource), asyncio.Lock())
-    async with turn, held(arm.control.store, resource, by=call.by):
-        yield await arm.control.store.read(scope_id)
+    turn = _turns.setdefault((id(arm.control.leases), resource), asyncio.Lock())
+    async with turn, locked(arm, call, resource) as own:
+        yield own, await own.control.store.read(scope_id)
+
+
+async def refuse_others(
+    arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster, newcomers: Iterable[Instance]
+) -> None:
+    """Raises Problem if an operator points a driver at the machine of another scope."""
+    if is_armed_by_operator(call.caller, roster):
+        current = await current_scopes(arm.control.store)
+        refuse_machines_of_others(scope_id, roster, newcomers, owners_of_machines(current))
 
 
 async def _submit(arm: Arm, call: ArmCall, scope_id: ScopeId, command: Command) -> None:

@@ -13,7 +13,7 @@ from fairwarning.control.arm.kept_machines import Standing
 from fairwarning.control.arm.network_json import mac_address
 from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.control.arm.subnets import prefix_of, refuse_same_names
+from fairwarning.control.arm.subnets import prefix_of, refuse_link_local, refuse_same_names
 from fairwarning.core.model import Actor
 
 CONFIGURATIONS_MAX = 256
@@ -46,7 +46,7 @@ async def settle(arm: Arm, id: str, body: Json, before: Json, *, by: Actor) -> S
                 claimed.append(address)
             configurations.append(_with_address(wanted, address, is_first=not configurations))
     except Exception:
-        await give_back(arm, claimed, by=by)
+        await give_back(arm, claimed, id, by=by)
         raise
     properties = {k: v for k, v in object_at(body, "properties").items() if k not in _DERIVED}
     bond = object_at(before, "properties", "virtualMachine")
@@ -73,9 +73,14 @@ def _refuse_twice(address: str, configurations: list[Json]) -> None:
         raise _in_use(address)
 
 
-async def give_back(arm: Arm, addresses: Collection[str], *, by: Actor) -> None:
+async def give_back(arm: Arm, addresses: Collection[str], id: str, *, by: Actor) -> None:
+    """Those of them that the interface of this id does not have."""
+    kept = await arm.shelf.find(id)
+    # Another request for the same interface may have come first, with the same address.
+    has = [] if kept is None else addresses_of(kept.body)
     for each in addresses:
-        await release(arm, each, by=by)
+        if each not in has:
+            await release(arm, each, id, by=by)
 
 
 def _same_configuration(before: Json, wanted: Json) -> Json:
@@ -119,6 +124,7 @@ async def _asked_address(
         raise ArmError(
             400, "InvalidPrivateIPAddress", f"'{asked[:60]}' is no IP address; write 10.0.0.4."
         ) from None
+    refuse_link_local(address, "InvalidPrivateIPAddress")
     prefix = await prefix_of(arm, subnet, address.version)
     first, last = usable_range(prefix)
     if not first <= int(address) <= last:

@@ -73,14 +73,14 @@ async def _has_machines(arm: Arm, kept: Kept) -> bool:
 
 async def _forget(arm: Arm, kept: Kept) -> None:
     try:
-        await arm.shelf.drop(kept.id, expected=kept.revision, by=ENGINE)
+        await arm.shelf.drop(kept, by=ENGINE)
     except RecordChanged:
         return  # A new group of that name came this instant.
     async for each in arm.shelf.below(kept.id):
         if each.type.lower() == INTERFACES:
             for address in addresses_of(each.body):
-                await release(arm, address, by=ENGINE)
-        await arm.shelf.drop(each.id, by=ENGINE)
+                await release(arm, address, each.id, by=ENGINE)
+        await arm.shelf.drop_any(each.id, by=ENGINE)
 
 
 async def groups_of(arm: Arm, subscription: str) -> AsyncIterator[Group]:

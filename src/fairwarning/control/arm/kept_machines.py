@@ -69,6 +69,6 @@ async def _forget(arm: Arm, kept: Kept | None) -> None:
     if kept is None:
         return
     try:
-        await arm.shelf.drop(kept.id, expected=kept.revision, by=ENGINE)
+        await arm.shelf.drop(kept, by=ENGINE)
     except RecordChanged:
         return  # A new machine of that name came this instant.

@@ -18,10 +18,11 @@ from fairwarning.control.access import Role
 from fairwarning.control.arm.aliases import alias_document
 from fairwarning.control.arm.app import error_response, refuse_version
 from fairwarning.control.arm.errors import ArmError, as_arm_error
-from fairwarning.control.arm.people import device_code, login_page
+from fairwarning.control.arm.people import OWN_FORMS, device_code, login_page
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, read_all
 from fairwarning.control.hosts import refuse_foreign
+from fairwarning.control.page_headers import page_headers
 
 TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
 """The one tenant that there is; whatever tenant a client names, it is this one."""
@@ -119,7 +120,11 @@ class Login:
         return _json({"value": [tenant]})
 
     async def _page(self, request: Request) -> Response:
-        return Response(login_page(request.query_params), headers=_UNCACHED, media_type="text/html")
+        return Response(
+            login_page(request.query_params),
+            headers={**page_headers(form_action=OWN_FORMS), **_UNCACHED},
+            media_type="text/html",
+        )
 
     async def _device_code(self, request: Request) -> Response:
         path = request.url.path.removesuffix("devicecode")

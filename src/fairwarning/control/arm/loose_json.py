@@ -5,26 +5,127 @@ lines and commas at the end, behind a key without quotes.
 """
 
 import re
+from collections.abc import Iterator
 
-# Everything matches up to the end of the text, so that no text is looked at twice. No possessive
-# quantifiers: Python 3.11.2, which Debian 12 has, reads nested ones wrongly.
-_STRING = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
-_COMMENT = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)"
-_NAME = r"(?P<name>[A-Za-z_$][\w$]*)(?P<colon>\s*:)?"
-_PARTS = re.compile(rf"(?P<string>{_STRING})|(?P<comment>{_COMMENT})|{_NAME}", re.DOTALL)
-_COMMAS = re.compile(rf"{_STRING}|(?P<comma>,)(?=\s*[}}\]])", re.DOTALL)
-_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_LINES = re.compile(r"[\n\r\t]")
+DEPTH_MAX = 100
+VALUES_MAX = 200_000
 
-
-def strict_json(text: str) -> str:
-    """The same as JSON; what is no JSON for other reasons stays as wrong as it is."""
-    return _COMMAS.sub(lambda found: "" if found["comma"] else found[0], _PARTS.sub(_part, text))
+# No text is looked at twice, and no group repeats without end: each round of one takes memory until
+# the pattern is over. No possessive quantifiers: Python 3.11.2, which Debian 12 has, reads nested
+# ones wrongly.
+_PLAIN = re.compile(r'[^"/,:\[\]{}A-Za-z_$]+')
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_SPACE = re.compile(r"\s*")
+_INSIDE = re.compile(r'(?:[^"\\]+|\\.){0,1000}', re.DOTALL)
 
 
-def _part(found: re.Match[str]) -> str:
-    if found["string"] is not None:
-        return _LINES.sub(lambda each: _ESCAPES[each[0]], found[0])
-    if found["comment"] is not None:
-        return " "
-    return found[0] if found["colon"] is None else f'"{found["name"]}":'
+class TooMuch(ValueError):
+    """The text nests too deeply, or has too many values."""
+
+
+def strict_json(text: str, values_max: int = VALUES_MAX) -> str:
+    """The same as JSON; what is no JSON for other reasons stays as wrong as it is.
+
+    Raises TooMuch, also for what is JSON already.
+    """
+    return "".join(_Walk(text, values_max).parts())
+
+
+def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
+    """For another process: a limit and a text; a word, and strict JSON or what is wrong."""
+    try:
+        values_max, text = int(next(given)), next(given).decode()
+        yield from (b"ok", strict_json(text, values_max).encode())
+    except (TooMuch, UnicodeDecodeError) as problem:
+        yield from (b"wrong", str(problem).encode())
+
+
+class _Walk:
+    def __init__(self, text: str, values_max: int) -> None:
+        self._text = text
+        self._values_max = values_max
+        self._at = 0
+        self._depth = 0
+        self._values = 0
+
+    def parts(self) -> Iterator[str]:
+        text = self._text
+        comma = ""
+        """One that has been read and may yet turn out to be the last of its list."""
+        while self._at < len(text):
+            mark = text[self._at]
+            if mark == "/" and (gap := self._comment()):
+                yield gap
+                continue
+            if mark.isspace():
+                yield self._taken(_SPACE)
+                continue
+            if comma and mark not in "]}":
+                yield comma
+            comma = ""
+            match mark:
+                case '"':
+                    yield self._string()
+                case ",":
+                    comma = mark
+                    self._at += 1
+                    self._count()
+                case "[" | "{" | "]" | "}" | ":" | "/":
+                    self._nest(mark)
+                    self._at += 1
+                    yield mark
+                case _ if (mark.isascii() and mark.isalpha()) or mark in "_$":
+                    yield self._name()
+                case _:
+                    yield self._taken(_PLAIN)
+        yield comma
+
+    def _nest(self, mark: str) -> None:
+        if mark in "[{":
+            self._depth += 1
+            self._count()
+            if self._depth > DEPTH_MAX:
+                raise TooMuch(f"it is nested more than {DEPTH_MAX} levels deep")
+        elif mark in "]}":
+            self._depth -= 1
+
+    def _count(self) -> None:
+        self._values += 1
+        if self._values > self._values_max:
+            raise TooMuch(f"it has more than {self._values_max:,} values")
+
+    def _string(self) -> str:
+        start = self._at
+        self._at += 1
+        while (found := _INSIDE.match(self._text, self._at)) is not None:
+            if found.end() == self._at:
+                break
+            self._at = found.end()
+        self._at += self._text.startswith('"', self._at)
+        whole = self._text[start : self._at]
+        return whole.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+    def _comment(self) -> str:
+        """A blank for a comment, which is passed over; empty: there is none."""
+        text, start = self._text, self._at
+        if text.startswith("//", start):
+            end = text.find("\n", start)
+            self._at = len(text) if end < 0 else end
+        elif text.startswith("/*", start):
+            end = text.find("*/", start + 2)
+            self._at = len(text) if end < 0 else end + 2
+        return " " if self._at > start else ""
+
+    def _name(self) -> str:
+        """A key without quotes gets them; a word like `true` has none."""
+        self._count()
+        name = self._taken(_NAME)
+        space = self._taken(_SPACE)
+        is_key = self._text.startswith(":", self._at)
+        return f'"{name}"{space}' if is_key else name + space
+
+    def _taken(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self._at)
+        assert found is not None, f"{pattern.pattern} does not fit at {self._at}"
+        self._at = found.end()
+        return found[0]

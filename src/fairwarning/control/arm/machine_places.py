@@ -8,7 +8,7 @@ from fairwarning.control.arm.availability_set_standing import standing_set
 from fairwarning.control.arm.call import Arm, ArmCall
 from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import scopes_of
-from fairwarning.control.arm.instance_changes import add_instance, revise
+from fairwarning.control.arm.instance_changes import add_instance, begin_anew, refuse_others
 from fairwarning.control.arm.machine_reading import Wanted
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.sizing import grown
@@ -51,7 +51,7 @@ async def _by_itself(
     )
     if left:
         # The scope of one that was deleted; it stays, and begins anew.
-        await revise(arm, call, left[0].id, lambda _: scope.roster)
+        await begin_anew(arm, call, left[0].id, scope.roster)
     else:
         await arm.control.engine.create([scope], by=call.by, why=call.why)
 
@@ -81,6 +81,8 @@ async def _into_scale_set(arm: Arm, call: ArmCall, wanted: Wanted, instance: Ins
             target="virtualMachineScaleSet",
         )
     growth = grown(found.groups, [instance])
+    for scope in growth.created:
+        await refuse_others(arm, call, scope.id, scope.roster, [instance])
     for scope, _ in growth.added:
         await add_instance(arm, call, scope.id, instance)
     if growth.created:

@@ -12,6 +12,7 @@ from fairwarning.control.arm.instance_views import events_of, view_json
 from fairwarning.control.arm.inventory import scopes_in
 from fairwarning.control.arm.kept_machines import TYPE, Standing, machine_id, of_machine, standing
 from fairwarning.control.arm.listing import listed
+from fairwarning.control.arm.locks import locked
 from fairwarning.control.arm.machine_actions import ACTIONS
 from fairwarning.control.arm.machine_answers import existing, shown
 from fairwarning.control.arm.machine_changing import change
@@ -20,7 +21,6 @@ from fairwarning.control.arm.machine_making import make, new_kept
 from fairwarning.control.arm.operations import Operation, accepted
 from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.profiles import refuse_too_new
-from fairwarning.control.holding import held
 from fairwarning.control.scale_sets import operate_all
 from fairwarning.core.leaving import takes_away
 from fairwarning.core.model import OperationKind
@@ -45,9 +45,9 @@ async def put(arm: Arm, call: ArmCall) -> Reply:
 
 async def _make(arm: Arm, call: ArmCall) -> Reply:
     """One at a time: the fleet would take a name in two spellings for two machines."""
-    async with held(arm.control.store, f"arm{call.path.id.lower()}", by=call.by):
-        found = await standing(arm, call.path)
-        return await make(arm, call) if found is None else await change(arm, call, found)
+    async with locked(arm, call, f"arm{call.path.id.lower()}") as own:
+        found = await standing(own, call.path)
+        return await make(own, call) if found is None else await change(own, call, found)
 
 
 async def show(arm: Arm, call: ArmCall) -> Reply:

@@ -6,7 +6,8 @@ asked for and changed by themselves too.
 
 import re
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -70,9 +71,9 @@ async def _put(arm: Arm, call: ArmCall) -> Reply:
     try:
         kept = await arm.shelf.put(replace(kept, body=settled.body), by=call.by)
     except BaseException:
-        await give_back(arm, settled.claimed, by=call.by)
+        await give_back(arm, settled.claimed, call.path.id, by=call.by)
         raise
-    await give_back(arm, settled.freed, by=call.by)
+    await give_back(arm, settled.freed, call.path.id, by=call.by)
     if settled.claimed or settled.freed:
         await readdress(arm, call, await user_of(arm, kept), settled.freed)
     return Reply(201 if before is None else 200, await _shown(arm, kept))
@@ -119,19 +120,28 @@ async def show(arm: Arm, call: ArmCall) -> Reply:
 async def delete(arm: Arm, call: ArmCall) -> Reply:
     if _part(call.path):
         return await delete_part(arm, call)
+    children = [each async for each in arm.shelf.below(call.path.id)]
     kept = await arm.shelf.find(call.path.id)
     if kept is None:
+        # What a deletion that broke off has left.
+        await _drop_all(arm, call, children)
         return Reply(204)
     if call.path.key == INTERFACES:
         refuse_used(kept, await user_of(arm, kept))
     if call.path.key == NETWORKS:
         await refuse_subnets_in_use(arm, call.path, kept.body, {})
-    children = [each.id async for each in arm.shelf.below(kept.id)]
-    for id in (*children, kept.id):
-        await arm.shelf.drop(id, by=call.by)
+    # First the resource itself: if somebody has changed it meanwhile, all stays.
+    await arm.shelf.drop(kept, by=call.by)
+    await _drop_all(arm, call, children)
     if call.path.key == INTERFACES:
-        await give_back(arm, addresses_of(kept.body), by=call.by)
+        await give_back(arm, addresses_of(kept.body), kept.id, by=call.by)
     return Reply(200)
+
+
+async def _drop_all(arm: Arm, call: ArmCall, children: Iterable[Kept]) -> None:
+    for child in children:
+        with suppress(RecordChanged):  # It belongs to a namesake that came meanwhile.
+            await arm.shelf.drop(child, by=call.by)
 
 
 async def list_all(arm: Arm, call: ArmCall) -> Reply:

@@ -14,6 +14,8 @@ WHAT_TO_DO = (
     "fairwarning azure-setup --run"
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+OWN_FORMS = "http://localhost:* http://127.0.0.1:* http://[::1]:*"
+"""Where the form of the page may be sent to: to a program that waits on the reader's machine."""
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Fairwarning</title></head><body>
 <h1>Nobody logs in here</h1>

@@ -32,6 +32,9 @@ async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standi
         await _change_rules(arm, call, found, policy, was, wanted)
         await _change_prefix(arm, call, found, wanted.computer_name_prefix)
         events = await _resize(arm, call, found, was, wanted, addresses)
+        # Not before: who leaves keeps the notice that it was made with.
+        if wanted.mode != "Manual":
+            await scale_sets.upgrade(arm.control, found.groups, None, by=call.by, why=call.why)
     finally:
         await let_go(arm, call, addresses)
     operation = await arm.operations.begin(call, verb="update", target=found.id, events=events)
@@ -59,8 +62,6 @@ async def _change_rules(
             by=call.by,
             why=call.why,
         )
-    if wanted.mode != "Manual":
-        await scale_sets.upgrade(control, found.groups, None, by=call.by, why=call.why)
 
 
 async def _change_prefix(arm: Arm, call: ArmCall, found: Standing, prefix: str) -> None:

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from fairwarning.control.arm.addresses import allocate, release
 from fairwarning.control.arm.call import Arm, ArmCall, Json
 from fairwarning.control.arm.fleet import scopes_of
+from fairwarning.control.arm.instance_changes import begin_anew
 from fairwarning.control.arm.kept_scale_sets import TYPE, Standing, needed
 from fairwarning.control.arm.merging import merged
 from fairwarning.control.arm.profiles import policy_of
 from fairwarning.control.arm.scale_set_reading import Wanted, refuse_name, wanted_of
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.core.commands import Declare
 from fairwarning.core.fleet import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Model, Policy, Roster, Scope, ScopeKind
@@ -42,6 +42,7 @@ async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:
         unique_id=str(uuid.uuid4()),
         operation=operation.id,
         revision=before.revision if before else 0,
+        stored=before.stored if before else "",
     )
     await arm.shelf.put(kept, by=call.by)
     return await needed(arm, call.path)
@@ -57,7 +58,7 @@ async def addresses_for(arm: Arm, call: ArmCall, wanted: Wanted, count: int) -> 
 async def let_go(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
     """From now on the fleet has them, or nobody."""
     for address in addresses:
-        await release(arm, address, by=call.by)
+        await release(arm, address, "", by=call.by)
 
 
 def scopes_for(
@@ -113,10 +114,18 @@ async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope]) -> None:
     rosters: list[Roster] = [each.roster for each in scopes]
     rosters += [nobody] * (len(empty) - len(scopes))
     for scope, roster in zip(empty, rosters, strict=False):
-        command = Declare(roster=_beyond(scope.roster, roster))
-        await control.engine.submit(scope.id, command, by=call.by, why=call.why)
-    if scopes[len(empty) :]:
-        await control.engine.create(scopes[len(empty) :], by=call.by, why=call.why)
+        await begin_anew(arm, call, scope.id, _beyond(scope.roster, roster))
+    further = scopes[len(empty) :]
+    if empty:
+        further = [_with_driver(each, empty[0].roster) for each in further]
+    if further:
+        await control.engine.create(further, by=call.by, why=call.why)
+
+
+def _with_driver(scope: Scope, first: Roster) -> Scope:
+    settings = first.driver_settings
+    roster = replace(scope.roster, driver=first.driver, driver_settings=settings)
+    return replace(scope, roster=roster)
 
 
 def _beyond(before: Roster, roster: Roster) -> Roster:

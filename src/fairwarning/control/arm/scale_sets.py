@@ -6,6 +6,7 @@ from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.instance_views import set_view_json
 from fairwarning.control.arm.kept_scale_sets import TYPE, Standing, all_of, needed, standing
+from fairwarning.control.arm.locks import locked
 from fairwarning.control.arm.operations import accepted, lro_headers
 from fairwarning.control.arm.paging import page
 from fairwarning.control.arm.profiles import refuse_too_new
@@ -13,7 +14,6 @@ from fairwarning.control.arm.scale_set_changing import change
 from fairwarning.control.arm.scale_set_creating import create
 from fairwarning.control.arm.scale_set_deleting import delete
 from fairwarning.control.arm.scale_set_json import set_json
-from fairwarning.control.holding import held
 
 _KEY = TYPE.lower()
 
@@ -35,26 +35,26 @@ async def view_shown(arm: Arm, call: ArmCall) -> Reply:
 async def put(arm: Arm, call: ArmCall) -> Reply:
     """Makes it, or merges what is said into what is there."""
     body = _body(call)
-    async with held(arm.control.store, _lock(call), by=call.by):
-        found = await standing(arm, call.path)
+    async with locked(arm, call, _lock(call)) as own:
+        found = await standing(own, call.path)
         if found is None:
-            return _changed(call, await create(arm, call, body), 201)
-        return _changed(call, await change(arm, call, found, body), 200)
+            return _changed(call, await create(own, call, body), 201)
+        return _changed(call, await change(own, call, found, body), 200)
 
 
 async def patched(arm: Arm, call: ArmCall) -> Reply:
     body = _body(call)
-    async with held(arm.control.store, _lock(call), by=call.by):
-        found = await needed(arm, call.path)
-        return _changed(call, await change(arm, call, found, body), 200)
+    async with locked(arm, call, _lock(call)) as own:
+        found = await needed(own, call.path)
+        return _changed(call, await change(own, call, found, body), 200)
 
 
 async def deleted(arm: Arm, call: ArmCall) -> Reply:
-    async with held(arm.control.store, _lock(call), by=call.by):
-        found = await standing(arm, call.path)
+    async with locked(arm, call, _lock(call)) as own:
+        found = await standing(own, call.path)
         if found is None:
             return Reply(204)
-        operation = await delete(arm, call, found)
+        operation = await delete(own, call, found)
         return accepted(call, operation, found.roster.location)
 
 

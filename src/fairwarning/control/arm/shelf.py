@@ -5,7 +5,8 @@ else that a resource says of itself (images, disks, users, networks) is nobody's
 its owner's, and comes back as it was written.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from fairwarning.control.arm.call import Json
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor
-from fairwarning.engine.ports import Record, Store
+from fairwarning.engine.ports import Fence, FenceBroken, Record, RecordChanged, Store
 
 KIND = "arm"
 PAGE = 500
@@ -34,7 +35,9 @@ class Kept(Struct, frozen=True, kw_only=True):
     operation: str = ""
     """The last one on this resource; its state is the resource's provisioningState."""
     revision: int = 0
-    """Of the record, for `put`."""
+    """Of the record, for `put` and `drop`."""
+    stored: str = ""
+    """The record's body as it was read: a namesake that came later may have the same revision."""
 
 
 class Shelf:
@@ -47,13 +50,22 @@ class Shelf:
 
     async def put(self, kept: Kept, *, by: Actor) -> Kept:
         """Raises RecordChanged if somebody else changed it since it was read."""
-        body = msgspec.json.encode(msgspec.structs.replace(kept, revision=0)).decode()
-        record = await self._store.keep(KIND, _key(kept.id), body, expected=kept.revision, by=by)
-        return msgspec.structs.replace(kept, revision=record.revision)
+        body = msgspec.json.encode(msgspec.structs.replace(kept, revision=0, stored="")).decode()
+        key, revision = _key(kept.id), kept.revision
+        with _as_read(kept) as fences:
+            record = await self._store.keep(
+                KIND, key, body, expected=revision, by=by, fences=fences
+            )
+        return msgspec.structs.replace(kept, revision=record.revision, stored=body)
 
-    async def drop(self, id: str, *, by: Actor, expected: int | None = None) -> bool:
-        """Raises RecordChanged if `expected` is no longer its revision."""
-        return await self._store.drop(KIND, _key(id), expected=expected, by=by)
+    async def drop(self, kept: Kept, *, by: Actor) -> None:
+        """Raises RecordChanged if it is no longer as it was read."""
+        with _as_read(kept) as fences:
+            await self._store.drop(KIND, _key(kept.id), by=by, fences=fences)
+
+    async def drop_any(self, id: str, *, by: Actor) -> None:
+        """Whatever is there."""
+        await self._store.drop(KIND, _key(id), by=by)
 
     async def below(self, id: str) -> AsyncIterator[Kept]:
         """All whose id goes on from this one, in order of id."""
@@ -67,10 +79,25 @@ class Shelf:
             after = page[-1].key
 
 
+@contextmanager
+def _as_read(kept: Kept) -> Iterator[list[Fence]]:
+    """Fences that hold while the record is as it was read. Raises RecordChanged if it is not."""
+    if not kept.revision:
+        yield []  # A new one: that there is none is checked by its revision.
+        return
+    record = Record(kind=KIND, key=_key(kept.id), revision=kept.revision, body=kept.stored)
+    try:
+        yield [Fence(record=record)]
+    except FenceBroken as broken:
+        if broken.fence.record != record:
+            raise
+        raise RecordChanged(str(broken)) from None
+
+
 def _key(id: str) -> str:
     return "/" + id.strip("/").lower()
 
 
 def _kept(record: Record) -> Kept:
     kept = msgspec.json.decode(record.body, type=Kept)
-    return msgspec.structs.replace(kept, revision=record.revision)
+    return msgspec.structs.replace(kept, revision=record.revision, stored=record.body)

@@ -92,8 +92,23 @@ def refuse_network(name: str, network: Json) -> None:
         )
     refuse_same_names(f"virtual network '{name}'", subnets)
     found = [(prefix, text_at(each, "name")) for each in subnets for prefix in prefixes(each)]
+    for prefix, _ in found:
+        refuse_link_local(prefix, "InvalidAddressPrefix")
     _refuse_outside(name, found, whole)
     _refuse_overlap(name, found)
+
+
+def refuse_link_local(
+    found: Prefix | ipaddress.IPv4Address | ipaddress.IPv6Address, code: str
+) -> None:
+    """An IPv6 address that another link may have too cannot say who asks. Raises ArmError."""
+    if found.version == 6 and found.is_link_local:
+        raise ArmError(
+            400,
+            code,
+            f"{found} is link-local (fe80::/10), so it does not say which instance has it; use "
+            "one of fd00::/8.",
+        )
 
 
 def refuse_same_names(owner: str, parts: Sequence[Json]) -> None:

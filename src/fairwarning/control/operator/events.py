@@ -26,7 +26,6 @@ from fairwarning.core.model import (
     Phase,
     ScopeId,
 )
-from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.starting import in_the_way
 from fairwarning.core.waiting import waits
 from fairwarning.engine.ports import Choice, Mark
@@ -39,6 +38,9 @@ async def schedule(
     control: Control, call: Call[shapes.NoQuery, shapes.ScheduleBody]
 ) -> shapes.Event:
     body = call.body
+    id = EventId(body.id.upper()) if body.id else _new_id(control, call)
+    if call.was_done:
+        return await _shown(control, id)
     scope_id, targets = await _targets(control, body)
     if body.notice is not None and body.not_before is not None:
         raise Problem(
@@ -54,7 +56,7 @@ async def schedule(
     duration_ms = None if body.duration is None else read_duration_ms("duration", body.duration)
     lasts_ms = None if body.lasts is None else read_duration_ms("lasts", body.lasts)
     command = Schedule(
-        event_id=EventId(body.id.upper()) if body.id else _new_id(control, call),
+        event_id=id,
         type=EventType(body.type),
         targets=targets,
         notice_ms=None if body.notice is None else read_duration_ms("notice", body.notice),
@@ -66,7 +68,7 @@ async def schedule(
         description=body.description,
         already_happened=body.already_happened,
     )
-    return await _make(control, call, scope_id, command, command.event_id)
+    return await _make(control, call, scope_id, command, id)
 
 
 async def listed(control: Control, call: Call[shapes.EventsQuery, None]) -> shapes.Events:
@@ -115,19 +117,19 @@ async def _with_waits(control: Control, found: shapes.Event) -> shapes.Event:
 
 async def approve(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Event:
     id = _id(call)
-    scope_id, _ = await control.store.find_event(id)
-    command = Approve(event_id=id, by=call.by)
-    await control.engine.submit(scope_id, command, by=call.by, why=call.why)
+    if not call.was_done:
+        scope_id, _ = await control.store.find_event(id)
+        command = Approve(event_id=id, by=call.by)
+        await control.engine.submit(scope_id, command, by=call.by, why=call.why)
     return await _with_waits(control, await _shown(control, id))
 
 
 async def cancel(control: Control, call: Call[shapes.NoQuery, shapes.CancelBody]) -> shapes.Event:
     id = _id(call)
-    scope_id, _ = await control.store.find_event(id)
-    reason = call.body.reason or call.why
-    await control.engine.submit(
-        scope_id, Cancel(event_id=id, reason=reason), by=call.by, why=call.why
-    )
+    if not call.was_done:
+        scope_id, _ = await control.store.find_event(id)
+        command = Cancel(event_id=id, reason=call.body.reason or call.why)
+        await control.engine.submit(scope_id, command, by=call.by, why=call.why)
     return await _shown(control, id)
 
 
@@ -135,6 +137,9 @@ async def postpone(
     control: Control, call: Call[shapes.NoQuery, shapes.PostponeBody]
 ) -> shapes.Event:
     id, body = _id(call), call.body
+    new_id = _new_id(control, call)
+    if call.was_done:
+        return await _shown(control, new_id)
     if (body.notice is None) == (body.not_before is None):
         raise Problem(422, "body-invalid", "give either notBefore or notice")
     until = (
@@ -143,15 +148,17 @@ async def postpone(
         else later(control.clock.now(), read_duration_ms("notice", body.notice or ""))
     )
     scope_id, _ = await control.store.find_event(id)
-    new_id = _new_id(control, call)
     command = Postpone(event_id=id, new_event_id=new_id, not_before_ms=until)
     return await _make(control, call, scope_id, command, new_id)
 
 
 def _operate(kind: OperationKind) -> Operation:
     async def operate(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.Event:
-        scope_id, name = find_instance(control.views, call.path["instance"])
         id = _new_id(control, call)
+        # First: by now the instance may be gone, and its name is nobody's.
+        if call.was_done:
+            return await _shown(control, id)
+        scope_id, name = find_instance(control.views, call.path["instance"])
         command = Operate(event_id=id, kind=kind, instance=name)
         return await _make(control, call, scope_id, command, id)
 
@@ -173,23 +180,8 @@ async def _make(
     command: Command,
     id: EventId,
 ) -> shapes.Event:
-    try:
-        await control.engine.submit(scope_id, command, by=call.by, why=call.why)
-    except Refused as refused:
-        # The same request came before and got no answer: what it made is the answer.
-        was_made = call.seed is not None and await _is_known(control, id)
-        if not was_made or refused.code not in (Code.EVENT_ID_USED, Code.ALREADY_PENDING,
-                                                Code.EVENT_FINISHED):  # fmt: skip
-            raise
+    await control.engine.submit(scope_id, command, by=call.by, why=call.why)
     return await _shown(control, id)
-
-
-async def _is_known(control: Control, id: EventId) -> bool:
-    try:
-        await control.store.find_event(id)
-    except Refused:
-        return False
-    return True
 
 
 async def _shown(control: Control, id: EventId) -> shapes.Event:

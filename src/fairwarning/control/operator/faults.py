@@ -45,19 +45,22 @@ async def made(control: Control, call: Call[NoQuery, FaultBody]) -> FaultShown:
 
 async def cleared(control: Control, call: Call[NoQuery, None]) -> Done:
     id = call.path["id"]
-    if not control.faults.clear(id):
+    if all(each.id != id for each in control.faults.list()):
         raise Problem(
             404, "unknown-fault", "there is no such fault, or it is over; list them to see the ids"
         )
+    # First the history: whoever is told that it failed finds the fault as it was.
     await _keep(control, call, Noted(subject=f"fault:{id}", action="cleared"))
+    control.faults.clear(id)
     return Done()
 
 
 async def all_cleared(control: Control, call: Call[NoQuery, None]) -> Cleared:
-    count = control.faults.clear()
-    if count:
+    known = [each.id for each in control.faults.list()]
+    if known:
         await _keep(control, call, Noted(subject="fault:all", action="cleared"))
-    return Cleared(cleared=count)
+    # Not those that were set meanwhile: their line of history is the newer one.
+    return Cleared(cleared=sum(control.faults.clear(id) for id in known))
 
 
 async def _keep(
@@ -158,7 +161,8 @@ OPERATIONS = (
     Operation(method="GET", path="/faults", summary="Faults that are set on the endpoint",
               role=Role.VIEWER, handle=listed, answer=FaultList),
     Operation(method="POST", path="/faults", summary="Make the endpoint misbehave",
-              role=Role.OPERATOR, handle=made, body=FaultBody, answer=FaultShown, status=201),
+              role=Role.OPERATOR, handle=made, body=FaultBody, answer=FaultShown, status=201,
+              is_in_steps=True),
     Operation(method="DELETE", path="/faults/{id}", summary="Clear a fault", role=Role.OPERATOR,
               handle=cleared, answer=Done),
     Operation(method="DELETE", path="/faults", summary="Clear all faults", role=Role.OPERATOR,

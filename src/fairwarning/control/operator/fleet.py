@@ -1,21 +1,31 @@
 """The fleet: look at it, declare it, change it, remove from it."""
 
-import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from fairwarning.control import shapes
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
+from fairwarning.control.fleet_plans import (
+    Prepared,
+    Wish,
+    change_of,
+    prepare,
+    refuse_wish,
+    scopes_in,
+    steps_in,
+)
 from fairwarning.control.names import find_instance, find_scope
 from fairwarning.control.operation import Call, Document, Operation
 from fairwarning.control.problems import Problem
 from fairwarning.control.rendering import detail_of, scope_of
-from fairwarning.core.model import Scope, ScopeId
+from fairwarning.control.scale_sets import groups_of
+from fairwarning.core.model import EventId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.fleetfile import Fleet, FleetProblem, Plan, plan, read_json, read_toml, removal
-from fairwarning.fleetfile.applying import apply, current_scopes
+from fairwarning.fleetfile import Plan, confirmation, removal
+from fairwarning.fleetfile.applying import apply, carry_out
 
-HARMLESS_DRIVER = "simulated"
+Q = TypeVar("Q", bound=shapes.RemoveQuery)
 
 
 async def listed(control: Control, call: Call[shapes.FleetQuery, None]) -> shapes.Fleet:
@@ -45,28 +55,41 @@ async def instance(control: Control, call: Call[shapes.NoQuery, None]) -> shapes
     return detail_of(found, member, control.views)
 
 
-async def planned(control: Control, call: Call[shapes.NoQuery, Document]) -> shapes.FleetPlan:
-    return _shown(await _plan(control, call.body, prune=True))
+async def planned(control: Control, call: Call[shapes.PlanQuery, Document]) -> shapes.FleetPlan:
+    wish = Wish(
+        document=call.body,
+        prune=True,
+        caller=call.caller,
+        is_preview=True,
+        without_notice=call.query.without_notice,
+    )
+    return _shown(await prepare(control, wish))
 
 
-async def reconcile(control: Control, call: Call[shapes.ForceQuery, Document]) -> shapes.FleetPlan:
-    return await _apply(control, call, await _plan(control, call.body, prune=True))
+async def reconcile(control: Control, call: Call[shapes.RemoveQuery, Document]) -> shapes.FleetPlan:
+    return await _carry_out(control, call, _wish(call, call.body, prune=True))
 
 
-async def declare(control: Control, call: Call[shapes.ForceQuery, Document]) -> shapes.FleetPlan:
-    return await _apply(control, call, await _plan(control, call.body, prune=False))
+async def declare(control: Control, call: Call[shapes.DeclareQuery, Document]) -> shapes.FleetPlan:
+    wish = _wish(call, call.body, prune=False)._replace(creates_only=call.query.create)
+    return await _carry_out(control, call, wish)
 
 
-async def remove_scope(control: Control, call: Call[shapes.ForceQuery, None]) -> shapes.FleetPlan:
-    found = await control.store.read(find_scope(control.views, call.path["scope"]))
-    return await _apply(control, call, removal(found))
+async def remove_scope(control: Control, call: Call[shapes.RemoveQuery, None]) -> shapes.FleetPlan:
+    scope_id = find_scope(control.views, call.path["scope"])
+    groups = await groups_of(control, await control.store.read(scope_id))
+    found = next(each for each in groups if each.id == scope_id)
+    planned = removal(found, groups=groups, without_notice=call.query.without_notice)
+    return await _remove(control, call, groups, planned)
 
 
 async def remove_instance(
-    control: Control, call: Call[shapes.ForceQuery, None]
+    control: Control, call: Call[shapes.RemoveQuery, None]
 ) -> shapes.FleetPlan:
     scope_id, name = find_instance(control.views, call.path["instance"])
-    return await _apply(control, call, removal(await control.store.read(scope_id), {name}))
+    found = await control.store.read(scope_id)
+    unwarned = call.query.without_notice
+    return await _remove(control, call, [found], removal(found, {name}, without_notice=unwarned))
 
 
 async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
@@ -92,70 +115,50 @@ async def _searched(control: Control, text: str, after: ScopeId, limit: int) -> 
     return found
 
 
-async def _plan(control: Control, document: Document, *, prune: bool) -> Plan:
-    """In a thread: a large file takes seconds, and instances poll meanwhile."""
-    current = await current_scopes(control.store)
-
-    def work() -> Plan:
-        fleet = _read(document, origin="file" if prune else "api")
-        return plan(current, fleet, prune=prune)
-
-    return await asyncio.to_thread(work)
-
-
-def _read(document: Document, *, origin: str) -> Fleet:
-    try:
-        if document.toml is not None:
-            return read_toml(document.toml, origin=origin)
-        return read_json(document.data, origin=origin)
-    except FleetProblem as problem:
-        raise Problem(
-            422, "fleet-invalid", problem.message, line=problem.line, pointer=problem.pointer
-        ) from None
+def _wish(call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
+    query = call.query
+    return Wish(
+        document=document,
+        prune=prune,
+        caller=call.caller,
+        without_notice=query.without_notice,
+        force=query.force,
+        confirm=query.confirm,
+        has_reason=bool(call.why),
+    )
 
 
-async def _apply(
-    control: Control, call: Call[shapes.ForceQuery, Any], planned: Plan
+async def _carry_out(control: Control, call: Call[Q, Document], wish: Wish) -> shapes.FleetPlan:
+    prepared = await prepare(control, wish)
+    terminates = await carry_out(
+        control.engine,
+        map(steps_in, prepared.declares),
+        map(scopes_in, prepared.creates),
+        force=wish.force,
+        by=call.by,
+        why=call.why,
+    )
+    return _shown(prepared, terminates)
+
+
+async def _remove(
+    control: Control, call: Call[Q, None], scopes: Sequence[Scope], found: Plan
 ) -> shapes.FleetPlan:
-    force = call.query.force
-    _refuse_drivers(call, planned)
-    await apply(control.engine, planned, force=force, by=call.by, why=call.why)
-    return _shown(planned)
+    wish = _wish(call, Document(b"", is_toml=False), prune=False)
+    refuse_wish(wish, found, scopes)
+    terminates = await apply(control.engine, found, force=wish.force, by=call.by, why=call.why)
+    prepared = Prepared(
+        confirm=confirmation(found) or None, changes=[change_of(each) for each in found.changes]
+    )
+    return _shown(prepared, terminates)
 
 
-def _refuse_drivers(call: Call[shapes.ForceQuery, Any], planned: Plan) -> None:
-    """Who says what a driver runs can run anything on the server."""
-    before = {step.scope_id: step.before.roster for step in planned.declares}
-    wanted = [(step.scope_id, step.roster) for step in planned.declares]
-    wanted += [(scope.id, scope.roster) for scope in planned.creates]
-    for scope_id, roster in wanted:
-        old = before.get(scope_id)
-        is_new = old is None or (old.driver, old.driver_settings) != (
-            roster.driver,
-            roster.driver_settings,
-        )
-        if is_new and roster.driver != HARMLESS_DRIVER and call.caller.role < Role.ADMIN:
-            raise Problem(
-                403,
-                "driver-needs-admin",
-                f"{scope_id} would get the driver {roster.driver!r}, which acts on the server's "
-                "behalf; only an admin may set or change one",
-            )
-
-
-def _shown(planned: Plan) -> shapes.FleetPlan:
+def _shown(prepared: Prepared, terminates: Sequence[EventId] = ()) -> shapes.FleetPlan:
     return shapes.FleetPlan(
-        changes=[
-            shapes.FleetChange(
-                action=each.action,
-                what=each.what,
-                scope=each.scope,
-                detail=each.detail,
-                events=list(each.events),
-            )
-            for each in planned.changes
-        ],
-        kept=list(planned.kept),
+        changes=prepared.changes,
+        kept=prepared.kept,
+        confirm=prepared.confirm,
+        terminates=list(terminates),
     )
 
 
@@ -163,23 +166,23 @@ OPERATIONS = (
     Operation(method="GET", path="/fleet", summary="Scopes and their instances", role=Role.VIEWER,
               handle=listed, query=shapes.FleetQuery, answer=shapes.Fleet),
     Operation(method="POST", path="/fleet/plan", summary="What PUT /fleet would do",
-              role=Role.VIEWER, handle=planned, takes_toml=True, answer=shapes.FleetPlan,
-              is_preview=True),
+              role=Role.VIEWER, handle=planned, query=shapes.PlanQuery, takes_toml=True,
+              answer=shapes.FleetPlan, is_preview=True),
     Operation(method="PUT", path="/fleet", summary="Make the fleet what a fleet file says",
-              role=Role.OPERATOR, handle=reconcile, query=shapes.ForceQuery, takes_toml=True,
+              role=Role.OPERATOR, handle=reconcile, query=shapes.RemoveQuery, takes_toml=True,
               answer=shapes.FleetPlan),
     Operation(method="POST", path="/fleet", summary="Declare or change some resources",
-              role=Role.OPERATOR, handle=declare, query=shapes.ForceQuery, takes_toml=True,
-              answer=shapes.FleetPlan),
+              role=Role.OPERATOR, handle=declare, query=shapes.DeclareQuery, takes_toml=True,
+              answer=shapes.FleetPlan, is_in_steps=True),
     Operation(method="GET", path="/scopes/{scope:path}", summary="A scope", role=Role.VIEWER,
               handle=scope, answer=shapes.Scope),
     Operation(method="DELETE", path="/scopes/{scope:path}", summary="Remove a scope",
-              role=Role.OPERATOR, handle=remove_scope, query=shapes.ForceQuery,
+              role=Role.OPERATOR, handle=remove_scope, query=shapes.RemoveQuery,
               answer=shapes.FleetPlan),
     Operation(method="GET", path="/instances/{instance:path}",
               summary="An instance and its unfinished events", role=Role.VIEWER, handle=instance,
               answer=shapes.InstanceDetail),
     Operation(method="DELETE", path="/instances/{instance:path}", summary="Remove an instance",
-              role=Role.OPERATOR, handle=remove_instance, query=shapes.ForceQuery,
+              role=Role.OPERATOR, handle=remove_instance, query=shapes.RemoveQuery,
               answer=shapes.FleetPlan),
 )  # fmt: skip

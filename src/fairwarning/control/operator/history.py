@@ -9,7 +9,7 @@ from fairwarning.control.positions import checked_position
 from fairwarning.control.problems import Problem
 from fairwarning.control.reading import read_duration_ms
 from fairwarning.control.rendering import entry_of
-from fairwarning.core.instants import DAY_MS, format_rfc3339
+from fairwarning.core.instants import DAY_MS, format_rfc3339, later
 from fairwarning.core.model import EventId
 from fairwarning.engine.clocks import VirtualClock
 
@@ -47,13 +47,17 @@ async def advance(control: Control, call: Call[shapes.NoQuery, shapes.Advance]) 
     if by_ms > ADVANCE_MS_MAX:
         raise Problem(422, "duration-invalid", "advance at most ten years at once", pointer="/by")
     async with control.advancing:
-        if clock.now() + by_ms > NOW_MS_MAX:
-            raise Problem(
-                422, "duration-invalid", "the clock ends with the year 9000", pointer="/by"
-            )
-        await clock.advance(by_ms)
+        # Where the clock is to stand is stored first, so that a try that broke off moves it once.
+        until = await hands.kept(control.store)
+        if not call.was_done:
+            until = later(max(clock.now(), until), by_ms)
+            if until > NOW_MS_MAX:
+                raise Problem(
+                    422, "duration-invalid", "the clock ends with the year 9000", pointer="/by"
+                )
+            await hands.keep(until, control.store, by=call.by)
+        await clock.advance_to(until)
         await clock.settle()
-        await hands.keep(clock, control.store, by=call.by)
     return _face(control)
 
 

@@ -3,6 +3,7 @@
 from fairwarning.control import notice_shapes as shapes
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
+from fairwarning.control.holding import held
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.shapes import Done, NoQuery, PageQuery
 from fairwarning.core.instants import format_rfc3339
@@ -17,7 +18,8 @@ from fairwarning.notices.model import (
 
 
 async def create(control: Control, call: Call[NoQuery, shapes.NoticeBody]) -> shapes.NoticeMade:
-    target = await control.notices.create(_draft(call.body), by=call.by, why=call.why)
+    async with held(control, "notice targets", by=call.by) as locked:
+        target = await locked.notices.create(_draft(call.body), by=call.by, why=call.why)
     shown = _shown(target.without_secrets())
     return shapes.NoticeMade(
         **{name: getattr(shown, name) for name in shapes.NoticeShown.__struct_fields__},
@@ -116,16 +118,16 @@ OPERATIONS = (
     Operation(method="GET", path="/notices/dead-letters", summary="What could not be delivered",
               role=Role.ADMIN, handle=dead_letters, query=PageQuery, answer=shapes.DeadLetters),
     Operation(method="POST", path="/notices/dead-letters/{id}/retry", summary="Try one again",
-              role=Role.ADMIN, handle=retry, answer=Done),
+              role=Role.ADMIN, handle=retry, answer=Done, is_in_steps=True),
     Operation(method="DELETE", path="/notices/dead-letters/{id}", summary="Give one up",
               role=Role.ADMIN, handle=discard, answer=Done),
     Operation(method="GET", path="/notices", summary="Who is told of what", role=Role.ADMIN,
               handle=listed, answer=shapes.NoticesShown),
     Operation(method="POST", path="/notices", summary="Tell somebody of what happens",
               role=Role.ADMIN, handle=create, body=shapes.NoticeBody, answer=shapes.NoticeMade,
-              status=201, is_secret=True),
+              status=201, is_in_steps=True, is_secret=True),
     Operation(method="DELETE", path="/notices/{id}", summary="Tell them no more", role=Role.ADMIN,
               handle=remove, answer=Done),
     Operation(method="POST", path="/notices/{id}/test", summary="Send one message now",
-              role=Role.ADMIN, handle=trial, answer=shapes.TrialShown),
+              role=Role.ADMIN, handle=trial, answer=shapes.TrialShown, is_outward=True),
 )  # fmt: skip

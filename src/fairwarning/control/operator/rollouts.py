@@ -8,11 +8,13 @@ from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.names import find_scope
 from fairwarning.control.operation import Call, Operation
+from fairwarning.control.problems import Problem
 from fairwarning.control.reading import read_duration_ms
 from fairwarning.control.rendering import instant_of
 from fairwarning.control.shapes import NoQuery, PageQuery
 from fairwarning.core.instants import format_iso_duration, format_rfc3339
 from fairwarning.core.model import EventType
+from fairwarning.core.rollouts.ids import is_rollout_id
 from fairwarning.core.rollouts.model import Rollout, RolloutId, RolloutSpec, RolloutStep
 from fairwarning.core.rollouts.parsing import make_window, parse_blackout
 
@@ -27,13 +29,17 @@ async def plan(control: Control, call: Call[NoQuery, shapes.RolloutBody]) -> sha
 
 
 async def create(control: Control, call: Call[NoQuery, shapes.RolloutBody]) -> shapes.RolloutShown:
+    if call.was_done and call.seed is not None:
+        return _shown(await control.rollouts.made_for(call.seed))
     spec = _spec(control, call.body)
     return _shown(await control.rollouts.create(spec, by=call.by, why=call.why, seed=call.seed))
 
 
 async def listed(control: Control, call: Call[PageQuery, None]) -> shapes.RolloutsShown:
-    limit = call.query.limit
-    found = await control.rollouts.page(call.query.after or "", limit)
+    after, limit = call.query.after, call.query.limit
+    if after is not None and not is_rollout_id(after):
+        raise Problem(422, "cursor-invalid", "`after` is no cursor; take `next` of a page")
+    found = await control.rollouts.page(after or "", limit)
     return shapes.RolloutsShown(
         rollouts=[_shown(each) for each in found],
         next=found[-1].id if len(found) == limit else None,
@@ -49,6 +55,8 @@ Change = Callable[..., Awaitable[Rollout]]
 
 def _changing(verb: str, choose: Callable[[Control], Change]) -> Operation:
     async def change(control: Control, call: Call[NoQuery, None]) -> shapes.RolloutShown:
+        if call.was_done:
+            return await shown(control, call)
         return _shown(await choose(control)(_id(call), by=call.by, why=call.why))
 
     return Operation(

@@ -5,6 +5,7 @@ import msgspec
 from fairwarning.control import shapes
 from fairwarning.control.access import ROLES, Role, Token
 from fairwarning.control.context import Control
+from fairwarning.control.holding import held
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.problems import Problem
 from fairwarning.control.reading import read_instant
@@ -18,9 +19,11 @@ async def create(
 ) -> shapes.TokenMade:
     body = call.body
     expires = None if body.expires is None else _expiry(control, body.expires)
-    token, text = await control.tokens.create(
-        body.name, ROLES[body.role], expires, by=call.by, why=call.why
-    )
+    # Else two of one name could be made at once, and the history could not tell them apart.
+    async with held(control, "tokens", by=call.by) as locked:
+        token, text = await locked.tokens.create(
+            body.name, ROLES[body.role], expires, by=call.by, why=call.why
+        )
     return shapes.TokenMade(**msgspec.structs.asdict(_shown(token)), secret=text)
 
 

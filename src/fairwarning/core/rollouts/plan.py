@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import Event, EventType, Phase, Scope, ScopeId
 from fairwarning.core.rollouts.advice import advice
 from fairwarning.core.rollouts.checks import refuse_misfit, refuse_spec, refuse_steps
@@ -33,9 +33,11 @@ from fairwarning.core.rollouts.needs import (
 )
 from fairwarning.core.rollouts.steps import draw_up
 from fairwarning.core.rollouts.turns import Steps, by_scope, free_from, turns
-from fairwarning.core.rollouts.windows import next_opening
+from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening
 
 Scopes = Mapping[ScopeId, Scope]
+FORECAST_DAYS_MAX = 2 * HORIZON_DAYS
+"""What begins later has no estimate: it would be no good, and each day costs milliseconds."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -103,6 +105,9 @@ def _forecast(
             planned.extend(group)
             continue
         begin = max(free[0], now)
+        if begin - now > FORECAST_DAYS_MAX * DAY_MS:
+            planned.extend(group)
+            continue
         timed = _run_through(spec, group, scopes, begin)
         planned.extend(timed)
         heapq.heapreplace(free, free_from(spec, timed) or begin)

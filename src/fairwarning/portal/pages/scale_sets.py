@@ -6,7 +6,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from fairwarning.control import shapes
-from fairwarning.control.problems import Problem
+from fairwarning.control.problems import Problem, of_refusal
 from fairwarning.core.refusals import Refused
 from fairwarning.portal.app import Page
 from fairwarning.portal.desk import Desk
@@ -34,10 +34,11 @@ async def create(desk: Desk) -> Response:
     said = {**DEFAULTS, **desk.form}
     try:
         body = {"test": "test" in desk.form, "scale_set": [_declared(said)]}
-        await desk.ask("POST", "/fleet", body=body)
+        await desk.ask("POST", "/fleet", query={"create": True}, body=body)
     except (Problem, Refused) as wrong:
-        text = wrong.detail if isinstance(wrong, Problem) else wrong.message
-        return desk.show("scale_set_new.html", 422, said_in_form=said, wrong=text)
+        problem = wrong if isinstance(wrong, Problem) else of_refusal(wrong)
+        status = 409 if problem.status == 409 else 422
+        return desk.show("scale_set_new.html", status, said_in_form=said, wrong=problem.detail)
     return desk.go(
         f"/scale-sets/{quote(said['name'])}", said=desk.t("scale-set.made", name=said["name"])
     )
@@ -93,12 +94,22 @@ def _declared(said: dict[str, str]) -> dict[str, Any]:
     notice = {"terminate_notice": f"PT{said['delay']}M"} if said["termination"] == "on" else {}
     return {
         "name": said["name"],
-        "capacity": _whole(said["capacity"], "capacity"),
+        "capacity": _at_least_one(said["capacity"]),
         "orchestration": said["orchestration"],
         "priority": said["priority"],
         "update_domains": _whole(said["update_domains"], "update domains"),
         **notice,
     }
+
+
+def _at_least_one(text: str) -> int:
+    """A set without instances has no page yet."""
+    capacity = _whole(text, "capacity")
+    if not capacity:
+        raise Problem(
+            422, "parameter-invalid", "a new scale set needs a capacity of at least 1; raise it"
+        )
+    return capacity
 
 
 def _capacity(desk: Desk) -> int:

@@ -11,7 +11,7 @@ and one that is cancelled while it connects does not end.
 
 import asyncio
 import select
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import psycopg
@@ -68,8 +68,15 @@ class Database:
     So an outage is known at once, by the one who meets it, and its end likewise.
     """
 
-    def __init__(self, conninfo: str, connections_max: int) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        connections_max: int,
+        prepare: Callable[[Connection], Awaitable[None]],
+    ) -> None:
+        """`prepare` sees each new connection first: the server behind it may be another."""
         self._conninfo = conninfo
+        self._prepare = prepare
         self._free: list[Connection] = []
         self._places = asyncio.Semaphore(connections_max)
 
@@ -114,9 +121,15 @@ class Database:
                 return connection
             await connection.close()
         try:
-            return await connect(self._conninfo, "limit_session")
+            connection = await connect(self._conninfo, "limit_session")
+            try:
+                await self._prepare(connection)
+            except BaseException:
+                await connection.close()
+                raise
         except psycopg.Error as error:
             raise explained(error) from error
+        return connection
 
     async def _give_back(self, connection: Connection) -> None:
         # If it cannot even be undone, then the server has gone, and will have undone it.

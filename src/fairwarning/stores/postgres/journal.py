@@ -32,11 +32,16 @@ NUMBER_MAX = 2**63 - 1
 
 
 async def read_page(
-    database: Database, after: Position, scope_id: ScopeId | None, limit: int
+    database: Database,
+    after: Position,
+    scope_id: ScopeId | None,
+    limit: int,
+    *,
+    inclusive: bool = False,
 ) -> list[Entry]:
-    """An empty page means that there is nothing more, unless somebody is very slow."""
+    """If nothing comes after `after`, there is nothing more, unless somebody is very slow."""
     xid, seq = _numbers_of(after)
-    page = {"after_xid": xid, "after_seq": seq, "scope_id": scope_id, "limit": limit}
+    page = {"after_xid": xid, "after_seq": seq - inclusive, "scope_id": scope_id, "limit": limit}
     look = [
         # First, or what is let go in between would be in neither answer.
         Statement("has_entries_held", {"scope_id": scope_id}),
@@ -44,7 +49,8 @@ async def read_page(
     ]
     rows, are_held = await _look(database, look)
     for pause_s in HELD_PAUSES_S:
-        if rows or not are_held:
+        has_more = any(row[0] != after for row in rows) or len(rows) >= limit
+        if has_more or not are_held:
             break
         await asyncio.sleep(pause_s)
         rows, are_held = await _look(database, look)

@@ -23,7 +23,7 @@ async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
                 await connection.execute(migration.sql.encode())
                 record = Statement("record_version", {"version": migration.version})
                 await run(connection, [record, COMMIT])
-            await _continue_journal(connection)
+            await continue_journal(connection)
     except psycopg.Error as error:
         raise explained(error) from error
 
@@ -34,14 +34,20 @@ async def _version(connection: Connection) -> int:
     )
 
 
-async def _continue_journal(connection: Connection) -> None:
-    """After a dump was restored into a younger server, whose transaction numbers are smaller."""
+async def continue_journal(connection: Connection) -> None:
+    """After a dump was restored into a younger server, whose transaction numbers are smaller.
+
+    That may happen under running nodes, so it is looked at whenever one connects.
+    """
     if await _value(connection, "journal_lag") < 0:
         return
     await run(connection, [BEGIN, _plain("lock_journal")])
     lag = await _value(connection, "journal_lag")
-    offset = await _value(connection, "journal_offset")
-    await run(connection, [Statement("shift_journal", {"offset": offset + lag + 1}), COMMIT])
+    shift: list[Statement] = []
+    if lag >= 0:  # Another node may have been first.
+        offset = await _value(connection, "journal_offset")
+        shift = [Statement("shift_journal", {"offset": offset + lag + 1})]
+    await run(connection, [*shift, COMMIT])
 
 
 async def _value(connection: Connection, name: str) -> int:

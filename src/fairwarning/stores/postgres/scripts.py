@@ -27,7 +27,7 @@ COMMIT = Statement("commit", {})
 
 
 async def run(connection: Connection, statements: Sequence[Statement]) -> Results:
-    """The rows that each statement gave, by its name."""
+    """The rows that the statements of each name gave."""
     if not statements:
         return {}
     cursor = AsyncClientCursor(connection)
@@ -36,7 +36,9 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
     for statement in statements:
         # Not `description`, which makes an object for each column only to say that there are any.
         has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
-        results[statement.name] = await cursor.fetchall() if has_rows else []
+        rows = results.setdefault(statement.name, [])
+        if has_rows:
+            rows += await cursor.fetchall()
         cursor.nextset()
     return results
 

@@ -2,8 +2,9 @@
 
 Theory of operation. `NOTIFY` inside a transaction makes all commits of the database wait in
 line, so a signal is sent after its commit, by one task on a connection of its own. What
-gathers meanwhile goes in one message, one signal a scope, the latest. Each node hears all
-nodes and ignores itself: its own listeners were told directly, at the commit.
+gathers meanwhile goes in one message, one signal a scope, of its highest revision: callers
+come back from their commits in any order. Each node hears all nodes and ignores itself: its
+own listeners were told directly, at the commit.
 
 A signal may be lost with a node or a connection. That only delays, because whoever listens
 on a shared store also looks now and then. Both tasks come back by themselves after an
@@ -43,7 +44,7 @@ class Signals:
     def __init__(self, conninfo: str, listeners: Listeners) -> None:
         self._listeners = listeners
         self._token = secrets.token_hex(8)
-        self._waiting: dict[ScopeId, Instant | None] = {}
+        self._waiting: dict[ScopeId, Signal] = {}
         self._has_waiting = asyncio.Event()
         self._receiving = _Renewed(lambda: connect(conninfo, "listen"))
         self._sending = _Renewed(lambda: connect(conninfo, "limit_session"))
@@ -70,7 +71,7 @@ class Signals:
     def publish(self, signals: Iterable[Signal]) -> None:
         for signal in signals:
             self._listeners.tell(signal)
-            self._waiting[signal.scope_id] = signal.next_deadline_ms
+            self._put(signal)
             self._has_waiting.set()
 
     async def _receive(self, connection: Connection) -> None:
@@ -95,14 +96,26 @@ class Signals:
     async def _send_waiting(self, connection: Connection) -> None:
         taken, self._waiting = self._waiting, {}
         self._has_waiting.clear()
-        payloads = payloads_of(self._token, taken.items())
+        lines = [(scope_id, signal.next_deadline_ms) for scope_id, signal in taken.items()]
+        payloads = payloads_of(self._token, lines)
         statements = [Statement("notify", {"payload": payload}) for payload in payloads]
         try:
             await run(connection, statements)
         except BaseException:
-            self._waiting = {**taken, **self._waiting}
+            for signal in taken.values():
+                self._put(signal)
             self._has_waiting.set()
             raise
+
+    def _put(self, signal: Signal) -> None:
+        known = self._waiting.get(signal.scope_id)
+        if known is None or _revision(known) <= _revision(signal):
+            self._waiting[signal.scope_id] = signal
+
+
+def _revision(signal: Signal) -> int:
+    """0 of what is outside all scopes, which has no deadline either."""
+    return 0 if signal.scope is None else signal.scope.revision
 
 
 def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from fairwarning.engine.ports import (
     Clock,
     Due,
     Entry,
+    Fence,
     Listener,
     Mark,
     Position,
@@ -43,7 +44,7 @@ from fairwarning.stores.postgres.calls import Calls
 from fairwarning.stores.postgres.database import Database, conninfo_of
 from fairwarning.stores.postgres.failures import explained
 from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
-from fairwarning.stores.postgres.schema import migrate
+from fairwarning.stores.postgres.schema import continue_journal, migrate
 from fairwarning.stores.postgres.scripts import run
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
@@ -89,7 +90,7 @@ class PostgresStore:
             await signals.open()
         except psycopg.Error as error:
             raise explained(error) from error
-        database = Database(conninfo, self._connections_max)
+        database = Database(conninfo, self._connections_max, continue_journal)
         transactions = Transactions(database, signals, self._clock)
         self._opened = _Parts(database, signals, transactions, Calls())
 
@@ -105,9 +106,11 @@ class PostgresStore:
     def listen(self, listener: Listener) -> None:
         self._listeners.add(listener)
 
-    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+    async def create(
+        self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> None:
         parts = self._parts
-        await parts.calls.run(parts.transactions.create(scopes, by, why))
+        await parts.calls.run(parts.transactions.create(scopes, by, why, fences))
 
     async def transact(
         self,
@@ -118,11 +121,18 @@ class PostgresStore:
         why: str = "",
         counting: bool = False,
         skip_busy: bool = False,
+        fences: Sequence[Fence] = (),
     ) -> Receipt:
         parts = self._parts
         return await parts.calls.run(
             parts.transactions.transact(
-                scope_id, step, by=by, why=why, counting=counting, skip_busy=skip_busy
+                scope_id,
+                step,
+                by=by,
+                why=why,
+                counting=counting,
+                skip_busy=skip_busy,
+                fences=fences,
             )
         )
 
@@ -163,10 +173,16 @@ class PostgresStore:
         return Position(f"{xid}-{NUMBER_MAX}")
 
     async def journal(
-        self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
+        self,
+        *,
+        after: Position = START,
+        scope_id: ScopeId | None = None,
+        limit: int,
+        inclusive: bool = False,
     ) -> list[Entry]:
         parts = self._parts
-        return await parts.calls.run(read_page(parts.database, after, scope_id, limit))
+        page = read_page(parts.database, after, scope_id, limit, inclusive=inclusive)
+        return await parts.calls.run(page)
 
     async def history(
         self,
@@ -208,10 +224,13 @@ class PostgresStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> Record:
         parts = self._parts
         asked = keeping(kind, key, body, expected)
-        return await parts.calls.run(parts.transactions.keep(asked, note=note, by=by, why=why))
+        return await parts.calls.run(
+            parts.transactions.keep(asked, note=note, by=by, why=why, fences=fences)
+        )
 
     async def drop(
         self,
@@ -222,11 +241,14 @@ class PostgresStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> bool:
         parts = self._parts
         asked = dropping(kind, key)
         return await parts.calls.run(
-            parts.transactions.drop(asked, expected=expected, note=note, by=by, why=why)
+            parts.transactions.drop(
+                asked, expected=expected, note=note, by=by, why=why, fences=fences
+            )
         )
 
     async def _rows(self, name: str, **values: Value) -> list[Any]:

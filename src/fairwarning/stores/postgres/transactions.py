@@ -8,8 +8,8 @@ nothing, and a node that falls silent in between loses its locks to `limit_sessi
 
 `now` is the server's clock, so that nodes cannot disagree. A counting transaction first
 takes a lock on its subscription and counts after it. Locks are always taken in the order
-subscription, scope, row, address, event, so that no two wait for each other. A record has
-a lock of its own kind, and a transaction on one takes no other.
+subscription, scope, row, fences, address, event, so that no two wait for each other. A record
+has a lock of its own kind, and a transaction on one takes no other but that of its fences.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Clock, Moment, Receipt, Record, ScopeBusy, Step
+from fairwarning.engine.ports import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
 from fairwarning.stores import statements
 from fairwarning.stores.outside import OUTSIDE_SIGNAL
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.scripts import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.signals import Signals
-from fairwarning.stores.records import dropped, kept
+from fairwarning.stores.records import dropped, fencing, kept, refuse_broken
 from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.turns import signal_of, take_turn
@@ -39,10 +39,13 @@ class Transactions:
         self._signals = signals
         self._clock = clock
 
-    async def create(self, scopes: Sequence[Scope], by: Actor, why: str) -> None:
+    async def create(
+        self, scopes: Sequence[Scope], by: Actor, why: str, fences: Sequence[Fence]
+    ) -> None:
         planned = [writes_of_new(scope) for scope in scopes]
         async with self._database.connection() as connection:
-            found = await run(connection, [BEGIN, Statement("clock", {})])
+            found = await run(connection, [BEGIN, *fencing(fences), Statement("clock", {})])
+            _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
             await run(connection, [*work, COMMIT])
         self._signals.publish(signal_of(writes) for writes in planned)
@@ -56,15 +59,17 @@ class Transactions:
         why: str,
         counting: bool,
         skip_busy: bool,
+        fences: Sequence[Fence],
     ) -> Receipt:
-        opening = _opening(scope_id, counting=counting, skip_busy=skip_busy)
+        opening = _opening(scope_id, fences, counting=counting, skip_busy=skip_busy)
         async with self._database.connection() as connection:
             found = await run(connection, opening)
+            _refuse_broken(fences, found)
             stored = _stored(scope_id, found)
             pending = found["count_pending"][0][0] if counting else 0
             moment = Moment(now_ms=self._now(found), pending_operations=pending)
             turn = take_turn(stored, step, moment, by=by, why=why)
-            if turn.statements:
+            if turn.statements or "mark_record" in found:
                 await run(connection, [*turn.statements, COMMIT])
         self._signals.publish(turn.signals)
         return turn.receipt
@@ -75,24 +80,41 @@ class Transactions:
             async with self._database.connection() as connection:
                 await run(connection, [BEGIN, *notes[first : first + SEEN_SCOPES_MAX], COMMIT])
 
-    async def keep(self, asked: Statement, *, note: Noted | None, by: Actor, why: str) -> Record:
+    async def keep(
+        self,
+        asked: Statement,
+        *,
+        note: Noted | None,
+        by: Actor,
+        why: str,
+        fences: Sequence[Fence],
+    ) -> Record:
         async with self._database.connection() as connection:
-            found = await run(connection, _opening_of_record(asked))
+            found = await run(connection, _opening_of_record(asked, fences))
+            _refuse_broken(fences, found)
             record = kept(asked, found[asked.name])
             await run(connection, [*self._lines(found, note, by, why), COMMIT])
         self._tell_of(note)
         return record
 
     async def drop(
-        self, asked: Statement, *, expected: int | None, note: Noted | None, by: Actor, why: str
+        self,
+        asked: Statement,
+        *,
+        expected: int | None,
+        note: Noted | None,
+        by: Actor,
+        why: str,
+        fences: Sequence[Fence],
     ) -> bool:
         async with self._database.connection() as connection:
-            found = await run(connection, _opening_of_record(asked))
-            if not dropped(asked, expected, found[asked.name]):
-                return False
-            await run(connection, [*self._lines(found, note, by, why), COMMIT])
-        self._tell_of(note)
-        return True
+            found = await run(connection, _opening_of_record(asked, fences))
+            _refuse_broken(fences, found)
+            was_there = dropped(asked, expected, found[asked.name])
+            told = note if was_there else None
+            await run(connection, [*self._lines(found, told, by, why), COMMIT])
+        self._tell_of(told)
+        return was_there
 
     def _lines(self, found: Results, note: Noted | None, by: Actor, why: str) -> list[Statement]:
         now = self._now(found)
@@ -107,22 +129,38 @@ class Transactions:
         return Instant(now_ms) if self._clock is None else self._clock.now()
 
 
-def _opening(scope_id: ScopeId, *, counting: bool, skip_busy: bool) -> list[Statement]:
+def _opening(
+    scope_id: ScopeId, fences: Sequence[Fence], *, counting: bool, skip_busy: bool
+) -> list[Statement]:
     """The first message of a transaction: locks first, and then what must not be older."""
-    names = [
+    locks = [
         *(["lock_subscription"] if counting else []),
         *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
-        "roster",
-        *(["count_pending"] if counting else []),
-        "clock",
     ]
+    reads = ["roster", *(["count_pending"] if counting else []), "clock"]
     values = {"id": scope_id}
-    return [BEGIN, *(Statement(name, values) for name in names)]
+    return [
+        BEGIN,
+        *(Statement(name, values) for name in locks),
+        *fencing(fences),
+        *(Statement(name, values) for name in reads),
+    ]
 
 
-def _opening_of_record(asked: Statement) -> list[Statement]:
+def _opening_of_record(asked: Statement, fences: Sequence[Fence]) -> list[Statement]:
     values = asked.values
-    return [BEGIN, Statement("enter_record", values), Statement("clock", values), asked]
+    return [
+        BEGIN,
+        Statement("enter_record", values),
+        *fencing(fences),
+        Statement("clock", values),
+        asked,
+    ]
+
+
+def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
+    """Raises FenceBroken, and then all is to be undone."""
+    refuse_broken(fences, [*found.get("hold_record", ()), *found.get("mark_record", ())])
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:

@@ -5,6 +5,7 @@ under way, and the next use opens another, so an outage ends as soon as its caus
 """
 
 import errno
+import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ _ADVICE = {
     "SQLITE_READONLY": "it cannot be written; check its permissions and its disk",
     "SQLITE_CANTOPEN": "it cannot be opened; check its permissions and its directory",
     "SQLITE_PERM": "it cannot be opened; check its permissions and its directory",
+    "SQLITE_MOVED": "the file was deleted or replaced while it was in use, and what is written now "
+    "would be lost; stop this process, put the file back, and start again",
     "SQLITE_IOERR": "the disk does not read or write; check it",
 }
 
@@ -43,11 +46,18 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+class Moved(sqlite3.OperationalError):
+    """Another file, or none, has the name of the one that is open. SQLite itself does not tell."""
+
+    sqlite_errorname = "SQLITE_MOVED"
+
+
 class Handle:
     """A connection, opened when it is needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file = _identity(path)
         self._connection: sqlite3.Connection | None = None
         self._waits = True
 
@@ -58,6 +68,8 @@ class Handle:
     def get(self, *, waits: bool = True) -> sqlite3.Connection:
         """One that waits for a foreign lock to go, or one to which it is an error at once."""
         if self._connection is None:
+            # SQLite would make a new file, without any tables.
+            self.refuse_moved()
             self._connection, self._waits = connect(self._path), True
         if self._waits != waits:
             busy_ms = round(BUSY_S_MAX * 1000) if waits else 0
@@ -65,11 +77,25 @@ class Handle:
             self._waits = waits
         return self._connection
 
+    def refuse_moved(self) -> None:
+        """Raises Moved."""
+        if _identity(self._path) != self._file:
+            raise Moved
+
     def discard(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        # It is gone, its folder is no folder any more, or the disk does not answer.
+        return None
+    return found.st_dev, found.st_ino
 
 
 def is_outage(error: sqlite3.Error) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -32,6 +34,7 @@ from fairwarning.engine.ports import (
     Clock,
     Due,
     Entry,
+    Fence,
     Listener,
     Mark,
     Moment,
@@ -48,7 +51,7 @@ from fairwarning.stores.codec import encode
 from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.outside import OUTSIDE_SIGNAL
-from fairwarning.stores.records import dropped, dropping, keeping, kept
+from fairwarning.stores.records import dropped, dropping, fencing, keeping, kept, refuse_broken
 from fairwarning.stores.rows import (
     Row,
     Stored,
@@ -103,12 +106,16 @@ class SqliteStore:
     def listen(self, listener: Listener) -> None:
         self._listeners.add(listener)
 
-    async def create(self, scopes: Sequence[Scope], *, by: Actor, why: str = "") -> None:
+    async def create(
+        self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
+    ) -> None:
         planned = [writes_of_new(scope) for scope in scopes]
 
         def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
+            _pass(connection, fences)
             now = self._clock.now()
             _execute(connection, statements.creation(planned, at_ms=now, by=by, why=why))
+            _mark(connection, fences)
             return None, tuple(signal_of(writes) for writes in planned)
 
         await self._writer.submit(work)
@@ -122,16 +129,19 @@ class SqliteStore:
         why: str = "",
         counting: bool = False,
         skip_busy: bool = False,
+        fences: Sequence[Fence] = (),
     ) -> Receipt:
         """Nobody else writes, so no scope is ever busy."""
 
         def work(connection: sqlite3.Connection) -> tuple[Receipt, tuple[Signal, ...]]:
+            _pass(connection, fences)
             stored = _load(connection, scope_id)
             subscription = stored.scope.roster.subscription
             pending = _count(connection, subscription) if counting else 0
             moment = Moment(now_ms=self._clock.now(), pending_operations=pending)
             turn = take_turn(stored, step, moment, by=by, why=why)
             _execute(connection, turn.statements)
+            _mark(connection, fences)
             return turn.receipt, turn.signals
 
         return await self._writer.submit(work, is_small=True)
@@ -185,9 +195,14 @@ class SqliteStore:
         return Position(str(row[0]))
 
     async def journal(
-        self, *, after: Position = START, scope_id: ScopeId | None = None, limit: int
+        self,
+        *,
+        after: Position = START,
+        scope_id: ScopeId | None = None,
+        limit: int,
+        inclusive: bool = False,
     ) -> list[Entry]:
-        first = int(after) if after else 0
+        first = int(after or 0) - inclusive
         name = "journal" if scope_id is None else "journal_of_scope"
         rows = await self._all(name, after=first, scope_id=scope_id, limit=limit)
         return [entry_of(row) for row in rows]
@@ -236,11 +251,14 @@ class SqliteStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> Record:
         asked = keeping(kind, key, body, expected)
 
         def work(connection: sqlite3.Connection) -> tuple[Record, tuple[Signal, ...]]:
+            _pass(connection, fences)
             record = kept(asked, _rows(connection, asked))
+            _mark(connection, fences)
             return record, self._note(connection, note, by, why)
 
         return await self._writer.submit(work)
@@ -254,11 +272,14 @@ class SqliteStore:
         note: Noted | None = None,
         by: Actor,
         why: str = "",
+        fences: Sequence[Fence] = (),
     ) -> bool:
         asked = dropping(kind, key)
 
         def work(connection: sqlite3.Connection) -> tuple[bool, tuple[Signal, ...]]:
+            _pass(connection, fences)
             was_there = dropped(asked, expected, _rows(connection, asked))
+            _mark(connection, fences)
             return was_there, self._note(connection, note if was_there else None, by, why)
 
         return await self._writer.submit(work)
@@ -319,6 +340,17 @@ def _load(connection: sqlite3.Connection, scope_id: ScopeId) -> Stored:
 def _count(connection: sqlite3.Connection, subscription: str) -> int:
     row = connection.execute(QUERIES["count_pending"], {"subscription": subscription}).fetchone()
     return int(row[0])
+
+
+def _pass(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
+    """Raises FenceBroken. Nothing is written yet, because a refusal that has written is dear."""
+    looks = fencing([replace(fence, then=None) for fence in fences])
+    refuse_broken(fences, [row for asked in looks for row in _rows(connection, asked)])
+
+
+def _mark(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
+    for asked in fencing([fence for fence in fences if fence.then is not None]):
+        _rows(connection, asked)
 
 
 def _rows(connection: sqlite3.Connection, asked: Statement) -> list[Row]:

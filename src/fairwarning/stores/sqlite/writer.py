@@ -96,7 +96,9 @@ class Writer:
             self._pace.break_off()
             return False
         try:
-            self._pace.note(_finish(connection, [job]) or 0.0, alone=True)
+            sync_s = _finish(connection, [job]) or 0.0
+            self._handle.refuse_moved()
+            self._pace.note(sync_s, alone=True)
         except BaseException as error:
             self._pace.break_off()
             self._fail([job], error)
@@ -135,6 +137,7 @@ class Writer:
             connection = self._handle.get()
             connection.execute("BEGIN IMMEDIATE")
             sync_s = _finish(connection, batch)
+            self._handle.refuse_moved()
         except Exception as error:
             self._fail(batch, error)
             return math.inf

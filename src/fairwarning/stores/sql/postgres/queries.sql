@@ -332,6 +332,26 @@ RETURNING revision;
 -- name: drop_record
 DELETE FROM records WHERE kind = %(kind)s AND key = %(key)s RETURNING revision;
 
+-- name: hold_record
+-- Locked: whoever wants to change the record waits until this change is stored, and then finds it.
+SELECT kind, key
+FROM records
+WHERE
+    kind = %(kind)s
+    AND key = %(key)s
+    AND revision = %(expected)s
+    AND body = %(expected_body)s
+FOR SHARE;
+
+-- name: mark_record
+UPDATE records SET revision = revision + 1, body = %(body)s
+WHERE
+    kind = %(kind)s
+    AND key = %(key)s
+    AND revision = %(expected)s
+    AND body = %(expected_body)s
+RETURNING kind, key;
+
 -- name: listen
 LISTEN fairwarning;
 

@@ -209,6 +209,16 @@ RETURNING revision;
 -- name: drop_record
 DELETE FROM records WHERE kind = :kind AND key = :key RETURNING revision;
 
+-- name: hold_record
+SELECT kind, key
+FROM records
+WHERE kind = :kind AND key = :key AND revision = :expected AND body = :expected_body;
+
+-- name: mark_record
+UPDATE records SET revision = revision + 1, body = :body
+WHERE kind = :kind AND key = :key AND revision = :expected AND body = :expected_body
+RETURNING kind, key;
+
 -- name: add_scope
 INSERT INTO scopes (
     id, subscription, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms,

@@ -1,0 +1,1 @@
+"""What other instances notice while somebody attacks the server."""

@@ -1,0 +1,229 @@
+"""Leases: who holds a record of the store, for how long, and how nobody acts on one he lost.
+
+Theory of operation. A holder writes its name and an end into the record. While it works it
+moves the end on, so it keeps the record however long it takes. If it dies, the end comes, and
+whoever asks next may take the record over. A process that was only paused can't know that this
+has happened, so all that it changes is stored behind a fence on the record: the store checks
+that the record is still its own, in the same commit. Which clock says when the end has come
+does not matter for safety, only for patience; nodes that share a store take the store's clock,
+because their own may differ. On a store of one process no clock is asked: whoever is not at
+work in this process is dead.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from fairwarning.core.instants import MINUTE_MS, Instant, later
+from fairwarning.core.model import Actor
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.clocks import SystemClock
+from fairwarning.engine.ports import Fence, FenceBroken, Record, RecordChanged, Store, StoreDown
+
+LEASE_MS = MINUTE_MS
+RENEWAL_S = LEASE_MS / 4_000
+"""Three renewals may fail before the end comes."""
+AGAIN_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Leased(Struct, frozen=True, kw_only=True):
+    """What every record that can be held says."""
+
+    owner: str = ""
+    """Drawn anew by each holder; empty: nobody."""
+    until_ms: Instant = Instant(0)
+
+
+L = TypeVar("L", bound=Leased)
+
+
+class Leases:
+    """All that this process holds."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._wall = SystemClock()
+        self._at_work: set[str] = set()
+
+    async def now(self) -> Instant:
+        """By the clock that all nodes of this store agree on; never a virtual one of one node."""
+        if self.store.is_shared:
+            return (await self.store.due(1)).now_ms
+        return self._wall.now()
+
+    def is_over(self, lease: Leased, now: Instant) -> bool:
+        """Whether nobody holds it any more."""
+        if lease.owner in self._at_work:
+            return False
+        if not self.store.is_shared:
+            return True
+        # One that ends later than any can was written before the clock was set back.
+        return not 0 < lease.until_ms - now <= LEASE_MS
+
+    async def take(self, hold: "Hold[L]", before: Record | None, now: Instant) -> None:
+        """Raises RecordChanged if somebody else was faster. Use it `kept`, at once."""
+        self._at_work.add(hold.owner)
+        try:
+            await hold.take(before, now)
+        except BaseException:
+            self._at_work.discard(hold.owner)
+            raise
+
+    @asynccontextmanager
+    async def kept(self, hold: "Hold[L]") -> AsyncIterator[None]:
+        """Nobody who asks gets it meanwhile. What it is afterwards is for the holder to write."""
+        renewal: asyncio.Task[None] | None = None
+        if self.store.is_shared:
+            renewal = asyncio.create_task(_renew(hold), name=f"lease of {hold.record.key}")
+        try:
+            yield
+        finally:
+            self._at_work.discard(hold.owner)
+            if renewal is not None:
+                renewal.cancel()
+                await asyncio.gather(renewal, return_exceptions=True)
+
+
+class Hold(Generic[L]):
+    """A record that is held, as its holder knows it. All its methods raise FenceBroken if it is
+    somebody else's by now, and StoreDown.
+    """
+
+    def __init__(self, leases: Leases, kind: str, key: str, state: L, *, by: Actor) -> None:
+        self.owner = secrets.token_hex(8)
+        self.state: L = replace(state, owner=self.owner)
+        self.record = Record(kind=kind, key=key, revision=0, body="")
+        self._leases = leases
+        self._by = by
+        self._turn = asyncio.Lock()
+        """The record changes only between two changes behind its fence."""
+        self._is_unsure = False
+        """A write has failed so that it may have been stored."""
+
+    async def take(self, before: Record | None, now: Instant) -> None:
+        """Raises RecordChanged if the record is no longer as it was read."""
+        self.state = replace(self.state, until_ms=later(now, LEASE_MS))
+        kind, key, body = self.record.kind, self.record.key, _encoded(self.state)
+        expected = 0 if before is None else before.revision
+        fences = [] if before is None else [Fence(record=before)]
+        try:
+            self.record = await self._leases.store.keep(
+                kind, key, body, expected=expected, by=self._by, fences=fences
+            )
+        except FenceBroken as broken:
+            raise RecordChanged(str(broken)) from None
+
+    async def renew(self) -> None:
+        now = await self._leases.now()
+        await self.change(until_ms=later(now, LEASE_MS))
+
+    async def change(self, **fields: object) -> None:
+        """Of the state as it is when its turn comes: it may have been marked meanwhile."""
+
+        async def write() -> None:
+            old, state = self.record, replace(self.state, **fields)
+            self._is_unsure = True
+            self.record = await self._leases.store.keep(
+                old.kind,
+                old.key,
+                _encoded(state),
+                expected=old.revision,
+                by=self._by,
+                fences=[Fence(record=old)],
+            )
+            self.state, self._is_unsure = state, False
+
+        await self._until_stored(write)
+
+    async def known(self) -> L:
+        """The state, read again if a write before may have been stored or not."""
+        async with self._turn:
+            await self._look_again()
+            return self.state
+
+    async def drop(self) -> None:
+        """There is no such record any more."""
+
+        async def write() -> None:
+            record = self.record
+            await self._leases.store.drop(
+                record.kind, record.key, by=self._by, fences=[Fence(record=record)]
+            )
+
+        await self._until_stored(write)
+
+    @asynccontextmanager
+    async def fence(self) -> AsyncIterator[Fence]:
+        """For one change that is to be stored only if the record is still ours."""
+        async with self._turn:
+            await self._look_again()
+            marked = self._marked()
+            then = None if marked is None else _encoded(marked)
+            try:
+                yield Fence(record=self.record, then=then)
+            except (Refused, RecordChanged, FenceBroken):
+                raise  # Nothing was stored.
+            except BaseException:
+                self._is_unsure |= marked is not None
+                raise
+            if marked is not None and then is not None:
+                self.state = marked
+                self.record = replace(self.record, revision=self.record.revision + 1, body=then)
+
+    def is_behind(self, broken: FenceBroken) -> bool:
+        """Whether it was this one's fence."""
+        record = broken.fence.record
+        return (record.kind, record.key) == (self.record.kind, self.record.key)
+
+    def _marked(self) -> L | None:
+        """What the next change behind the fence makes of the record; None: nothing."""
+        return None
+
+    async def _until_stored(self, write: Callable[[], Awaitable[None]]) -> None:
+        async with self._turn:
+            while True:
+                await self._look_again()
+                try:
+                    return await write()
+                except FenceBroken:
+                    # Perhaps by a write of our own that nobody waited for any more.
+                    self._is_unsure = True
+
+    async def _look_again(self) -> None:
+        """After a write that may have been stored or not."""
+        if not self._is_unsure:
+            return
+        known = self.record
+        record = await self._leases.store.record(known.kind, known.key)
+        state = None if record is None else msgspec.json.decode(record.body, type=type(self.state))
+        if record is None or state is None or state.owner != self.owner:
+            raise FenceBroken(Fence(record=known))
+        self.record, self.state, self._is_unsure = record, state, False
+
+
+async def _renew(hold: Hold[L]) -> None:
+    pause_s = RENEWAL_S
+    while True:
+        await asyncio.sleep(pause_s)
+        try:
+            await hold.renew()
+            pause_s = RENEWAL_S
+        except FenceBroken:
+            _log.warning("%s %s was taken over", hold.record.kind, hold.record.key)
+            return
+        except StoreDown as outage:
+            _log.info("a lease waits for the store: %s", outage)
+            pause_s = AGAIN_S
+
+
+def _encoded(state: Leased) -> str:
+    return msgspec.json.encode(state).decode()

@@ -1,0 +1,50 @@
+"""The process of `side_process.py`: `python -m fairwarning.control.side_jobs JOB`."""
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+NICENESS = 5
+MEMORY_BYTES_MAX = 3 * 1024**3
+CPU_S_MAX = 110
+
+Job = Callable[[Iterator[bytes]], Iterator[bytes]]
+
+
+def job_called(name: str) -> Job:
+    """Loads only what the job needs."""
+    match name:
+        case "fleet":
+            from fairwarning.control.fleet_plans import fleet_job  # noqa: PLC0415
+
+            return fleet_job
+        case "arm":
+            from fairwarning.control.arm.loose_json import json_job  # noqa: PLC0415
+
+            return json_job
+        case _:
+            raise ValueError(f"there is no job {name!r}")
+
+
+def frames(source: BinaryIO) -> Iterator[bytes]:
+    while length := int.from_bytes(source.read(4)):
+        yield source.read(length)
+
+
+def main() -> None:
+    os.nice(NICENESS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
+    job = job_called(sys.argv[1])
+    out = sys.stdout.buffer
+    for frame in job(frames(sys.stdin.buffer)):
+        out.write(len(frame).to_bytes(4))
+        out.write(frame)
+    out.write(bytes(4))
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Whose address it is, as far as the newest rosters say that this node knows.
+
+Theory of operation. In the store an address has one owner. The news of two scopes may come in
+any order, so here both may claim an address for a while: the scope that has it, and one that
+has let it go without our knowing yet. As long as two claim it, it is nobody's, because an
+answer to the wrong instance would break isolation; the caller reads both again. As soon as one
+lets go, the other is its owner.
+"""
+
+from collections.abc import Callable, Mapping
+
+from fairwarning.core.model import InstanceName, ScopeId
+from fairwarning.engine.view import Member
+
+_NONE: Mapping[str, InstanceName] = {}
+
+
+class AddressIndex:
+    def __init__(self, find_member: Callable[[ScopeId, InstanceName], Member | None]) -> None:
+        self._find_member = find_member
+        self._owners: dict[str, Member] = {}
+        self.find: Callable[[str], Member | None] = self._owners.get
+        self._claims: dict[ScopeId, Mapping[str, InstanceName]] = {}
+        """What the newest known roster of each scope says; only of scopes that have addresses."""
+        self._contested: dict[str, set[ScopeId]] = {}
+        """Those who claim an address that more than one claims."""
+
+    def claims_of(self, scope_id: ScopeId) -> Mapping[str, InstanceName]:
+        return self._claims.get(scope_id, _NONE)
+
+    def claim(self, scope_id: ScopeId, addresses: Mapping[str, InstanceName]) -> set[ScopeId]:
+        """Replaces all that the scope claims. Returns the other scopes that claim some of it."""
+        before = self.claims_of(scope_id)
+        if addresses:
+            self._claims[scope_id] = addresses
+        else:
+            self._claims.pop(scope_id, None)
+        for address in before.keys() - addresses.keys():
+            self._release(scope_id, address)
+        rivals: set[ScopeId] = set()
+        for address in addresses:
+            rivals |= self._take(scope_id, address)
+        return rivals - {scope_id}
+
+    def _take(self, scope_id: ScopeId, address: str) -> set[ScopeId]:
+        claimants = self._contested.get(address)
+        if claimants is not None:
+            claimants.add(scope_id)
+            return claimants
+        owner = self._owners.get(address)
+        if owner is not None and owner.view.scope_id != scope_id:
+            del self._owners[address]
+            self._contested[address] = {owner.view.scope_id, scope_id}
+            return self._contested[address]
+        self._give(address, scope_id)
+        return set()
+
+    def _release(self, scope_id: ScopeId, address: str) -> None:
+        claimants = self._contested.get(address)
+        if claimants is None:
+            del self._owners[address]
+            return
+        claimants.remove(scope_id)
+        if len(claimants) == 1:
+            del self._contested[address]
+            self._give(address, claimants.pop())
+
+    def _give(self, address: str, scope_id: ScopeId) -> None:
+        owner = self._find_member(scope_id, self._claims[scope_id][address])
+        assert owner is not None, f"{scope_id} claims {address} for nobody"
+        self._owners[address] = owner

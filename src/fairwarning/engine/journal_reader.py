@@ -1,0 +1,106 @@
+"""Reads the journal and notices when what it has read is no longer there.
+
+Theory of operation. A healthy store never changes its past. After a fail-over that lost data,
+or when a backup is restored under running nodes, it does: entries that were read are gone, and
+positions may be given out again. So each page is asked for together with the last entry that
+was read. If that is not the first of the page, the past has changed. The reader then looks
+for the newest entry that both pasts share, among the last ones that it remembers.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import ScopeId
+from fairwarning.core.transitions import kind_of
+from fairwarning.engine.ports import START, Entry, Position, Store
+
+MARKS_MAX = 100
+
+
+class Mark(NamedTuple):
+    """What is remembered of an entry: enough to tell it from another at the same position."""
+
+    position: Position
+    scope_id: ScopeId
+    revision: int
+    at_ms: Instant
+    kind: str
+
+
+class PastChanged(Exception):
+    """Entries that were read are no longer in the store. `lost` has those, the oldest first."""
+
+    def __init__(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
+        super().__init__(f"{len(lost)} entries of the journal are gone")
+        self.common = common
+        """The newest entry that was read and is still there; None: none of those remembered."""
+        self.lost = lost
+
+
+def mark_of(entry: Entry) -> Mark:
+    kind = kind_of(entry.transition)
+    return Mark(entry.position, entry.scope_id, entry.revision, entry.at_ms, kind)
+
+
+class JournalReader:
+    def __init__(
+        self, store: Store, after: Position = START, *, marks_max: int = MARKS_MAX
+    ) -> None:
+        self._store = store
+        self._after = after
+        """Where it begins, as long as it has passed nothing."""
+        self._marks: deque[Mark] = deque(maxlen=marks_max)
+
+    @property
+    def last(self) -> Mark | None:
+        return self._marks[-1] if self._marks else None
+
+    async def page(self, limit: int) -> list[Entry]:
+        """What comes behind the last entry that was passed. Raises PastChanged or StoreDown."""
+        if not self._marks:
+            return await self._store.journal(after=self._after, limit=limit)
+        last = self._marks[-1]
+        page = await self._store.journal(after=last.position, limit=limit + 1, inclusive=True)
+        if not page or mark_of(page[0]) != last:
+            raise await self._changed()
+        return page[1:]
+
+    def passed(self, entry: Entry) -> None:
+        """The next page begins behind this entry."""
+        self._marks.append(mark_of(entry))
+
+    def go_back(self, common: Mark) -> None:
+        """Goes on behind this entry, one of those that it remembers."""
+        while self._marks[-1] != common:
+            self._marks.pop()
+
+    async def begin_before(self, position: Position, number: int = 1) -> None:
+        """Goes on with whatever comes at this place or behind it, in the store's present order."""
+        self._begin(await self._store.history(before=position, limit=number))
+
+    async def begin_at_end(self, number: int) -> None:
+        """Goes on with what is committed from now on, and remembers so many entries before."""
+        self._begin(await self._store.history(limit=number))
+
+    def _begin(self, newest_first: list[Entry]) -> None:
+        self._after = START
+        self._marks.clear()
+        self._marks.extend(mark_of(each) for each in reversed(newest_first))
+
+    async def _changed(self) -> PastChanged:
+        """The pasts share a beginning, so the end of it is found by halving."""
+        marks = list(self._marks)
+        shared, lost = 0, len(marks) - 1
+        while shared < lost:
+            middle = (shared + lost) // 2
+            if await self._has(marks[middle]):
+                shared = middle + 1
+            else:
+                lost = middle
+        common = marks[shared - 1] if shared else None
+        return PastChanged(common, tuple(marks[shared:]))
+
+    async def _has(self, mark: Mark) -> bool:
+        page = await self._store.journal(after=mark.position, limit=1, inclusive=True)
+        return bool(page) and mark_of(page[0]) == mark

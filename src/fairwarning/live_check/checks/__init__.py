@@ -1,0 +1,53 @@
+"""The checker: pure functions over the records of a round, one for each promise.
+
+They know what a plain reader of the promises knows: the driver's log, what callers and
+instances were told, the fleet file, and the history. They use none of the program's rules.
+"""
+
+from collections.abc import Callable, Iterator
+
+from fairwarning.live_check.checks.answers import NO_BUG, check_answers, check_approvals
+from fairwarning.live_check.checks.documents import (
+    check_documents,
+    check_ends,
+    check_reads_go_forward,
+    check_seen,
+)
+from fairwarning.live_check.checks.domains import check_barrier, check_domains
+from fairwarning.live_check.checks.evidence import Evidence, Finding
+from fairwarning.live_check.checks.notice import check_leaving, check_never_early, check_notice
+from fairwarning.live_check.checks.once import check_once
+from fairwarning.live_check.records import Records
+
+__all__ = ["CHECKS", "NO_BUG", "Finding", "check"]
+
+
+def check_processes(evidence: Evidence) -> Iterator[Finding]:
+    for change in evidence.records.nodes:
+        if change.change == "died":
+            yield Finding(NO_BUG, change.node, f"a server ended by itself: {change.detail}")
+        elif change.change == "error":
+            yield Finding(NO_BUG, change.node, f"its log tells of a bug: {change.detail}")
+
+
+CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
+    check_never_early,
+    check_notice,
+    check_leaving,
+    check_domains,
+    check_once,
+    check_answers,
+    check_approvals,
+    check_documents,
+    check_reads_go_forward,
+    check_seen,
+    check_barrier,
+    check_ends,
+    check_processes,
+)
+
+
+def check(records: Records) -> list[Finding]:
+    """Every promise that was broken."""
+    evidence = Evidence(records)
+    return [finding for each in CHECKS for finding in each(evidence)]

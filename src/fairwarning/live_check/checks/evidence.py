@@ -1,0 +1,184 @@
+"""The records of a round, put in order for the checks: by event, by driver's key, by scope."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fairwarning.live_check.records import (
+    Approval,
+    DriverCall,
+    Entry,
+    Poll,
+    Records,
+    Request,
+    Scope,
+)
+
+ENDS = ("Completed", "Cancelled", "Failed")
+_STALL_S = 1.0
+
+
+class Finding(NamedTuple):
+    """A promise that was broken."""
+
+    promise: str
+    about: str
+    """The id, name or label to look for in the records."""
+    text: str
+
+
+class Line(NamedTuple):
+    """An entry of the history and its place in it."""
+
+    place: int
+    entry: Entry
+
+
+@dataclass(slots=True)
+class EventHistory:
+    """One event, as the history tells it."""
+
+    id: str
+    scope: str
+    event: Mapping[str, Any]
+    """As it was announced."""
+    why: str
+    by: str
+    lines: list[Line] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        return str(self.event["type"])
+
+    @property
+    def operation(self) -> str | None:
+        return self.event["operation"]  # type: ignore[no-any-return]
+
+    @property
+    def is_platform(self) -> bool:
+        return bool(self.event["source"] == "Platform")
+
+    @property
+    def is_announced(self) -> bool:
+        return bool(self.event["announced"])
+
+    @property
+    def resources(self) -> list[str]:
+        return list(self.event["resources"])
+
+    @property
+    def created_ms(self) -> int:
+        return int(self.event["created_ms"])
+
+    @property
+    def not_before_ms(self) -> int:
+        return int(self.event["not_before_ms"])
+
+    def all(self, *kinds: str) -> list[Line]:
+        return [line for line in self.lines if line.entry.kind in kinds]
+
+    def first(self, *kinds: str) -> Line | None:
+        return next(iter(self.all(*kinds)), None)
+
+
+class Evidence:
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.scopes: dict[str, Scope] = {each.id: each for each in records.scopes}
+        self.owners: dict[str, str] = {
+            name: scope.id for scope in records.scopes for name in scope.instances
+        }
+        """The scope of each instance that there was."""
+        self.deleted: set[str] = set()
+        """Instances that were deleted during the round."""
+        self.events: dict[str, EventHistory] = {}
+        for place, entry in enumerate(records.history):
+            self._read(Line(place, entry))
+        self.calls: dict[str, list[DriverCall]] = _grouped(
+            sorted(records.driver, key=lambda call: call.at.mono_s)
+        )
+        """What the driver noted of each key, in order."""
+        self.requests: dict[str, list[Request]] = defaultdict(list)
+        """By label, in the order in which they were recorded."""
+        for request in records.requests:
+            self.requests[request.label].append(request)
+        self.approvals: dict[str, list[Approval]] = defaultdict(list)
+        """By the event that instances asked to start."""
+        for approval in records.approvals:
+            for id in approval.events:
+                self.approvals[id].append(approval)
+        self.polls: dict[str, list[Poll]] = defaultdict(list)
+        """By instance."""
+        for poll in records.polls:
+            self.polls[poll.instance].append(poll)
+        self.slack_ms = _clock_steps_ms(records)
+
+    def _read(self, line: Line) -> None:
+        entry = line.entry
+        if entry.kind == "Scheduled" and entry.event is not None:
+            self.events[entry.event] = EventHistory(
+                id=entry.event,
+                scope=entry.scope,
+                event=entry.data["event"],
+                why=entry.why,
+                by=entry.by,
+            )
+        if entry.event in self.events:
+            self.events[entry.event].lines.append(line)
+        for added in entry.data.get("instances", ()) if entry.kind == "InstancesAdded" else ():
+            self.owners[added["name"]] = entry.scope
+        if entry.kind == "InstanceDeleted":
+            self.deleted.add(entry.data["name"])
+
+    def asked(self, event: EventHistory) -> Request | None:
+        """The request that raised the event, in its first try."""
+        tries = self.requests.get(event.why, [])
+        return min(tries, key=lambda each: each.sent.mono_s, default=None)
+
+    def is_happened_already(self, event: EventHistory) -> bool:
+        """Its caller said that it is a failure that already happened."""
+        request = self.asked(event)
+        return request is not None and bool((request.body or {}).get("alreadyHappened"))
+
+    def was_stalled(self, from_ms: float, to_ms: float) -> bool:
+        """A server was paused on purpose then, or the whole machine stood still.
+
+        A process that wakes up after its lease can't know it. So what comes late then is for
+        the driver to refuse, and breaks no promise.
+        """
+        paused_ms: dict[str, float] = {}
+        for change in self.records.nodes:
+            if change.change == "paused":
+                paused_ms[change.node] = change.at.wall_ms
+            elif change.change == "continued":
+                began_ms = paused_ms.pop(change.node)
+                if began_ms <= to_ms and change.at.wall_ms >= from_ms:
+                    return True
+        if any(began_ms <= to_ms for began_ms in paused_ms.values()):
+            return True
+        return any(
+            reading.late_s >= _STALL_S
+            and reading.at.wall_ms - reading.late_s * 1000 <= to_ms
+            and reading.at.wall_ms >= from_ms
+            for reading in self.records.clocks
+        )
+
+
+def approver(entry: Entry) -> str:
+    """Who agreed, of an entry `Approved`: `instance:web-0`, `operator:local`, `policy:…`."""
+    by = entry.data["by"]
+    return f"{by['kind']}:{by['name']}"
+
+
+def _grouped(calls: Iterable[DriverCall]) -> dict[str, list[DriverCall]]:
+    found: dict[str, list[DriverCall]] = defaultdict(list)
+    for call in calls:
+        found[call.key].append(call)
+    return dict(found)
+
+
+def _clock_steps_ms(records: Records) -> float:
+    """How far the wall clock was set during the round, and a millisecond for rounding."""
+    offsets_ms = [each.at.wall_ms - each.at.mono_s * 1000 for each in records.clocks]
+    return 1 + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)

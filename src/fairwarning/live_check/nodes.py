@@ -1,0 +1,181 @@
+"""The server processes: start them, kill them, stop them, pause them."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fairwarning.live_check.records import NodeChange, now
+
+READY_S_MAX = 120.0
+STOP_S_MAX = 60.0
+_GUARD = 'while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids'
+
+Note = Callable[[NodeChange], None]
+
+
+class CannotServe(Exception):
+    """A server process did not start; the message says why."""
+
+
+class Node:
+    """One place where a server process runs, again and again."""
+
+    def __init__(self, number: int, folder: Path, options: Sequence[str]) -> None:
+        self.metadata_url = ""
+        self.control_url = ""
+        self.is_up = False
+        self.busy = asyncio.Lock()
+        """Held by whoever kills, stops or pauses it."""
+        self.log = folder / f"node-{number}.log"
+        self._name = f"node-{number}"
+        self._options = options
+        self._starts = 0
+        self._looked_at = 0
+        """How much of its log was read."""
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the process that runs now: `node-1.3` is the third one of node 1."""
+        return f"{self._name}.{self._starts}"
+
+    @property
+    def pid(self) -> int | None:
+        """None while no process runs."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    @property
+    def has_died(self) -> bool:
+        return self.is_up and self._process is not None and self._process.returncode is not None
+
+    async def start(self, note: Note) -> None:
+        """Returns when it serves. Raises CannotServe."""
+        self._starts += 1
+        note(NodeChange(node=self.name, change="started", at=now()))
+        command = [sys.executable, "-m", "fairwarning", "serve", *self._options]
+        with self.log.open("ab") as log:
+            # A session of its own: Ctrl-C is for us, and we end it.
+            self._process = process = await asyncio.create_subprocess_exec(
+                *command, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(READY_S_MAX):
+                line = await process.stdout.readline()
+        except TimeoutError:
+            process.kill()
+            raise CannotServe(f"a server was not ready within {READY_S_MAX:g} s") from None
+        if not line:
+            await process.wait()
+            raise CannotServe(f"a server did not start: {self._last_line()}")
+        ready = json.loads(line)
+        self.metadata_url, self.control_url = ready["metadata"][0], ready["control"]
+        self.is_up = True
+        note(NodeChange(node=self.name, change="ready", at=now()))
+
+    async def kill(self, note: Note) -> None:
+        await self._end(signal.SIGKILL, "killed", note)
+
+    async def stop(self, note: Note) -> None:
+        await self._end(signal.SIGTERM, "stopped", note)
+
+    async def pause(self, seconds: float, note: Note) -> None:
+        """Lets it stand still. It does not know of it, and goes on where it was."""
+        note(NodeChange(node=self.name, change="paused", at=now()))
+        self._signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._signal(signal.SIGCONT)
+            note(NodeChange(node=self.name, change="continued", at=now()))
+
+    def note_errors(self, note: Note) -> None:
+        """What its log says of bugs since it was looked at last."""
+        with self.log.open("rb") as file:
+            file.seek(self._looked_at)
+            lines = file.read().splitlines()
+            self._looked_at = file.tell()
+        for line in lines:
+            if is_error(line):
+                detail = line.decode(errors="replace")
+                note(NodeChange(node=self._name, change="error", at=now(), detail=detail))
+
+    def note_death(self, note: Note) -> None:
+        """It ended though nobody had asked it to."""
+        assert self._process is not None
+        self.is_up = False
+        detail = f"exit code {self._process.returncode}: {self._last_line()}"
+        note(NodeChange(node=self.name, change="died", at=now(), detail=detail))
+
+    async def _end(self, number: signal.Signals, change: str, note: Note) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self.is_up = False
+        note(NodeChange(node=self.name, change=change, at=now()))
+        self._signal(number)
+        try:
+            async with asyncio.timeout(STOP_S_MAX):
+                await self._process.wait()
+        except TimeoutError:
+            note(NodeChange(node=self.name, change="killed", at=now(), detail="it did not stop"))
+            self._signal(signal.SIGKILL)
+            await self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def _last_line(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+
+def is_error(line: bytes) -> bool:
+    """Whether a line of a log tells of a bug. One that a kill has cut off says nothing."""
+    if line.startswith(b"Traceback"):
+        return True
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return False
+    # Requests that another, paused server keeps waiting may well outlast the stop of this one.
+    is_slow_stop = "timeout graceful shutdown exceeded" in said.get("message", "")
+    return said.get("level") in ("error", "critical") and not is_slow_stop
+
+
+class Guard:
+    """Kills the servers if this process is killed itself and can't do it."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def tell(self) -> None:
+        """To be called whenever a server was started or has ended."""
+        pids = (str(node.pid) for node in self._nodes if node.pid is not None)
+        self._write(" ".join(pids))
+
+    def dismiss(self) -> None:
+        self._write("")
+        self._process.communicate()
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        os.write(self._process.stdin.fileno(), line.encode() + b"\n")
+
+
+def serve_options(store: str, lease_s: float) -> list[str]:
+    return [
+        "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--no-azure", "--empty",
+        "--store", store, "--lease", f"{lease_s:.0f}s", "--log-format", "json", "--json",
+    ]  # fmt: skip

@@ -1,0 +1,278 @@
+"""What everybody wrote down: the types of the records, and the files that they are kept in.
+
+A record is one line of JSON. Instants have two clocks: `mono_s` is CLOCK_MONOTONIC, which all
+processes of one machine share, and `wall_ms` is the wall clock, by which NotBefore is meant.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+DRIVER_LOG = "driver.jsonl"
+
+
+class At(NamedTuple):
+    mono_s: float
+    wall_ms: float
+
+
+def now() -> At:
+    return At(round(time.monotonic(), 6), round(time.time() * 1000, 3))
+
+
+class Scope(Struct, tag="scope", tag_field="record", kw_only=True):
+    """A scope as it was declared, and as it was when the round began. Nothing was pending then."""
+
+    id: str
+    name: str
+    kind: str
+    test: bool
+    instances: list[str]
+    minimum_notice_s: dict[str, int]
+    """The declared minimum by type of event."""
+    terminate_notice_s: int | None
+    """None: a delete is not announced."""
+    policies: list[str]
+    """What the owner has agreed to in advance, as the history calls it."""
+    activated: bool
+    incarnation: int
+
+
+class Request(Struct, tag="request", tag_field="record", kw_only=True):
+    """What a caller asked of the operator API, and what he was told."""
+
+    who: str
+    label: str
+    """Sent as `why`, so that the history shows it. A request that is asked again keeps it."""
+    what: str
+    """`schedule`, `cancel`, `restart` …"""
+    node: str
+    path: str
+    body: dict[str, Any] | None
+    key: str | None
+    """The Idempotency-Key."""
+    sent: At
+    answered: At | None = None
+    """None: there was no answer, so it may or may not have happened."""
+    status: int | None = None
+    answer: dict[str, Any] | None = None
+
+
+class Poll(Struct, tag="poll", tag_field="record", kw_only=True):
+    """A request of an instance for its document, and the answer."""
+
+    instance: str
+    node: str
+    """The process that answered, as `node-1.2`: the second process of node 1."""
+    version: str
+    sent_tag: str | None
+    wait_s: int
+    sent: At
+    answered: At | None = None
+    status: int | None = None
+    tag: str | None = None
+    document: str | None = None
+    """The digest of a Document."""
+    is_last: bool = False
+    """Asked after everything had come to its end."""
+
+
+class Document(Struct, tag="document", tag_field="record", kw_only=True):
+    """The bytes of a document; many polls get the same."""
+
+    digest: str
+    text: str
+
+
+class Approval(Struct, tag="approval", tag_field="record", kw_only=True):
+    """An instance's POST of StartRequests, and the answer."""
+
+    instance: str
+    node: str
+    version: str
+    events: list[str]
+    is_foreign: bool
+    """The events are of another scope, and the answer should be no."""
+    sent: At
+    answered: At | None = None
+    status: int | None = None
+    answer: str = ""
+
+
+class NodeChange(Struct, tag="node", tag_field="record", kw_only=True):
+    """What became of a server.
+
+    `started`, `ready`, `killed`, `stopped`, `paused`, `continued`; `died` if it ended by itself,
+    and `error` for a line of its log that says that something broke.
+    """
+
+    node: str
+    change: str
+    at: At
+    detail: str = ""
+
+
+class ClockReading(Struct, tag="clock", tag_field="record", kw_only=True):
+    """Both clocks at one moment, and how late the machine let us read them."""
+
+    at: At
+    late_s: float
+
+
+class OrderedInstance(Struct, kw_only=True):
+    name: str
+    handle: str
+    domain: int
+
+
+class DriverCall(Struct, tag="driver", tag_field="record", kw_only=True):
+    """A line of the driver's own log.
+
+    `do` and `find` are what it was asked; `begin` and `end` are the impact itself; `join` and
+    `refuse` say why an order was not carried out.
+    """
+
+    what: str
+    key: str
+    attempt: int
+    pid: int
+    at: At
+    node: str = ""
+    """Who asks, if the order says so."""
+    scope: str = ""
+    type: str = ""
+    operation: str | None = None
+    instances: list[OrderedInstance] = field(default_factory=list)
+    outcome: str = ""
+    """Of a `find` the word that was answered; of an `end` `done`, `failed` or `interrupted`."""
+
+
+class Entry(Struct, tag="entry", tag_field="record", kw_only=True):
+    """A line of the history, as the operator API shows it."""
+
+    position: str
+    at_ms: int
+    scope: str
+    event: str | None
+    kind: str
+    by: str
+    why: str
+    data: dict[str, Any]
+
+
+Record = (
+    Scope | Request | Poll | Document | Approval | NodeChange | ClockReading | DriverCall | Entry
+)
+
+_FILES: dict[type[Record], str] = {
+    Scope: "scopes.jsonl",
+    Request: "requests.jsonl",
+    Poll: "polls.jsonl",
+    Document: "polls.jsonl",
+    Approval: "polls.jsonl",
+    NodeChange: "nodes.jsonl",
+    ClockReading: "nodes.jsonl",
+    DriverCall: DRIVER_LOG,
+    Entry: "history.jsonl",
+}
+
+
+class Records:
+    """All records of one round, by type, each in the order in which they were written."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.scopes: list[Scope] = []
+        self.requests: list[Request] = []
+        self.polls: list[Poll] = []
+        self.documents: dict[str, str] = {}
+        self.approvals: list[Approval] = []
+        self.nodes: list[NodeChange] = []
+        self.clocks: list[ClockReading] = []
+        self.driver: list[DriverCall] = []
+        self.history: list[Entry] = []
+        """Oldest first."""
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        match record:
+            case Scope():
+                self.scopes.append(record)
+            case Request():
+                self.requests.append(record)
+            case Poll():
+                self.polls.append(record)
+            case Document(digest=digest, text=text):
+                self.documents[digest] = text
+            case Approval():
+                self.approvals.append(record)
+            case NodeChange():
+                self.nodes.append(record)
+            case ClockReading():
+                self.clocks.append(record)
+            case DriverCall():
+                self.driver.append(record)
+            case Entry():
+                self.history.append(record)
+
+
+class Recorder:
+    """Keeps the records of one round in memory for the checks and in files for people."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._files: dict[str, BufferedWriter] = {}
+        self.records = Records()
+
+    def add(self, record: Record) -> None:
+        self.records.add(record)
+        name = _FILES[type(record)]
+        if name not in self._files:
+            self._files[name] = (self._folder / name).open("ab")
+        self._files[name].write(msgspec.json.encode(record) + b"\n")
+
+    def add_document(self, body: bytes) -> str:
+        """Its digest. The same bytes are written once."""
+        digest = hashlib.sha256(body).hexdigest()[:20]
+        if digest not in self.records.documents:
+            self.add(Document(digest=digest, text=body.decode(errors="replace")))
+        return digest
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+
+class BadRecords(Exception):
+    """A folder holds no records, or a line that is none."""
+
+
+def read_folder(folder: Path) -> Records:
+    """All records of a round that was kept. Raises BadRecords."""
+    records = Records()
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise BadRecords(f"{folder} has no records; name the folder of one round")
+    for file in files:
+        for record in read_lines(file):
+            records.add(record)
+    return records
+
+
+def read_lines(file: Path) -> list[Record]:
+    decoder = msgspec.json.Decoder(Record)
+    found: list[Record] = []
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            found.append(decoder.decode(line))
+        except msgspec.DecodeError as problem:
+            raise BadRecords(f"{file}, line {number}: {problem}") from None
+    return found

@@ -1,0 +1,266 @@
+"""One round: load, then the end of all that is pending, then everything that can be read of it.
+
+At the end of the load every server is killed, so no request is on its way any more, and what
+was acknowledged up to then must be there when they are back.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from fairwarning.live_check.callers import callers
+from fairwarning.live_check.disturbances import kill_now_and_then, pause_now_and_then, watch
+from fairwarning.live_check.fleet import FLEET, scope_record
+from fairwarning.live_check.http import Connection
+from fairwarning.live_check.instances import VERSIONS, ask_document, pollers
+from fairwarning.live_check.nodes import Node
+from fairwarning.live_check.records import DRIVER_LOG, Entry, Request, now, read_lines
+from fairwarning.live_check.world import World
+
+_LOOK_PAUSE_S = 0.25
+_QUIET_S = 1.0
+_PAGE = 500
+_APPROVED_SHARE = 0.7
+
+
+class CutOff(Exception):
+    """The round could not be brought to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundSettings:
+    kill_every_s: float
+    pause_every_s: float | None
+    """None: no server is paused."""
+    lease_s: float
+    end_within_s: float
+    """After the load, all events must have come to their end within this time."""
+
+
+class Round:
+    def __init__(self, world: World, name: str, folder: Path, settings: RoundSettings) -> None:
+        self._world = world
+        self._name = name
+        self._folder = folder
+        self._settings = settings
+        self._chance = world.chance("round")
+
+    async def play(self, load_s: float, stopping: asyncio.Event) -> None:
+        """Afterwards the world's records are complete. Raises CannotServe or CutOff."""
+        world = self._world
+        begin = await self._note_begin()
+        watching = asyncio.create_task(watch(world))
+        polling = [asyncio.create_task(each.run()) for each in pollers(world, FLEET)]
+        try:
+            await self._load(load_s, stopping, [watching, *polling])
+            await self._restart_all()
+            await self._settle()
+            await self._ask_last(polling)
+            await self._collect(begin)
+        finally:
+            await _end_all([watching, *polling])
+
+    async def _note_begin(self) -> str:
+        """The position of the newest line of the history."""
+        await self._fill_up()
+        fleet = await self._read("/fleet?limit=500")
+        for shown in fleet["scopes"]:
+            scope = scope_record(shown)
+            self._world.recorder.add(scope)
+            self._world.members[scope.name] = scope.instances
+        newest = await self._read("/history?limit=1")
+        return str(newest["entries"][0]["position"])
+
+    async def _fill_up(self) -> None:
+        """A scale set that was emptied in the last round is not in the fleet any more."""
+        for scope in (each for each in FLEET if each.capacity):
+            shown = await self._read(f"/fleet?search={scope.name}")
+            if sum(each["capacity"] for each in shown["scopes"]) < scope.capacity:
+                node = await self._world.any_node(self._chance)
+                body = {"capacity": scope.capacity}
+                label = f"{self._name}-begin-{scope.name}"
+                await self._world.ask(
+                    node, _request(node, label, "scale", f"/scopes/{scope.name}/scale", body)
+                )
+
+    async def _load(
+        self, load_s: float, stopping: asyncio.Event, others: list[asyncio.Task[None]]
+    ) -> None:
+        world, settings, over = self._world, self._settings, asyncio.Event()
+        calling = [_task(each) for each in callers(world, self._name)]
+        disturbing = [_task(kill_now_and_then(world, settings.kill_every_s, over))]
+        if settings.pause_every_s is not None:
+            pausing = pause_now_and_then(world, settings.pause_every_s, settings.lease_s, over)
+            disturbing.append(_task(pausing))
+        stopped = asyncio.create_task(stopping.wait())
+        everything = [stopped, *calling, *disturbing, *others]
+        try:
+            await asyncio.wait(everything, timeout=load_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.set()
+            stopped.cancel()
+            await _end_all(calling)
+            # Not cancelled: a server that is being started again must come up.
+            await asyncio.gather(*disturbing)
+
+    async def _restart_all(self) -> None:
+        for node in self._world.nodes:
+            async with node.busy:
+                await node.kill(self._world.note)
+        for node in self._world.nodes:
+            async with node.busy:
+                await node.start(self._world.note)
+
+    async def _settle(self) -> None:
+        """Decide what is pending, and wait until all of it has ended, or for too long."""
+        deadline_s = time.monotonic() + self._settings.end_within_s
+        decided: set[str] = set()
+        while time.monotonic() < deadline_s:
+            node = await self._world.any_node(self._chance)
+            path = f"/events?phase=scheduled&phase=started&limit={_PAGE}"
+            pending = await self._world.read(node, path)
+            if pending is not None and not pending["events"]:
+                break
+            for event in (pending or {"events": []})["events"]:
+                if event["phase"] == "scheduled" and event["id"] not in decided:
+                    await self._decide(node, event["id"], decided)
+            await asyncio.sleep(_LOOK_PAUSE_S)
+        await self._wait_for_driver(deadline_s)
+
+    async def _decide(self, node: Node, id: str, decided: set[str]) -> None:
+        what = "approve" if self._chance.random() < _APPROVED_SHARE else "cancel"
+        label = f"{self._name}-end-{len(decided) + 1}"
+        request = _request(node, label, what, f"/events/{id}/{what}", None)
+        if (await self._world.ask(node, request)).status is not None:
+            decided.add(id)
+
+    async def _wait_for_driver(self, deadline_s: float) -> None:
+        """Until its log has not grown for a while: a late order must be in it."""
+        log, size, since_s = self._folder.parent / DRIVER_LOG, -1, time.monotonic()
+        while time.monotonic() < max(deadline_s, since_s + _QUIET_S):
+            grown = log.stat().st_size if log.exists() else 0
+            if grown != size:
+                size, since_s = grown, time.monotonic()
+            elif time.monotonic() - since_s > _QUIET_S:
+                return
+            await asyncio.sleep(_LOOK_PAUSE_S)
+
+    async def _ask_last(self, polling: list[asyncio.Task[None]]) -> None:
+        """Every instance asks every node once more, until it is shown nothing, or for too long."""
+        await _end_all(polling)
+        world, deadline_s = self._world, time.monotonic() + self._settings.end_within_s
+        for scope in (each for each in FLEET if each.is_watched):
+            await world.refresh_members(scope.name, world.nodes[0])
+        asked = [
+            (node, name)
+            for node in world.nodes
+            for scope in FLEET
+            if scope.is_watched
+            for name in world.members[scope.name]
+        ]
+        for node, name in asked:
+            while await self._is_shown_something(node, name):
+                if time.monotonic() > deadline_s:
+                    break
+                await asyncio.sleep(_LOOK_PAUSE_S)
+            connection = Connection(is_kept=False)
+            await ask_document(world, node, connection, name, VERSIONS[0], is_last=True)
+
+    async def _is_shown_something(self, node: Node, name: str) -> bool:
+        poll = await ask_document(self._world, node, Connection(is_kept=False), name, VERSIONS[0])
+        if poll.status == 429:
+            # The last second was a busy one, and this is no test fleet.
+            return True
+        if poll.document is None:
+            return False
+        document = self._world.recorder.records.documents[poll.document]
+        return bool(msgspec.json.decode(document)["Events"])
+
+    async def _collect(self, begin: str) -> None:
+        """The history since the beginning, and the driver's log."""
+        world = self._world
+        for shown in reversed(await history_since(begin, self._read)):
+            world.recorder.add(_entry(shown))
+        for node in world.nodes:
+            node.note_errors(world.note)
+        log = self._folder.parent / DRIVER_LOG
+        if log.exists():
+            kept = log.rename(self._folder / DRIVER_LOG)
+            for record in read_lines(kept):
+                world.recorder.records.add(record)
+
+    async def _read(self, path: str) -> dict[str, Any]:
+        """From any node. Raises CutOff if none answers for long."""
+        deadline_s = time.monotonic() + self._settings.end_within_s
+        while time.monotonic() < deadline_s:
+            node = await self._world.any_node(self._chance)
+            found = await self._world.read(node, path)
+            if found is not None:
+                return found
+            await asyncio.sleep(_LOOK_PAUSE_S)
+        raise CutOff(f"no server answered GET /api/v1{path}")
+
+
+async def history_since(
+    begin: str, read: Callable[[str], Awaitable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The lines that are newer than this position, newest first."""
+    entries: list[dict[str, Any]] = []
+    after = ""
+    while True:
+        page = await read(f"/history?limit={_PAGE}{after}")
+        for shown in page["entries"]:
+            if shown["position"] == begin:
+                return entries
+            entries.append(shown)
+        if page["next"] is None:
+            return entries
+        after = f"&after={quote(page['next'])}"
+
+
+def _request(node: Node, label: str, what: str, path: str, body: dict[str, Any] | None) -> Request:
+    """One of our own, before or after the load."""
+    return Request(
+        who="round",
+        label=label,
+        what=what,
+        node=node.name,
+        path=f"/api/v1{path}?why={label}",
+        body=body,
+        key=None,
+        sent=now(),
+    )
+
+
+def _entry(shown: dict[str, Any]) -> Entry:
+    at = datetime.fromisoformat(shown["at"])
+    return Entry(
+        position=shown["position"],
+        at_ms=round(at.timestamp() * 1000),
+        scope=shown["scope"],
+        event=shown["event"],
+        kind=shown["kind"],
+        by=shown["by"],
+        why=shown["why"],
+        data=shown["data"],
+    )
+
+
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.create_task(work)
+
+
+async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Raises what one of them has met that was not foreseen."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result

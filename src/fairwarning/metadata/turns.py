@@ -1,0 +1,57 @@
+"""Turns: how much of the event loop one address may take.
+
+Theory of operation. Parsing a request, and making a connection of an accepted socket, take the
+event loop for some ten microseconds. An address gets four such turns in a round of a
+millisecond, however many connections it has and however much it has sent; whatever else it
+wants waits for the next rounds, in order. So even one that floods us leaves most of each
+millisecond to the others. Polls that are known by their bytes need no turn: they are cheaper
+than this queue.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+TURNS_PER_ROUND = 4
+ROUND_S = 0.001
+
+
+class Turns:
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+        """How many turns an address has had in this round; empty: no round has begun."""
+        self._waiting: dict[str, deque[Callable[[], None]]] = {}
+
+    def ask(self, address: str, go: Callable[[], None]) -> None:
+        """Calls `go` at once, or in a later round if the address has had its turns.
+
+        A call in a later round must not raise.
+        """
+        waiting = self._waiting.get(address)
+        taken = self._taken.get(address, 0)
+        if waiting is not None:
+            waiting.append(go)
+        elif taken == TURNS_PER_ROUND:
+            self._waiting[address] = deque([go])
+        else:
+            if not self._taken:
+                asyncio.get_running_loop().call_later(ROUND_S, self._begin_round)
+            self._taken[address] = taken + 1
+            go()
+
+    async def wait(self, address: str) -> None:
+        """Returns when it is the turn of the address."""
+        came = asyncio.Event()
+        self.ask(address, came.set)
+        await came.wait()
+
+    def _begin_round(self) -> None:
+        self._taken.clear()
+        if self._waiting:
+            asyncio.get_running_loop().call_later(ROUND_S, self._begin_round)
+        for address, waiting in list(self._waiting.items()):
+            while waiting and self._taken.get(address, 0) < TURNS_PER_ROUND:
+                self._taken[address] = self._taken.get(address, 0) + 1
+                waiting.popleft()()
+            if not waiting:
+                del self._waiting[address]

@@ -1,0 +1,189 @@
+"""Calls that stop and wait for the world: before they happen, and again before they answer.
+
+The world decides which stopped call goes on, fails, or never goes on because its node is
+dead. So any interleaving of nodes and a crash between any two steps can be had.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from fairwarning.engine.ports import ScopeBusy, StoreDown
+
+T = TypeVar("T")
+BUSY = "busy"
+"""The name of a trap for calls that don't want to wait for another node."""
+WRITES = ("transact", "keep", "drop")
+"""The calls that change what is stored, but for notes of who asked."""
+
+
+class Verdict(Enum):
+    GO_ON = "go on"
+    FAIL = "fail"
+    BUSY = "busy"
+    SETTLED = "settled"
+    """It has been carried out with others, and its outcome is known."""
+
+
+@dataclass(slots=True, eq=False)
+class Outcome(Generic[T]):
+    """What a call will answer."""
+
+    result: T | None = None
+    error: BaseException | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call that waits for the world's verdict."""
+
+    node: str
+    name: str
+    detail: str
+    number: int
+    is_done: bool
+    may_be_busy: bool
+    work: Callable[[], Awaitable[Any]]
+    verdict: asyncio.Future[Verdict]
+    outcome: Outcome[Any] | None = None
+    is_held: bool = False
+    """Its answer is late: it comes only when the world lets it go by name."""
+
+    def __str__(self) -> str:
+        detail = f" {self.detail}" if self.detail else ""
+        return f"{self.node} {self.name}{detail} {'answers' if self.is_done else 'asks'}"
+
+    @property
+    def place(self) -> tuple[str, str, str, bool, int]:
+        """Sorted by it, calls stand in the same order in every run of a seed."""
+        return self.node, self.name, self.detail, self.is_done, self.number
+
+
+class Calls:
+    """All calls of all nodes that wait now, and those that are being carried out."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Call] = []
+        self.dead: set[str] = set()
+        """Nodes whose calls never answer."""
+        self.committing: str | None = None
+        """Whose call is being carried out; a signal that comes meanwhile tells of it."""
+        self.traps: set[tuple[str, bool]] = set()
+        """The next call of this name fails, before it happens or before it answers."""
+        self.on_outcome: Callable[[object], None] = lambda _: None
+        """Hears what calls have really done, before their callers do."""
+        self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
+        self._graves: list[object] = []
+        self._numbers = 0
+        self._running = 0
+        self._returned: asyncio.Future[None] | None = None
+
+    def bury(self, node: str) -> None:
+        """Its calls never answer."""
+        self.dead.add(node)
+        # Kept, or the garbage collector would end tasks that must hang for ever.
+        self._graves += [call for call in self.waiting if call.node == node]
+        self.waiting[:] = [call for call in self.waiting if call.node != node]
+
+    def has_any(self, node: str) -> bool:
+        return any(call.node == node for call in self.waiting)
+
+    def release(self, call: Call, verdict: Verdict) -> None:
+        trap = (BUSY if call.may_be_busy else call.name, call.is_done)
+        if trap in self.traps and verdict is Verdict.GO_ON:
+            self.traps.remove(trap)
+            verdict = Verdict.BUSY if call.may_be_busy else Verdict.FAIL
+        if verdict in (Verdict.FAIL, Verdict.BUSY):
+            self.on_failure(call, verdict)
+        self.waiting.remove(call)
+        if not call.verdict.done():
+            call.verdict.set_result(verdict)
+
+    async def run(self, call: Call) -> Outcome[Any]:
+        """Carries it out, whatever comes of it."""
+        self.committing = call.node
+        try:
+            return Outcome(result=await self.counted(call.work()))
+        except Exception as error:
+            return Outcome(error=error)
+        finally:
+            if not self._running:
+                self.committing = None
+
+    async def counted(self, work: Awaitable[T]) -> T:
+        """The world waits for it before it goes on: a real database takes its time."""
+        self._running += 1
+        try:
+            return await work
+        finally:
+            self._running -= 1
+            if self._returned is not None and not self._returned.done():
+                self._returned.set_result(None)
+
+    async def wait_for_running(self) -> bool:
+        """Waits for a call that a real database is busy with; False if there is none."""
+        if not self._running:
+            return False
+        self._returned = asyncio.get_running_loop().create_future()
+        await self._returned
+        return True
+
+    async def through(
+        self,
+        node: str,
+        name: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        detail: str = "",
+        may_be_busy: bool = False,
+    ) -> T:
+        """Carries `work` out between two stops."""
+        call = self._stopped(node, name, detail, work, is_done=False, may_be_busy=may_be_busy)
+        match await self._verdict(call):
+            case Verdict.FAIL:
+                raise StoreDown("simulated outage")
+            case Verdict.BUSY:
+                raise ScopeBusy
+            case Verdict.GO_ON:
+                outcome = await self.run(call)
+            case Verdict.SETTLED:
+                assert call.outcome is not None
+                outcome = call.outcome
+        if outcome.error is None:
+            self.on_outcome(outcome.result)
+        call = self._stopped(node, name, detail, work, is_done=True)
+        call.outcome = outcome
+        if await self._verdict(call) is Verdict.FAIL:
+            raise StoreDown("simulated outage, after the fact")
+        if outcome.error is not None:
+            raise outcome.error
+        result: T = outcome.result  # type: ignore[assignment]
+        return result
+
+    def _stopped(
+        self,
+        node: str,
+        name: str,
+        detail: str,
+        work: Callable[[], Awaitable[Any]],
+        *,
+        is_done: bool,
+        may_be_busy: bool = False,
+    ) -> Call:
+        self._numbers += 1
+        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        return Call(node, name, detail, self._numbers, is_done, may_be_busy, work, verdict)
+
+    async def _verdict(self, call: Call) -> Verdict:
+        if call.node in self.dead:
+            self._graves.append(call)
+        else:
+            self.waiting.append(call)
+        try:
+            return await call.verdict
+        except asyncio.CancelledError:
+            if call in self.waiting:
+                self.waiting.remove(call)
+            raise

@@ -1,0 +1,28 @@
+"""Reads a file that a person named, whatever it turns out to be."""
+
+import errno
+from pathlib import Path
+
+FILE_MB_MAX = 64
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Raises OSError, whose `strerror` says why the file cannot be read."""
+    bytes_max = FILE_MB_MAX * 1024 * 1024
+    try:
+        with open(path, "rb") as file:
+            # A device such as /dev/zero never ends.
+            content = file.read(bytes_max + 1)
+    except ValueError:  # The name holds a NUL.
+        raise OSError(errno.EINVAL, "no file can have this name") from None
+    if len(content) > bytes_max:
+        raise OSError(errno.EFBIG, f"it is larger than {FILE_MB_MAX} MB")
+    return content
+
+
+def read_text(path: str | Path) -> str:
+    """Raises OSError as `read_bytes` does, also for a file that is not text."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "it is not UTF-8 text") from None

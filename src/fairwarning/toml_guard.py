@@ -1,0 +1,111 @@
+"""Refuses TOML that would cost its parser too much, before the parser sees it. Pure.
+
+Theory of operation. `tomllib` takes time and memory that grow with the square of the parts of a
+dotted key, half a kilobyte for each key, and a hundred bytes for each digit of a number. This
+walks once over the text and looks only at what separates keys and values, so it is linear in
+both. Where the text is no TOML it stops: the parser stops there too, with a better message.
+"""
+
+import re
+
+KEY_PARTS_MAX = 20
+NESTING_MAX = 20
+KEYS_MAX = 200_000
+VALUES_MAX = 600_000
+WORD_CHARS_MAX = 1_000
+"""Of a name without quotes, a number or a time, with the spaces around it."""
+_LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"
+
+_MARK = re.compile(r"[\"'#.=,\[\]{}\n]")
+# A group that repeats takes memory each time until the pattern ends, so it repeats a thousand times
+# at most, and is asked again. Nothing follows it, so no text is looked at twice.
+_BASIC = re.compile(r'(?:[^"\\\n]+|\\.){0,1000}')
+_LONG_BASIC = re.compile(r'(?:[^"\\]+|\\.|"(?!"")){0,1000}', re.DOTALL)
+
+
+class TooCostly(ValueError):
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(f"{message} (line {line})")
+        self.message = message
+        self.line = line
+
+
+def refuse_costly(text: str) -> None:
+    """Raises TooCostly."""
+    at = keys = values = parts = depth = 0
+    while (found := _MARK.search(text, at)) is not None:
+        start, mark = found.start(), found[0]
+        if start - at > WORD_CHARS_MAX:
+            raise _too_costly(text, at, _LONG_WORD)
+        at = start + 1
+        match mark:
+            case '"' | "'":
+                end = end_of_string(text, start)
+                if end is None:
+                    return
+                at = end
+                continue
+            case "#":
+                at = text.find("\n", start)
+                if at < 0:
+                    return
+                continue
+            case ".":
+                parts += 1
+                if parts >= KEY_PARTS_MAX:
+                    raise _too_costly(text, start, f"a key has at most {KEY_PARTS_MAX} parts")
+                continue
+            case "[" | "{":
+                depth += 1
+                values += 1
+                if depth > NESTING_MAX:
+                    raise _too_costly(text, start, f"values nest at most {NESTING_MAX} levels deep")
+            case "]" | "}":
+                depth -= 1
+            case ",":
+                values += 1
+            case "=":
+                keys += 1
+            case _:
+                pass
+        parts = 0
+        if keys > KEYS_MAX or values > VALUES_MAX:
+            raise _too_costly(text, start, f"there are at most {KEYS_MAX:,} keys and "
+                              f"{VALUES_MAX:,} values; divide the file")  # fmt: skip
+    if len(text) - at > WORD_CHARS_MAX:
+        raise _too_costly(text, at, _LONG_WORD)
+
+
+def end_of_string(text: str, at: int) -> int | None:
+    """Behind the string that begins at `at`; None: it does not end."""
+    quote = text[at]
+    is_long = text.startswith(quote * 3, at)
+    if quote == "'" and not is_long:
+        return _end_of_literal(text, at)
+    if quote == "'":
+        return _end_of_long(text, text.find("'''", at + 3), quote)
+    inside, at = (_LONG_BASIC, at + 3) if is_long else (_BASIC, at + 1)
+    while (found := inside.match(text, at)) is not None and found.end() > at:
+        at = found.end()
+    if is_long:
+        return _end_of_long(text, at if text.startswith('"""', at) else -1, quote)
+    return at + 1 if text.startswith('"', at) else None
+
+
+def _end_of_literal(text: str, at: int) -> int | None:
+    end = text.find("'", at + 1)
+    return None if end < 0 or text.find("\n", at, end) >= 0 else end + 1
+
+
+def _end_of_long(text: str, close: int, quote: str) -> int | None:
+    """Two quotes more may stand before the closing three, and belong to the string."""
+    if close < 0:
+        return None
+    end = close + 3
+    while end < close + 5 and text.startswith(quote, end):
+        end += 1
+    return end
+
+
+def _too_costly(text: str, at: int, message: str) -> TooCostly:
+    return TooCostly(message, text.count("\n", 0, at) + 1)

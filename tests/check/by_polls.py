@@ -1,0 +1,153 @@
+"""Plays stories to a variant of the good handler in a thread of this process.
+
+A process for each would take a second to import the server, and what a handler leaves undone
+could be told only by waiting. Here a handler is given polls and no seconds: whatever it has not
+done after so many it never does. Playing with real processes is left to a few other tests.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fairwarning.check.diary import Diary
+from fairwarning.check.model import Result, Verdict
+from fairwarning.check.scene import Scene
+from fairwarning.check.seen import Seen
+from fairwarning.check.setting import HOSTNAMES, fleet
+from fairwarning.check.stories import STORIES, Story
+from fairwarning.testing import Server
+from tests.check import variants
+from tests.support.patience import HANG_S
+
+POLLS_MAX = 12
+"""More than any story waits for, and the good handler needs three at most."""
+PAUSE_S = 0.002
+
+
+class Stopped(BaseException):
+    """Ends the thread; no handler catches it."""
+
+
+class PausingServer(Server):
+    """No handler is in the middle of a poll while time is moved: by that poll a scope that was
+    left alone for a day would count as watched."""
+
+    def __init__(self, **more: Any) -> None:
+        self.turn = threading.Lock()
+        """Held by the handler at work."""
+        super().__init__(**more)
+
+    def advance(self, *arguments: Any, **more: Any) -> None:
+        with self.turn:
+            super().advance(*arguments, **more)
+
+
+class ThreadHandler:
+    """As `check.handler.Handler`, without a process."""
+
+    def __init__(self, module: Any, server: PausingServer, on_poll: Callable[[], None]) -> None:
+        self._server = server
+        self._on_poll = on_poll
+        self._is_stopped = threading.Event()
+        self._module = module
+        module.time = SimpleNamespace(sleep=self._sleep)
+        self.ended = "is running"
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._server.turn:
+            try:
+                self._module.main()
+            except Stopped:
+                self.ended = "was stopped"
+            except Exception as problem:
+                self.ended = f"ended with {problem!r}"
+        self._server.nudge()
+
+    def _sleep(self, _: float) -> None:
+        """Every round of a handler ends here."""
+        self._server.turn.release()
+        self._on_poll()
+        is_stopped = self._is_stopped.wait(PAUSE_S)
+        self._server.turn.acquire()
+        if is_stopped:
+            raise Stopped
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() and self.ended == "is running"
+
+    def stop(self) -> None:
+        self._is_stopped.set()
+        self._thread.join(HANG_S)
+
+
+class SeenByPolls(Seen):
+    """Waits for polls instead of seconds."""
+
+    def __init__(self, server: Server, vm: str, diary: Diary) -> None:
+        super().__init__(server, vm, diary, patience_s=HANG_S)
+        self._rounds = 0
+
+    def count(self) -> None:
+        self._rounds += 1
+        self._server.nudge()
+
+    def within(self, condition: Callable[[], object], within_s: float | None = None) -> None:
+        until = self._rounds + POLLS_MAX
+        self._server.wait_until(lambda: condition() or self._rounds >= until, timeout=HANG_S)
+
+
+def verdicts(
+    variant: str, stories: Iterable[str], folder: Path, *, approves: bool = True
+) -> dict[str, Verdict]:
+    return {name: _play(variant, STORIES[name], folder / name, approves) for name in stories}
+
+
+def _play(variant: str, story: Story, folder: Path, approves: bool) -> Verdict:
+    folder.mkdir(parents=True)
+    log = folder / "log"
+    with PausingServer(
+        fleet=fleet(story.vm, is_at_endpoint=False),
+        start=datetime.now(UTC) + timedelta(hours=story.begins_h),
+        newest_version=story.newest_version,
+        holds_polls=False,
+    ) as server:
+        seen = SeenByPolls(server, story.vm, Diary(log))
+        url = server.vm(story.vm).url
+
+        def start() -> None:
+            if seen.handler is not None:
+                seen.handler.stop()
+            module = _handler(variant, story, url, folder, log)
+            seen.handler = ThreadHandler(module, server, seen.count)  # type: ignore[assignment]
+
+        scene = Scene(server, story.vm, seen, start, approves=approves)
+        start()
+        try:
+            # Its first poll is told of when it comes, and may be answered after the next change.
+            if scene.must_start() and seen.wait_polls(1):
+                story.play(scene)
+        finally:
+            assert seen.handler is not None
+            seen.handler.stop()
+    points = tuple(scene.points)
+    return Result(story=story.name, title="", why="", points=points, took_s=0).verdict
+
+
+def _handler(variant: str, story: Story, url: str, folder: Path, log: Path) -> Any:
+    """The module with its fault, as the story's machine would have it."""
+    module = variants.load()
+    module.URL, module.STATE, module.LOG = url, folder / "drained.json", str(log)
+    module.hostname = lambda: HOSTNAMES[story.vm]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in story.environment.items():
+            patch.setenv(name, value)
+        getattr(variants, variant)(module)
+    return module

@@ -1,0 +1,279 @@
+"""A driver is called only under a lease that is known to hold, and its outcome is not lost."""
+
+import asyncio
+
+from fairwarning.core.commands import Activate, Approve, Tick
+from fairwarning.core.decide import decide
+from fairwarning.core.instants import MINUTE_MS, SECOND_MS
+from fairwarning.core.limits import Timing
+from fairwarning.core.model import NodeId, Phase
+from fairwarning.engine.ports import (
+    Step,
+)
+from fairwarning.engine.service import Rules
+from tests.core.builders import E1
+from tests.engine.harness import ME
+from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all
+
+
+async def test_an_answer_later_than_the_lease_begins_nothing_while_another_node_has_it() -> None:
+    rig = LateRig()
+    first = await rig.node("first")
+    scope = await rig.scheduled(first, E1)
+    rig.late_store.is_late = True
+    caller = approve(first, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    rig.calls.lasts = True
+    # It hears nothing of what happens meanwhile, as one that is cut off.
+    assert first._running is not None
+    first._running.cancel()
+    second = await rig.node("second")
+    await rig.clock.advance(LEASE_MS + 1_500)
+    assert rig.calls.begun == [(E1, 2)]
+    await rig.late_store.let_go(0)
+    await caller
+    assert rig.calls.begun == [(E1, 2)]
+    await first.stop()
+    await second.stop()
+
+
+async def test_an_answer_that_leaves_too_little_of_the_lease_renews_it_first() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    rig.calls.lasts = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    await rig.clock.advance(LEASE_MS - 5 * SECOND_MS)
+    await rig.late_store.let_go(0)
+    await caller
+    assert rig.calls.begun == [(E1, 1)]
+    assert await rig.lease_left_ms(scope.id, E1) == LEASE_MS
+    await engine.stop()
+
+
+async def test_a_lease_that_cannot_be_renewed_is_waited_for() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    await rig.clock.advance(LEASE_MS - 5 * SECOND_MS)
+    rig.late_store.is_down = True
+    await rig.late_store.let_go(0)
+    await caller
+    await rig.clock.advance(2 * SECOND_MS)
+    assert rig.calls.begun == []
+    rig.late_store.is_down = False
+    await rig.clock.advance(SECOND_MS)
+    assert rig.calls.begun == [(E1, 1)]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_a_lease_that_was_lost_while_the_driver_was_asked_begins_nothing() -> None:
+    """`find` takes longer than the lease, and meanwhile another node gets the third attempt."""
+    rig = LateRig()
+    rig.calls.failures = 1
+    first = await rig.node("first")
+    scope = await rig.scheduled(first, E1)
+
+    async def take_long() -> None:
+        rig.clock.elapse(LEASE_MS + SECOND_MS)
+        await rig.store.transact(scope.id, _tick_of("another"), by=ME)
+
+    rig.calls.on_find = take_long
+    await first.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(SECOND_MS)
+    assert rig.calls.asked == [(E1, 2)]
+    assert rig.calls.begun == [(E1, 1)]
+    work = (await rig.store.read(scope.id)).events[E1].work
+    assert work is not None
+    assert (work.node, work.attempt) == ("another", 3)
+    await first.stop()
+
+
+def _tick_of(node: str) -> Step:
+    """A turn of the scope by a node that is not in this process."""
+    return lambda scope, moment: decide(scope, Tick(), moment.now_ms, node=NodeId(node))
+
+
+async def test_an_attempt_that_is_nearly_over_is_not_begun() -> None:
+    """Its lease cannot be made longer, so the next attempt is left to do it."""
+    rig = LateRig()
+    timing = Timing(attempt_ms=LEASE_MS)
+    engine = await rig.node(rules=Rules(timing=timing))
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    await rig.clock.advance(LEASE_MS - 5 * SECOND_MS)
+    await rig.late_store.let_go(0)
+    await caller
+    assert rig.calls.begun == []
+    await rig.clock.advance(MINUTE_MS)
+    assert rig.calls.begun == [(E1, 2)]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_an_impact_goes_on_whose_lease_ran_out_while_the_store_was_away() -> None:
+    """The same node gets the next attempt, and the driver call of the first is still running."""
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_down = True
+    await rig.clock.advance(LEASE_MS + MINUTE_MS)
+    rig.late_store.is_down = False
+    await rig.clock.advance(MINUTE_MS)
+    assert rig.calls.begun == [(E1, 1)]
+    work = (await rig.store.read(scope.id)).events[E1].work
+    assert work is not None
+    assert work.node == "n1"
+    await engine.stop()
+    await rig.assert_given_back(scope.id, E1)
+
+
+async def test_a_failure_after_an_outage_counts_for_the_attempt_that_the_node_has() -> None:
+    """Otherwise it would be taken for old news, and the event would wait for its time limit."""
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_down = True
+    await rig.clock.advance(LEASE_MS + MINUTE_MS)
+    rig.late_store.is_down = False
+    await rig.clock.advance(MINUTE_MS)
+    rig.calls.failures = 1
+    rig.calls.end_all()
+    await rig.clock.advance(5 * SECOND_MS)
+    kinds = await rig.history()
+    assert kinds.count("AttemptFailed") == 1
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_a_failure_that_waited_for_the_store_counts_although_its_lease_ran_out() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_down = True
+    rig.calls.failures = 1
+    rig.calls.end_all()
+    await rig.clock.advance(LEASE_MS + MINUTE_MS)
+    rig.late_store.is_down = False
+    await rig.clock.advance(5 * SECOND_MS)
+    assert (await rig.history()).count("AttemptFailed") == 1
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_a_call_that_takes_too_long_is_ended_before_the_next_attempt() -> None:
+    """A call that hangs is a failure; the next attempt must not wait for it, nor go on with it."""
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node(rules=Rules(timing=Timing(attempt_ms=100 * SECOND_MS)))
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(99 * SECOND_MS)
+    assert rig.calls.running == 1
+    await rig.clock.advance(3 * SECOND_MS)
+    assert rig.calls.begun == [(E1, 1), (E1, 2)]
+    assert rig.calls.asked == [(E1, 2)]
+    assert rig.calls.running == 1
+    await engine.stop()
+
+
+async def test_a_failure_whose_answer_was_lost_costs_no_attempt() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    rig.calls.failures = 1
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_late = True
+    rig.calls.end_all()
+    await run_all()
+    rig.late_store.is_late = False
+    # The next attempt comes with somebody else's commit, before the answer is known to be lost.
+    rig.clock.elapse(2 * SECOND_MS)
+    await engine.submit(scope.id, Activate(), by=ME)
+    await run_all()
+    rig.late_store.lose(0)
+    await rig.clock.advance(5 * SECOND_MS)
+    assert rig.calls.begun == [(E1, 1), (E1, 2)]
+    assert (await rig.history()).count("AttemptFailed") == 1
+    await engine.stop()
+
+
+async def test_one_failed_renewal_does_not_cost_the_lease() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(LEASE_MS // 2 - 100)
+    rig.late_store.is_down = True
+    await rig.clock.advance(200)
+    rig.late_store.is_down = False
+    await rig.clock.advance(SECOND_MS)
+    assert await rig.lease_left_ms(scope.id, E1) > LEASE_MS - 2 * SECOND_MS
+    await engine.stop()
+
+
+async def test_a_late_answer_to_an_older_renewal_does_not_end_the_impact() -> None:
+    """Meanwhile the node has got the next attempt, and the call under way serves it."""
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_late = True
+    advancing = asyncio.create_task(rig.clock.advance(LEASE_MS // 2))
+    await run_all()
+    assert len(rig.late_store.late) == 1, "the renewal is stored, and its answer is on its way"
+    rig.late_store.is_late = False
+    rig.clock.elapse(LEASE_MS + SECOND_MS)
+    await engine.submit(scope.id, Tick(), by=ME)
+    await rig.late_store.let_go(0)
+    await run_all()
+    assert rig.calls.running == 1
+    assert rig.calls.begun == [(E1, 1)]
+    work = (await rig.store.read(scope.id)).events[E1].work
+    assert work is not None
+    assert (work.node, work.attempt) == ("n1", 2)
+    advancing.cancel()
+    await engine.stop()
+
+
+async def test_an_order_says_until_when_the_renewed_lease_lasts() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    rig.clock.elapse(LEASE_MS - SECOND_MS)
+    await rig.late_store.let_go(0)
+    await caller
+    await run_all()
+    assert rig.calls.begun == [(E1, 1)]
+    assert [each.lease_until_ms for each in rig.calls.orders] == [rig.clock.now() + LEASE_MS]
+    await engine.stop()

@@ -1,0 +1,267 @@
+"""Impacts are begun once, however late the news comes, and given back by a node that stops."""
+
+import asyncio
+
+from fairwarning.core.commands import Approve, Cancel, Release
+from fairwarning.core.instants import MINUTE_MS, SECOND_MS
+from fairwarning.core.model import NodeId, Phase
+from fairwarning.engine.ports import (
+    Found,
+)
+from tests.core.builders import E1, E2
+from tests.engine.harness import ME
+from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all
+
+
+async def test_an_answer_that_comes_after_the_end_does_not_begin_the_impact_again() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1, E2)
+    rig.late_store.is_late = True
+    callers = [approve(engine, scope, E1)]
+    await run_all()
+    # Somebody else's commit on the same scope also says that E1 is ours, attempt 1.
+    callers.append(asyncio.create_task(engine.submit(scope.id, Cancel(event_id=E2), by=ME)))
+    await run_all()
+    rig.late_store.is_late = False
+    await rig.late_store.let_go(0)
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await rig.late_store.let_go(1)
+    await asyncio.gather(*callers)
+    assert rig.calls.begun == [(E1, 1)]
+    await engine.stop()
+
+
+async def test_answers_in_the_wrong_order_begin_an_impact_once() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1, E2)
+    rig.late_store.is_late = True
+    callers = [approve(engine, scope, E1), approve(engine, scope, E2)]
+    await run_all()
+    rig.late_store.is_late = False
+    await rig.late_store.let_go(1)
+    await rig.late_store.let_go(0)
+    await asyncio.gather(*callers)
+    assert sorted(rig.calls.begun) == [(E1, 1), (E2, 1)]
+    await engine.stop()
+
+
+async def test_an_answer_that_is_older_than_what_was_seen_begins_nothing() -> None:
+    """The newer one says that the work was given back; another node may have it by now."""
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    engine._takes_work = False
+    release = Release(event_id=E1, attempt=1, node=NodeId("n1"))
+    await engine.submit(scope.id, release, by=ME)
+    await rig.late_store.let_go(0)
+    await caller
+    assert rig.calls.begun == []
+    await engine.stop()
+
+
+async def test_a_node_that_stops_gives_back_what_a_late_commit_hands_to_it() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    stopping = asyncio.create_task(engine.stop())
+    await run_all()
+    assert not stopping.done()
+    await rig.late_store.let_go(0)
+    await stopping
+    await caller
+    assert rig.calls.begun == []
+    await rig.assert_given_back(scope.id, E1)
+
+
+async def test_a_node_that_stops_gives_back_what_a_caller_left_behind() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    caller.cancel()
+    rig.late_store.is_late = False
+    stopping = asyncio.create_task(engine.stop())
+    await run_all()
+    await rig.late_store.let_go(0)
+    await stopping
+    assert rig.calls.begun == []
+    await rig.assert_given_back(scope.id, E1)
+
+
+async def test_a_caller_who_goes_away_leaves_an_impact_that_is_carried_out() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    caller.cancel()
+    await rig.late_store.let_go(0)
+    assert caller.cancelled()
+    assert rig.calls.begun == [(E1, 1)]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_after_the_store_stepped_back_nothing_of_the_old_name_is_begun_again() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    receipt = await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    engine._on_step_back()
+    engine._outbox.take(receipt, rig.clock.steady_ms())
+    await run_all()
+    assert rig.calls.begun == [(E1, 1)]
+    await engine.stop()
+
+
+async def test_an_answer_from_before_the_step_back_hides_nothing_that_comes_after_it() -> None:
+    """Its revision is of the lost past, and higher than those that come now."""
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1, E2)
+    before = rig.late_store.snapshot()
+    await engine.submit(scope.id, Cancel(event_id=E2), by=ME)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.late_store.is_late = False
+    rig.late_store.put_back(before)
+    engine._on_step_back()
+    await rig.late_store.let_go(0)
+    await caller
+    assert rig.calls.begun == []
+    await engine.submit(scope.id, Approve(event_id=E2, by=ME), by=ME)
+    await run_all()
+    assert rig.calls.begun == [(E2, 1)]
+    await engine.stop()
+
+
+async def test_a_forgotten_event_leaves_nothing_behind() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1, E2)
+    for id in (E1, E2):
+        await engine.submit(scope.id, Approve(event_id=id, by=ME), by=ME)
+        await run_all()
+    assert len(rig.calls.begun) == 2
+    assert engine._outbox._attempts == {}
+    await engine.stop()
+
+
+async def test_an_outcome_waits_for_a_store_that_is_away() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_down = True
+    rig.calls.end_all()
+    await rig.clock.advance(3 * SECOND_MS)
+    assert await rig.phase(scope.id, E1) is Phase.STARTED
+    rig.late_store.is_down = False
+    await rig.clock.advance(SECOND_MS)
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    assert rig.calls.begun == [(E1, 1)]
+    await engine.stop()
+
+
+async def test_a_node_stops_also_while_the_store_is_away() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_down = True
+    await engine.stop()
+    rig.late_store.is_down = False
+    second = await rig.node("second")
+    rig.calls.lasts = False
+    await rig.clock.advance(LEASE_MS + MINUTE_MS)
+    assert rig.calls.begun == [(E1, 1), (E1, 2)]
+    assert rig.calls.asked == [(E1, 2)]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await second.stop()
+
+
+async def test_a_driver_that_breaks_is_a_failure_with_its_reason() -> None:
+    rig = LateRig()
+    rig.calls.breaks = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(10 * MINUTE_MS)
+    event = (await rig.store.read(scope.id)).events[E1]
+    assert event.phase is Phase.FAILED
+    assert event.outcome == "gave up after attempt 5: KeyError"
+    await engine.stop()
+
+
+async def test_after_a_step_back_the_driver_is_asked_before_the_first_attempt_too() -> None:
+    """The store has lost that the impact was begun, and even that it was over."""
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    before = rig.late_store.snapshot()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    assert rig.calls.begun == [(E1, 1)]
+    rig.calls.found = Found.DONE
+    rig.late_store.put_back(before)
+    engine._on_step_back()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    assert rig.calls.asked == [(E1, 1)]
+    assert rig.calls.begun == [(E1, 1)]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_after_a_step_back_a_driver_knows_that_the_first_attempt_may_be_under_way() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1, E2)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    engine._on_step_back()
+    await engine.submit(scope.id, Approve(event_id=E2, by=ME), by=ME)
+    await run_all()
+    assert [(each.attempt, each.may_be_under_way) for each in rig.calls.orders] == [
+        (1, False),
+        (1, True),
+    ]
+    await engine.stop()
+
+
+async def test_a_call_under_way_goes_on_under_the_nodes_other_name() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    before = rig.late_store.snapshot()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.put_back(before)
+    engine._on_step_back()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(2 * LEASE_MS)
+    assert rig.calls.begun == [(E1, 1)]
+    rig.calls.end_all()
+    await rig.clock.advance(SECOND_MS)
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()

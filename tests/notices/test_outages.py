@@ -1,0 +1,270 @@
+"""Notices go on after an outage at any call to the store, and what arrived is not repeated."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+
+import pytest
+
+from fairwarning.core.commands import Cancel
+from fairwarning.core.instants import DAY_MS, MINUTE_MS
+from fairwarning.core.model import EventId
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.ports import StoreDown
+from fairwarning.notices.dispatcher import Notices
+from fairwarning.notices.model import (
+    Filters,
+    Message,
+    Outcome,
+    Target,
+    TargetDraft,
+    TargetKind,
+)
+from fairwarning.stores.memory import MemoryStore
+from tests.engine.harness import ME
+from tests.notices.rig import NoticeRig, SharedStore, noticing
+from tests.support.flaky import Flaky, every_call_fails
+
+DRAFT = TargetDraft(
+    name="hook",
+    kind=TargetKind.WEBHOOK,
+    url="http://127.0.0.1:9/",
+    filters=Filters(kinds=("Scheduled", "Cancelled")),
+)
+TRIES = 8
+"""One, and seven more with growing pauses."""
+
+
+class Receiver:
+    """In place of the network: notes what arrives, and refuses what it is told to."""
+
+    def __init__(
+        self, refuses: Callable[[Message], bool] = lambda _: False, *, is_final: bool = False
+    ) -> None:
+        self.arrived: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self._refuses = refuses
+        self._is_final = is_final
+
+    async def problem(self, target: Target) -> str | None:
+        return None
+
+    async def send(self, target: Target, message: Message) -> Outcome:
+        if self._refuses(message):
+            self.refused[message.id] += 1
+            return Outcome(error="answered 500", is_final=self._is_final)
+        self.arrived[message.id] += 1
+        return Outcome()
+
+    async def close(self) -> None:
+        pass
+
+
+Failing = Callable[[], AbstractContextManager[None]]
+"""While it lasts, the call that is to fail does."""
+
+
+class World:
+    def __init__(self, rig: NoticeRig, notices: Notices, failing: Failing) -> None:
+        self.rig, self.notices, self.failing = rig, notices, failing
+
+    async def announce(self) -> list[EventId]:
+        """Through the store itself: what happens is not what fails."""
+        ids = [await self.rig.reboot("web-0"), await self.rig.reboot("web-1")]
+        for id in ids:
+            await self.rig.engine.submit(self.rig.scope.id, Cancel(event_id=id), by=ME)
+        return ids
+
+
+async def play(
+    story: Callable[[World], Awaitable[None]],
+    receiver: Receiver,
+    store_kind: type[MemoryStore] = MemoryStore,
+    *,
+    fails: range = range(0),
+    is_late: bool = False,
+) -> list[str]:
+    clock = VirtualClock()
+    store = store_kind(clock)
+    flaky = Flaky(store)
+    async with noticing(store, clock) as rig:
+        notices = Notices(store=flaky.store, clock=clock, sender=receiver)
+        await notices.start()
+        await clock.settle()
+        await story(World(rig, notices, partial(flaky.failing, fails, is_late=is_late)))
+        await notices.stop()
+    return flaky.calls
+
+
+@pytest.mark.parametrize(("store_kind", "every"), [(MemoryStore, 1), (SharedStore, 20)])
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_each_message_arrives_once_whichever_call_fails(
+    store_kind: type[MemoryStore], every: int, at_once: int
+) -> None:
+    async def story(world: World) -> None:
+        await world.notices.create(DRAFT, by=ME)
+        with world.failing():
+            await world.announce()
+            await world.rig.clock.advance(2 * MINUTE_MS)
+
+    async def scenario(fails: range, is_late: bool) -> list[str]:
+        receiver = Receiver()
+        calls = await play(story, receiver, store_kind, fails=fails, is_late=is_late)
+        assert sorted(receiver.arrived.values()) == [1] * 4, (fails, is_late, calls)
+        return calls
+
+    met = {name async for name in every_call_fails(scenario, at_once=at_once, every=every)}
+    assert {"journal", "history", "keep notice-cursor", "record notice-cursor"} <= met
+
+
+async def test_a_message_that_is_refused_is_tried_as_often_as_the_docs_say() -> None:
+    """An outage between a try and the note of it is no reason for another."""
+
+    async def story(world: World) -> None:
+        await world.notices.create(DRAFT, by=ME)
+        with world.failing():
+            await world.rig.reboot("web-0")
+            await world.rig.clock.advance(DAY_MS)
+
+    async def scenario(fails: range, is_late: bool) -> list[str]:
+        receiver = Receiver(lambda _: True)
+        calls = await play(story, receiver, fails=fails, is_late=is_late)
+        assert list(receiver.refused.values()) == [TRIES], (fails, is_late, calls)
+        return calls
+
+    met = {name async for name in every_call_fails(scenario)}
+    assert {"keep notice-delivery", "drop notice-delivery", "keep notice-dead"} <= met
+
+
+async def test_whoever_removes_a_target_during_an_outage_may_ask_again_and_leaves_nothing() -> None:
+    async def story(world: World) -> None:
+        target = await world.notices.create(DRAFT, by=ME)
+        await world.rig.reboot("web-0")
+        await world.rig.clock.advance(DAY_MS)
+        await world.rig.reboot("web-1")
+        await world.rig.clock.settle()
+        with world.failing():
+            for _ in range(2):
+                with suppress(StoreDown, Refused):
+                    await world.notices.remove(target.id, by=ME)
+        assert await world.notices.list() == []
+        for kind in ("notice-cursor", "notice-delivery", "notice-dead", "notice-target"):
+            assert await world.rig.store.records(kind, limit=9) == [], kind
+
+    async def scenario(fails: range, is_late: bool) -> list[str]:
+        return await play(story, Receiver(lambda _: True), fails=fails, is_late=is_late)
+
+    met = {name async for name in every_call_fails(scenario)}
+    assert {"drop notice-target", "drop notice-cursor", "drop notice-dead"} <= met
+
+
+async def test_whoever_makes_a_target_during_an_outage_has_one_that_hears_or_none() -> None:
+    async def story(world: World) -> None:
+        with suppress(StoreDown), world.failing():
+            await world.notices.create(DRAFT, by=ME)
+        if not await world.notices.list():
+            await world.notices.create(DRAFT, by=ME)
+        assert len(await world.notices.list()) == 1
+        await world.rig.reboot("web-0")
+        await world.rig.clock.advance(MINUTE_MS)
+
+    async def scenario(fails: range, is_late: bool) -> list[str]:
+        receiver = Receiver()
+        calls = await play(story, receiver, fails=fails, is_late=is_late)
+        assert list(receiver.arrived.values()) == [1], (fails, is_late, calls)
+        return calls
+
+    met = {name async for name in every_call_fails(scenario)}
+    assert {"keep notice-target", "keep notice-cursor", "records notice-target"} <= met
+
+
+async def test_a_dead_letter_that_is_tried_again_during_an_outage_arrives() -> None:
+    is_refusing = [True]
+
+    async def story(world: World) -> None:
+        is_refusing[0] = True
+        await world.notices.create(DRAFT, by=ME)
+        await world.rig.reboot("web-0")
+        await world.rig.clock.advance(DAY_MS)
+        (letter,) = await world.notices.dead_letters()
+        is_refusing[0] = False
+        with world.failing():
+            for _ in range(2):
+                with suppress(StoreDown, Refused):
+                    await world.notices.retry(letter.id)
+        await world.rig.clock.advance(MINUTE_MS)
+        assert await world.notices.dead_letters() == []
+
+    async def scenario(fails: range, is_late: bool) -> list[str]:
+        receiver = Receiver(lambda _: is_refusing[0])
+        calls = await play(story, receiver, fails=fails, is_late=is_late)
+        assert 1 <= receiver.arrived.total() <= 2, "asked for twice, at most"
+        return calls
+
+    met = {name async for name in every_call_fails(scenario)}
+    assert {"keep notice-delivery", "drop notice-dead"} <= met
+
+
+async def test_a_dead_letter_is_sent_again_whatever_was_lost_when_it_died() -> None:
+    """What became of an earlier try does not count for a new one."""
+    is_refusing = [True]
+
+    async def story(world: World) -> None:
+        is_refusing[0] = True
+        await world.notices.create(DRAFT, by=ME)
+        with world.failing():
+            await world.rig.reboot("web-0")
+            await world.rig.clock.advance(MINUTE_MS)
+            with suppress(StoreDown, Refused):
+                for letter in await world.notices.dead_letters():
+                    await world.notices.retry(letter.id)
+            await world.rig.clock.advance(MINUTE_MS)
+        is_refusing[0] = False
+        (letter,) = await world.notices.dead_letters()
+        await world.notices.retry(letter.id)
+        await world.rig.clock.advance(MINUTE_MS)
+        assert await world.notices.dead_letters() == []
+
+    async def scenario(fails: range, is_late: bool) -> list[str]:
+        receiver = Receiver(lambda _: is_refusing[0], is_final=True)
+        calls = await play(story, receiver, fails=fails, is_late=is_late)
+        assert list(receiver.arrived.values()) == [1], (fails, is_late, calls)
+        return calls
+
+    met = {name async for name in every_call_fails(scenario)}
+    assert {"keep notice-cursor", "keep notice-dead", "drop notice-delivery"} <= met
+
+
+@pytest.mark.parametrize("is_through", [False, True], ids=["plain", "through"])
+async def test_a_target_that_is_made_while_the_node_stops_gets_no_worker(
+    is_through: bool,
+) -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+
+    class Slow(Receiver):
+        async def problem(self, target: Target) -> str | None:
+            reached.set()
+            await gate.wait()
+            return None
+
+    receiver = Slow()
+    async with noticing() as rig:
+        notices = Notices(store=rig.store, clock=rig.clock, sender=receiver)
+        await notices.start()
+        await rig.clock.settle()
+        asked = notices.through(rig.store) if is_through else notices
+        making = asyncio.create_task(asked.create(DRAFT, by=ME))
+        await reached.wait()
+        await notices.stop()
+        gate.set()
+        await making
+        await rig.reboot("web-0")
+        await rig.clock.advance(MINUTE_MS)
+        assert not receiver.arrived, "a stopped node tells nobody"
+        await notices.start()
+        await rig.clock.settle()
+        assert receiver.arrived.total() == 1
+        await notices.stop()
