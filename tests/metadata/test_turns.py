@@ -187,5 +187,5 @@ async def test_everyone_who_waits_comes_in_turn() -> None:
     await turns.wait("a")
     assert order[9:] == ["a9", "a10"]
     async with asyncio.timeout(HANG_S):
-        while turns._taken or turns._waiting:  # noqa: ASYNC110
+        while turns._is_timed or turns._waiting:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -155,7 +155,8 @@ class Outbox:
         """`earlier` attempts may still hang here although their time is over; they are ended."""
         for task in earlier:
             task.cancel()
-        await asyncio.gather(*earlier, return_exceptions=True)
+        if earlier:
+            await asyncio.gather(*earlier, return_exceptions=True)
         own = self._clock.alarm()
         job = asyncio.create_task(
             self._attempt(driver, lease, own, alarm), name=f"driver {lease.order.key}"
@@ -167,8 +168,9 @@ class Outbox:
                 await self._report(lease, report, alarm)
         finally:
             lease.is_over = True
-            job.cancel()
-            await asyncio.gather(job, return_exceptions=True)
+            if not job.done():
+                job.cancel()
+                await asyncio.gather(job, return_exceptions=True)
 
     async def _attempt(self, name: str, lease: Lease, alarm: Alarm, keeper: Alarm) -> Report | None:
         """Whatever a driver does becomes a report; None if the work is no longer ours."""

@@ -84,8 +84,8 @@ class Engine:
         )
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
-        self._transactions: dict[asyncio.Task[Receipt], None] = {}
-        """Those under way, also the ones whose caller has gone away."""
+        self._transactions: dict[asyncio.Task[Receipt], asyncio.Future[Receipt]] = {}
+        """Those under way, with what their callers wait for, also of one who has gone away."""
         self._listens = False
         self._observers: list[Observer] = []
 
@@ -269,18 +269,29 @@ class Engine:
         fences: Sequence[Fence] = (),
     ) -> Receipt:
         """A caller may go away; the transaction goes on to its end, and so does its work."""
-        transaction = asyncio.create_task(
+        loop = asyncio.get_running_loop()
+        transaction = loop.create_task(
             self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)
         )
-        self._transactions[transaction] = None
+        # As `asyncio.shield` would do, which costs as much as the task itself.
+        outcome: asyncio.Future[Receipt] = loop.create_future()
+        self._transactions[transaction] = outcome
         transaction.add_done_callback(self._end_transaction)
-        return await asyncio.shield(transaction)
+        return await outcome
 
     def _end_transaction(self, transaction: asyncio.Task[Receipt]) -> None:
-        del self._transactions[transaction]
-        if not transaction.cancelled():
-            # Retrieved here: a caller who has gone away does not ask why it failed.
-            transaction.exception()
+        outcome = self._transactions.pop(transaction)
+        if transaction.cancelled():
+            outcome.cancel()
+            return
+        # Retrieved in any case: a caller who has gone away does not ask why it failed.
+        error = transaction.exception()
+        if outcome.done():
+            return
+        if error is None:
+            outcome.set_result(transaction.result())
+        else:
+            outcome.set_exception(error)
 
     async def _commit(
         self,

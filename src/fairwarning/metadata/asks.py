@@ -7,11 +7,13 @@ by its bytes.
 
 import ipaddress
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fairwarning.core.versions import BY_NAME, VERSIONS, ApiVersion
 from fairwarning.metadata.answers import (
@@ -32,6 +34,7 @@ from fairwarning.metadata.instance import INSTANCE_VERSIONS
 from fairwarning.metadata.limits import WAIT_S_MAX, EndpointRules
 
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
+_FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """RFC 9112 3.2.2: a server accepts a whole URL as the target too."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
@@ -51,20 +54,18 @@ class Kind(Enum):
     """Our own: which instances of an event are ready, and that this one is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(Struct, frozen=True, kw_only=True):
     """A request's first lines, as the parser found them. Names of headers are lower case."""
 
     method: str
     target: str
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, Sequence[str]] = {}
 
-    def values(self, name: str) -> list[str]:
-        return [value for each, value in self.headers if each == name]
+    def values(self, name: str) -> Sequence[str]:
+        return self.headers.get(name, ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """A request that is in order."""
 
     kind: Kind
@@ -218,7 +219,7 @@ def _with_caller(ask: Ask, head: Head, vm: str | None) -> Ask:
         is_forwarded=forwarded,
         is_plain=vm is None and proxied is None and not forwarded,
         is_foreign=_is_foreign(head),
-        form=0 if ask.version is None else 2 * VERSIONS.index(ask.version),
+        form=0 if ask.version is None else _FORMS[ask.version.name],
     )
 
 
@@ -230,7 +231,7 @@ def _is_foreign(head: Head) -> bool:
     (DNS rebinding). Nobody can do that with an address, so every address is fine: clients that
     are sent here by a rule of the firewall say `Host: 169.254.169.254`.
     """
-    hosts = head.values("host")
+    hosts = [*head.values("host")]
     if target := _ABSOLUTE.match(head.target):
         hosts.append(target[1])
     if not all(_is_address_or_localhost(host) for host in hosts):

@@ -7,9 +7,10 @@ bodies say how long they are, so the end is found without parsing.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import httptools
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fairwarning.metadata.answers import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Answer
 from fairwarning.metadata.asks import Head
@@ -27,8 +28,7 @@ _UPGRADE_WORDS = frozenset({"upgrade", "http2-settings"})
 _EMPTY_LINE = b"\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(Struct, frozen=True, kw_only=True):
     head: Head
     body: bytes
     keeps_alive: bool
@@ -203,10 +203,13 @@ class Reader:
 
     def on_message_complete(self) -> None:
         self._is_between = True
+        headers: dict[str, list[str]] = {}
+        for name, value in self._headers:
+            headers.setdefault(name, []).append(value)
         head = Head(
             method=self._parser.get_method().decode("latin-1"),
             target=self._url.decode("latin-1"),
-            headers=tuple(self._headers),
+            headers=headers,
         )
         keeps_alive = self._parser.should_keep_alive()
         self._found = Received(head=head, body=bytes(self._body), keeps_alive=keeps_alive)
@@ -215,11 +218,11 @@ class Reader:
 
 def _without_upgrade(head: Head, version: str) -> bytes:
     lines = [f"{head.method} {head.target} HTTP/{version}"]
-    for name, value in head.headers:
+    for name, values in head.headers.items():
         if name == "connection":
-            words = [word.strip() for word in value.split(",")]
+            words = [word.strip() for value in values for word in value.split(",")]
             kept = ", ".join(word for word in words if word.lower() not in _UPGRADE_WORDS)
             lines.append(f"{name}: {kept or 'keep-alive'}")
         elif name != "upgrade":
-            lines.append(f"{name}: {value}")
+            lines += [f"{name}: {value}" for value in values]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")

@@ -19,7 +19,11 @@ ROUND_S = 0.001
 class Turns:
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
-        """How many turns an address has had in this round; empty: no round has begun."""
+        """How many turns an address has had in this round."""
+        self._ends_s = float("-inf")
+        """When the round is over, by the clock of the event loop."""
+        self._is_timed = False
+        """Whether a timer begins the next round. Without one, the next who asks does."""
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def ask(self, address: str, go: Callable[[], None]) -> None:
@@ -28,16 +32,22 @@ class Turns:
         A call in a later round must not raise.
         """
         waiting = self._waiting.get(address)
-        taken = self._taken.get(address, 0)
         if waiting is not None:
             waiting.append(go)
-        elif taken == TURNS_PER_ROUND:
-            self._waiting[address] = deque([go])
-        else:
-            if not self._taken:
-                asyncio.get_running_loop().call_later(ROUND_S, self._begin_round)
+            return
+        loop = asyncio.get_running_loop()
+        if not self._is_timed and (now_s := loop.time()) >= self._ends_s:
+            self._taken.clear()
+            self._ends_s = now_s + ROUND_S
+        taken = self._taken.get(address, 0)
+        if taken < TURNS_PER_ROUND:
             self._taken[address] = taken + 1
             go()
+            return
+        self._waiting[address] = deque([go])
+        if not self._is_timed:
+            self._is_timed = True
+            loop.call_at(self._ends_s, self._begin_round)
 
     async def wait(self, address: str) -> None:
         """Returns when it is the turn of the address."""
@@ -46,9 +56,12 @@ class Turns:
         await came.wait()
 
     def _begin_round(self) -> None:
+        loop = asyncio.get_running_loop()
         self._taken.clear()
-        if self._waiting:
-            asyncio.get_running_loop().call_later(ROUND_S, self._begin_round)
+        self._ends_s = loop.time() + ROUND_S
+        self._is_timed = bool(self._waiting)
+        if self._is_timed:
+            loop.call_at(self._ends_s, self._begin_round)
         for address, waiting in list(self._waiting.items()):
             while waiting and self._taken.get(address, 0) < TURNS_PER_ROUND:
                 self._taken[address] = self._taken.get(address, 0) + 1

@@ -123,9 +123,14 @@ def _around(writes: Writes, at_ms: Instant, by: Actor, why: str) -> Iterator[Sta
 
 
 def _in_lock_order(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    return tuple(
-        sorted(statements, key=lambda each: (_RANK_OF[each.name], contested_key(each) or ""))
-    )
+    return tuple(sorted(statements, key=_lock_order))
+
+
+def _lock_order(statement: Statement) -> tuple[int, str]:
+    name = statement.name
+    # Only few have a contested key, and every change comes by here.
+    key = contested_key(statement) if name in _CONTESTED else None
+    return _RANK_OF[name], key or ""
 
 
 def _scope_values(writes: Writes) -> Mapping[str, Value]:

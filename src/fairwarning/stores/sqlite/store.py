@@ -344,11 +344,15 @@ def _count(connection: sqlite3.Connection, subscription: str) -> int:
 
 def _pass(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
     """Raises FenceBroken. Nothing is written yet, because a refusal that has written is dear."""
+    if not fences:
+        return
     looks = fencing([replace(fence, then=None) for fence in fences])
     refuse_broken(fences, [row for asked in looks for row in _rows(connection, asked)])
 
 
 def _mark(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
+    if not fences:
+        return
     for asked in fencing([fence for fence in fences if fence.then is not None]):
         _rows(connection, asked)
 
