@@ -192,7 +192,7 @@ class Roster(Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> tuple[Instance, ...]:
-        return tuple(each for each in self.instances.values() if each.is_live)
+        return tuple([each for each in self.instances.values() if each.is_live])
 
 
 class Approval(Struct, frozen=True, kw_only=True):

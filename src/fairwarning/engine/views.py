@@ -56,6 +56,8 @@ class Views:
 
     def __init__(self, store: Store, begin_anew: BeginsAnew) -> None:
         self._store = store
+        self.may_lag = store.is_shared
+        """Whether another node may have shown a document that is not here yet."""
         self._begin_anew = begin_anew
         self._views: dict[ScopeId, View] = {}
         self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
@@ -77,11 +79,6 @@ class Views:
         self.on_contradiction: Callable[[], None] = lambda: None
         self.on_news: Callable[[ScopeId, int], None] = lambda _, __: None
         """Hears the revision of each view that changes."""
-
-    @property
-    def may_lag(self) -> bool:
-        """Whether another node may have shown a document that is not here yet."""
-        return self._store.is_shared
 
     async def load(self) -> None:
         """Reads the fleet once, at the start."""
@@ -325,9 +322,10 @@ class Views:
 
     def _enrol(self, view: View, roster: Roster) -> None:
         known = self._members.setdefault(view.scope_id, {})
-        live = {each.name for each in roster.live}
+        instances = roster.live
+        live = {each.name for each in instances}
         self._note_deleted(view.scope_id, roster, live)
-        addresses = {a: each.name for each in roster.live for a in each.addresses}
+        addresses = {a: each.name for each in instances for a in each.addresses}
         if live == known.keys() and addresses == self._addresses.claims_of(view.scope_id):
             return
         self._change_members(view, live, addresses)

@@ -6,7 +6,8 @@ a circle. A unique key that is taken is a refusal, and `refuse_taken` knows whic
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fairwarning.core.announcing import refuse_used_id
 from fairwarning.core.instants import Instant
@@ -42,7 +43,7 @@ _CONTESTED = {
 }
 
 
-class Statement(NamedTuple):
+class Statement(Struct, frozen=True):
     name: str
     values: Mapping[str, Value]
 

@@ -57,7 +57,8 @@ class Handle:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _identity(path)
+        self._name = os.fspath(path)
+        self._file = _identity(self._name)
         self._connection: sqlite3.Connection | None = None
         self._waits = True
 
@@ -79,7 +80,7 @@ class Handle:
 
     def refuse_moved(self) -> None:
         """Raises Moved."""
-        if _identity(self._path) != self._file:
+        if _identity(self._name) != self._file:
             raise Moved
 
     def discard(self) -> None:
@@ -89,9 +90,9 @@ class Handle:
                 connection.close()
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(name: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        found = os.stat(name)
     except OSError:
         # It is gone, its folder is no folder any more, or the disk does not answer.
         return None
