@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,33 @@ async def test_an_idle_store_is_asked_for_its_journal_and_for_nothing_else() -> 
         reads, pages = node.store.calls["read"], node.store.calls["journal"]
         await _until(lambda: node.store.calls["journal"] > pages + 20)
         assert node.store.calls["read"] == reads
+
+
+async def test_a_change_while_the_views_are_made_is_shown() -> None:
+    """It is told by no signal, and is in the journal already when that is first followed."""
+    clock = VirtualClock()
+    store = SharedStore(clock)
+    rig = Rig(store, clock)
+    other = await rig.node("b")
+    scope = await rig.declare(other)
+    history, is_changed = store.history, False
+
+    async def changed_before(**named: Any) -> list[Entry]:
+        nonlocal is_changed
+        if not is_changed:
+            is_changed = True
+            store.signals = []
+            await other.submit(scope.id, _reboot(1, "web-0"), by=ME)
+            store.signals = None
+        return await history(**named)
+
+    vars(store)["history"] = changed_before
+    engine = await rig.node("a")
+    views = await engine.show()
+    assert is_changed
+    assert views._views[scope.id].shows(event_id(1))
+    await engine.stop()
+    await other.stop()
 
 
 async def test_a_stopped_node_reads_nothing_more() -> None:
