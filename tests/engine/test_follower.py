@@ -78,6 +78,8 @@ async def test_a_change_while_the_views_are_made_is_shown() -> None:
 async def test_a_stopped_node_reads_nothing_more() -> None:
     async with watched() as node:
         await node.engine.stop()
+        left = {each.get_name() for each in asyncio.all_tasks()}
+        assert not left & {"follower", "seen notes", "ticker"}
         reads = node.store.calls["read"]
         node.engine._on_signal(Signal(scope_id=node.scope_id, next_deadline_ms=None))
         for _ in range(20):

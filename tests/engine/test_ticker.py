@@ -176,6 +176,20 @@ async def test_a_deadline_that_comes_during_an_outage_is_kept() -> None:
         assert store.ticks == [(A, 60_000)]
 
 
+async def test_a_new_deadline_wakes_it_from_the_pause_of_an_outage() -> None:
+    """Also if it is later than the one that it slept towards before."""
+    async with ticking() as (store, ticker):
+        store.left = {B: 50}
+        ticker.on_signal(store.signal(B, 50))
+        await store._clock.advance(49)
+        store.due_errors.append(StoreDown("down"))
+        await store._clock.advance(1)
+        store.left = {A: 100}
+        ticker.on_signal(store.signal(A, 100))
+        await store._clock.advance(50)
+        assert store.ticks == [(A, 100)]
+
+
 async def test_a_scope_that_another_node_holds_is_looked_at_again_soon() -> None:
     async with ticking() as (store, ticker):
         store.left = {A: 1_000}
