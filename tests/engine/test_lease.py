@@ -354,7 +354,7 @@ async def test_a_call_that_is_being_ended_serves_no_other_attempt() -> None:
 
 
 async def test_a_renewal_that_comes_after_the_next_attempt_does_not_end_the_impact() -> None:
-    """It is refused, because it is of the attempt that the node had when it was sent."""
+    """It is of the attempt that the node had when it was sent, and so it changes nothing."""
     rig = LateRig()
     rig.calls.lasts = True
     engine = await rig.node()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from fairwarning.core.commands import BeginAnew, Schedule
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, Scope, ScopeId
+from fairwarning.core.versions import NEWEST
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Receipt
 from fairwarning.engine.service import Engine
@@ -121,7 +122,7 @@ async def test_what_the_first_of_two_step_backs_has_lost_is_not_forgotten() -> N
     rig.views.begin_era(StepBack(common_ms=Instant(10**15), lost=frozenset({rig.scope_id})))
     rig.views.begin_era(NOTHING_LOST)
     await rig.views.reload()
-    assert len(rig.anew) == 1
+    assert [each.served_ms for each in rig.anew] == [10**15], "behind all that is shared"
     assert not rig.views.is_reloading
     rig.views.begin_era(NOTHING_LOST)
     await rig.views.reload()
@@ -136,3 +137,104 @@ async def test_the_revision_that_a_read_has_found_is_told_once() -> None:
     for _ in range(2):
         await rig.views.refresh(rig.scope_id)
     assert rig.news == [(rig.scope_id, new.revision)]
+
+
+async def test_what_was_read_before_a_step_back_is_read_once_more() -> None:
+    rig = await alone()
+    reading = asyncio.create_task(rig.views.refresh(rig.scope_id))
+    reads = rig.store.calls["read"]
+    await rig.until(lambda: rig.store.calls["read"] > reads)
+    rig.views.begin_era(NOTHING_LOST)
+    await reading
+    await rig.settled()
+    assert rig.store.calls["read"] == reads + 2
+    assert rig.view.era == rig.views._era
+
+
+async def test_a_lower_number_in_a_higher_revision_is_a_contradiction() -> None:
+    rig = await alone()
+    shown = await rig.schedule()
+    rig.views.put(shown)
+    rig.views.put(replace(shown, revision=shown.revision + 1, incarnation=1))
+    assert rig.views.contradicted == {rig.scope_id}
+    assert rig.view.incarnation == shown.incarnation
+
+
+async def test_who_waits_counts_as_asking() -> None:
+    rig = await alone()
+    waiting: list[bool] = []
+    listener = lambda: waiting.append(True)  # noqa: E731
+    assert not rig.views.is_asked(rig.scope_id)
+    rig.view.listen(listener)
+    assert rig.views.is_asked(rig.scope_id)
+    rig.view.forget(listener)
+    assert not rig.views.is_asked(rig.scope_id)
+    rig.view.is_asked = True
+    assert rig.views.is_asked(rig.scope_id)
+
+
+async def test_one_who_waits_and_breaks_does_not_keep_the_news_from_others() -> None:
+    rig = await alone()
+    told: list[int] = []
+
+    def breaks() -> None:
+        raise RuntimeError("a bug")
+
+    rig.view.listen(breaks)
+    rig.view.listen(lambda: told.append(rig.view.incarnation))
+    new = await rig.schedule()
+    rig.views.put(new)
+    rig.views.put(await rig.schedule(2))
+    assert told == [new.incarnation], "once each"
+
+
+async def test_an_instance_that_is_gone_is_known_as_deleted_until_it_comes_again() -> None:
+    rig = await alone()
+    scope = await rig.stored()
+    (member,) = rig.views.by_name("web-0")
+    roster, name = scope.roster, names("web-0")[0]
+    gone = replace(roster.instances[name], deleted_ms=Instant(1))
+    instances = {**roster.instances, name: gone}
+    without = replace(scope, revision=90, roster=replace(roster, instances=instances))
+    rig.views.put(without)
+    assert not member.is_live
+    assert rig.views.by_name("web-0") == []
+    assert rig.views.deleted("web-0") == [rig.scope_id]
+    rig.views.put(replace(scope, revision=91))
+    assert rig.views.deleted("web-0") == []
+    (again,) = rig.views.by_name("web-0")
+    assert again.is_live
+
+
+async def test_scopes_are_found_by_any_part_of_a_name_whatever_its_case() -> None:
+    rig = await alone()
+    assert "W" not in rig.scope_id
+    for text in ("WEB", "web-3", "WEB-3", rig.scope_id.upper()):
+        assert rig.views.search(text) == [rig.scope_id]
+    assert rig.views.search("web-9") == []
+
+
+async def test_only_activated_scopes_of_test_fleets_have_documents_to_spoil() -> None:
+    rig = await alone()
+    shown = await rig.stored()
+    roster = replace(shown.roster, test=True)
+    rig.views.put(replace(shown, revision=90, roster=roster))
+    assert rig.views.test_views() == [rig.view]
+    rig.views.put(replace(shown, revision=91, roster=roster, activated_ms=None))
+    assert rig.views.test_views() == []
+    assert rig.views.has_test_scope()
+
+
+async def test_an_event_is_reported_as_seen_once() -> None:
+    rig = await alone()
+    rig.views.put(await rig.schedule())
+    assert rig.view.take_unseen(NEWEST) == (event_id(1),)
+    assert rig.view.take_unseen(NEWEST) == ()
+
+
+async def test_a_view_remembers_the_last_activations_that_it_has_shown() -> None:
+    rig = await alone()
+    scope = await rig.stored()
+    for number in range(1, 31):
+        rig.view.put(replace(scope, revision=90 + number, activated_ms=Instant(number)))
+    assert rig.view.earlier == tuple(range(10, 30))
