@@ -208,9 +208,11 @@ async def test_an_instance_that_is_gone_is_known_as_deleted_until_it_comes_again
 
 async def test_scopes_are_found_by_any_part_of_a_name_whatever_its_case() -> None:
     rig = await alone()
-    assert "W" not in rig.scope_id
-    for text in ("WEB", "web-3", "WEB-3", rig.scope_id.upper()):
-        assert rig.views.search(text) == [rig.scope_id]
+    rig.views.put(replace(await rig.stored(), id=ScopeId("sub/Shop")))
+    assert rig.views.search("b/shop") == ["sub/Shop"]
+    for text in ("WEB-3", "web-3"):
+        assert rig.views.search(text) == [rig.scope_id, "sub/Shop"]
+    assert rig.views.search(rig.scope_id.upper()) == [rig.scope_id]
     assert rig.views.search("web-9") == []
 
 
