@@ -24,6 +24,7 @@ from fairwarning.engine.views import OtherPast
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME, TEST_WEB, FailingStore, Rig, kill
+from tests.support.patience import HANG_S
 
 REBOOT = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"), duration_s=30)
 
@@ -415,4 +416,23 @@ async def test_a_reason_that_cannot_be_stored_is_refused() -> None:
             await ask()
         assert refused.value.code is Code.TEXT_INVALID
     assert await rig.store.scope_ids(limit=10) == [scope.id]
+    await engine.stop()
+
+
+async def test_who_follows_and_who_observes_hears_of_a_commit_with_its_reason() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    observed: list[tuple[str, str]] = []
+    engine.observe(lambda _receipt, by, why, _took_s: observed.append((by.name, why)))
+    changes = engine.changes(await rig.store.end())
+    coming = asyncio.ensure_future(anext(changes))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await engine.submit(scope.id, REBOOT, by=ME, why="firmware")
+    async with asyncio.timeout(HANG_S):
+        entry = await coming
+    assert entry.why == "firmware"
+    assert observed == [("me", "firmware")]
+    await changes.aclose()
     await engine.stop()

@@ -176,6 +176,23 @@ async def test_a_deadline_that_comes_during_an_outage_is_kept() -> None:
         assert store.ticks == [(A, 60_000)]
 
 
+async def test_a_signal_while_it_looks_counts_although_it_slept_towards_an_earlier_one() -> None:
+    async with ticking() as (store, ticker):
+        store.left = {B: 1_000}
+        ticker.on_signal(store.signal(B, 1_000))
+        await store._clock.settle()
+        store.slow, store.left = asyncio.Event(), {}
+        advancing = asyncio.create_task(store._clock.advance(1_000))
+        while store.looks[-1] != 1_000:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        store.left = {A: 5_000}
+        ticker.on_signal(store.signal(A, 5_000))
+        store.slow.set()
+        await advancing
+        await store._clock.advance(4_000)
+        assert store.ticks == [(A, 5_000)]
+
+
 async def test_a_new_deadline_wakes_it_from_the_pause_of_an_outage() -> None:
     """Also if it is later than the one that it slept towards before."""
     async with ticking() as (store, ticker):

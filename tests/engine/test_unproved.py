@@ -85,3 +85,13 @@ def test_a_commit_of_our_own_is_concerned_by_a_step_back_however_long_ago_it_was
     looks(unproved)
     assert unproved.clear() == [A]
     assert unproved.clear() == []
+
+
+def test_a_commit_of_our_own_is_looked_up_before_other_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower, "READ_AGAIN_MAX", 1)
+    unproved = Unproved()
+    unproved.note(ScopeId("other"), 1)
+    assert unproved.may_expect(A, 2, T0)
+    assert [unproved.overdue() for _ in range(2)] == [[], [A]]

@@ -240,3 +240,36 @@ async def test_a_view_remembers_the_last_activations_that_it_has_shown() -> None
     for number in range(1, 31):
         rig.view.put(replace(scope, revision=90 + number, activated_ms=Instant(number)))
     assert rig.view.earlier == tuple(range(10, 30))
+
+
+async def test_a_name_that_another_scope_lets_go_of_keeps_its_instance_here() -> None:
+    rig = await alone()
+    scope = await rig.stored()
+    other = replace(scope, id=ScopeId("other"))
+    rig.views.put(other)
+    assert len(rig.views.by_name("web-0")) == 2
+    empty = replace(other.roster, instances={})
+    rig.views.put(replace(other, revision=90, roster=empty))
+    assert [each.view.scope_id for each in rig.views.by_name("web-0")] == [scope.id]
+
+
+async def test_a_view_is_of_a_scope_only_at_its_revision_and_activation() -> None:
+    rig = await alone()
+    scope = await rig.stored()
+    newer = replace(scope, revision=scope.revision + 1)
+    rig.views.put(newer)
+    assert rig.view.is_of(newer), "also if the document is the same"
+    assert not rig.view.is_of(scope)
+    assert not rig.view.is_of(replace(newer, activated_ms=None))
+
+
+async def test_who_polls_and_how_often_is_worked_out_since_the_last_time() -> None:
+    rig = await alone()
+    (member,) = rig.views.by_name("web-0")
+    member.polls = 3
+    rig.views.sample(100.0, 30.0)
+    rig.views.sample(130.0, 30.0)
+    assert (member.per_minute, member.last_s) == (6.0, 100.0)
+    member.polls += 1
+    rig.views.sample(160.0, 30.0)
+    assert (member.per_minute, member.last_s) == (2.0, 160.0)
