@@ -47,8 +47,12 @@ class RecordingDriver:
         self.on_find: Callable[[], Awaitable[None]] = _nothing
         self.lasts = False
         self.failures = 0
+        self.reason = "the test wants it"
         self.breaks = False
+        self.on_cancel: Callable[[], Awaitable[None]] = _nothing
         self.running = 0
+        self.most = 0
+        """How many were running at once."""
         self._alarms: list[Alarm] = []
 
     async def find(self, order: Order) -> Found:
@@ -63,14 +67,18 @@ class RecordingDriver:
             raise KeyError
         self._alarms.append(alarm)
         self.running += 1
+        self.most = max(self.most, self.running)
         try:
             while self.lasts:
                 await alarm.wait(None)
+        except asyncio.CancelledError:
+            await self.on_cancel()
+            raise
         finally:
             self.running -= 1
         if self.failures:
             self.failures -= 1
-            raise DriverFailed("the test wants it")
+            raise DriverFailed(self.reason)
 
     def end_all(self) -> None:
         self.lasts = False
@@ -83,6 +91,8 @@ class LateStore(MemoryStore):
 
     is_late = False
     is_down = False
+    gate: asyncio.Event | None = None
+    """What begins now waits for this before it is committed."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
@@ -91,6 +101,8 @@ class LateStore(MemoryStore):
     async def transact(self, *args: object, **named: object) -> Receipt:
         if self.is_down:
             raise StoreDown("switched off by the test")
+        if self.gate is not None:
+            await self.gate.wait()
         receipt = await super().transact(*args, **named)  # type: ignore[arg-type]
         if self.is_late:
             gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()

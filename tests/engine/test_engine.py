@@ -1,10 +1,13 @@
 """Timers, drivers, crashes and outages, with the real engine on a virtual clock."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 import pytest
 
-from fairwarning.core.commands import Approve, Operate, Schedule
-from fairwarning.core.fleet import Place, VirtualMachine
-from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Schedule
+from fairwarning.core.fleet import Place, VirtualMachine, expand
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, later
 from fairwarning.core.model import (
     EventType,
     InstanceName,
@@ -15,10 +18,13 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.ports import Fence, FenceBroken, Receipt, ScopeBusy, StoreDown
 from fairwarning.engine.service import Engine, Rules
+from fairwarning.engine.views import OtherPast
+from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME, TEST_WEB, FailingStore, Rig, kill
+from tests.support.patience import HANG_S
 
 REBOOT = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"), duration_s=30)
 
@@ -262,4 +268,171 @@ async def test_a_test_fleet_runs_an_event_with_no_notice() -> None:
     await engine.submit(scope.id, command, by=ME)
     await rig.clock.advance(SECOND_MS + 5 * SECOND_MS)
     assert not (await rig.store.read(scope.id)).roster.has_live(InstanceName("web-0"))
+    await engine.stop()
+
+
+async def test_a_node_that_starts_again_carries_out_impacts_again() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.stop()
+    await engine.start()
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await engine.approve(E1, by=ME)
+    await rig.clock.advance(MINUTE_MS)
+    assert await phase(rig, scope.id) is Phase.COMPLETED
+    await engine.stop()
+
+
+class GatedStore(MemoryStore):
+    """Whose transactions wait before they begin, as for a row that another has locked."""
+
+    gate: asyncio.Event | None = None
+    busy: ScopeId | None = None
+    other_past = False
+
+    async def transact(self, scope_id, step, **named) -> Receipt:  # type: ignore[no-untyped-def]
+        if scope_id == self.busy:
+            if named["skip_busy"]:
+                raise ScopeBusy
+            await asyncio.Event().wait()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.other_past:
+            self.other_past = False
+            raise OtherPast("the test wants it")
+        return await super().transact(scope_id, step, **named)
+
+
+async def test_a_node_that_stops_takes_nothing_even_if_it_was_asked_before() -> None:
+    clock = VirtualClock()
+    store = GatedStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    store.gate = asyncio.Event()
+    asked = asyncio.create_task(engine.approve(E1, by=ME))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(engine.stop())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    store.gate.set()
+    await asyncio.gather(asked, stopping)
+    assert await phase(rig, scope.id) is Phase.STARTED
+    assert "HandedOver" not in await rig.history()
+
+
+async def test_a_scope_that_another_node_holds_does_not_hold_up_the_timers_of_others() -> None:
+    clock = VirtualClock()
+    store = GatedStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    held = await rig.declare(engine, VirtualMachine(name="db"))
+    scope = await rig.declare(engine)
+    first = Schedule(event_id=E2, type=EventType.REBOOT, targets=names("db"))
+    await engine.submit(held.id, first, by=ME)
+    await clock.advance(SECOND_MS)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await clock.advance(15 * MINUTE_MS - 2 * SECOND_MS)
+    store.busy = held.id
+    await clock.advance(2 * SECOND_MS)
+    assert await phase(rig, scope.id) is Phase.STARTED
+    store.busy = None
+    await engine.stop()
+
+
+@pytest.mark.parametrize("is_other_past", [False, True])
+async def test_nothing_is_done_behind_a_fence_that_is_broken(
+    is_other_past: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = VirtualClock()
+    store = GatedStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    await engine.submit(scope.id, REBOOT, by=ME)
+    monkeypatch.setattr(engine, "_follow", _follow_at_once)
+    fences = [Fence(record=await store.keep("lock", "x", "mine", by=ME))]
+    await store.keep("lock", "x", "another's", by=ME)
+    new = expand(VirtualMachine(name="db"))
+    asked: list[Callable[[], Awaitable[object]]] = [
+        lambda: engine.create(new, by=ME, fences=fences),
+        lambda: engine.approve(E1, by=ME, fences=fences),
+        lambda: engine.submit(scope.id, Cancel(event_id=E1), by=ME, fences=fences),
+    ]
+    for ask in asked:
+        store.other_past = is_other_past and ask is not asked[0]
+        with pytest.raises(FenceBroken):
+            await ask()
+    assert await phase(rig, scope.id) is Phase.SCHEDULED
+    assert not (await store.read(scope.id)).events[E1].approvals
+    assert await store.scope_ids(limit=10) == [scope.id]
+    await engine.stop()
+
+
+async def _follow_at_once(_: ScopeId) -> None:
+    return
+
+
+async def test_whoever_decides_on_an_event_that_its_scope_has_forgotten_hears_that_it_is_over() -> (
+    None
+):
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    other = await rig.declare(engine, VirtualMachine(name="db"))
+    await engine.submit(scope.id, REBOOT, by=ME)
+    await rig.clock.advance(3 * DAY_MS)
+    await engine.submit(
+        scope.id, Schedule(event_id=E2, type=EventType.FREEZE, targets=names("web-0")), by=ME
+    )
+    assert E1 not in (await rig.store.read(scope.id)).events
+    at = later(rig.clock.now(), HOUR_MS)
+    commands: list[Command] = [
+        Approve(event_id=E1, by=ME),
+        Cancel(event_id=E1),
+        Postpone(event_id=E1, new_event_id=engine.new_id(), not_before_ms=at),
+    ]
+    for command in commands:
+        for scope_id, code in ((scope.id, Code.EVENT_FINISHED), (other.id, Code.UNKNOWN_EVENT)):
+            with pytest.raises(Refused) as refused:
+                await engine.submit(scope_id, command, by=ME)
+            assert refused.value.code is code
+    await engine.stop()
+
+
+async def test_a_reason_that_cannot_be_stored_is_refused() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    asked: list[Callable[[], Awaitable[object]]] = [
+        lambda: engine.declare([VirtualMachine(name="db")], by=ME, why="\ud800"),
+        lambda: engine.submit(scope.id, REBOOT, by=ME, why="\ud800"),
+    ]
+    for ask in asked:
+        with pytest.raises(Refused) as refused:
+            await ask()
+        assert refused.value.code is Code.TEXT_INVALID
+    assert await rig.store.scope_ids(limit=10) == [scope.id]
+    await engine.stop()
+
+
+async def test_who_follows_and_who_observes_hears_of_a_commit_with_its_reason() -> None:
+    rig = Rig()
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    observed: list[tuple[str, str]] = []
+    engine.observe(lambda _receipt, by, why, _took_s: observed.append((by.name, why)))
+    changes = engine.changes(await rig.store.end())
+    coming = asyncio.ensure_future(anext(changes))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await engine.submit(scope.id, REBOOT, by=ME, why="firmware")
+    async with asyncio.timeout(HANG_S):
+        entry = await coming
+    assert entry.why == "firmware"
+    assert observed == [("me", "firmware")]
+    await changes.aclose()
     await engine.stop()

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fairwarning.core.model import Actor, ScopeId
-from fairwarning.core.transitions import Noted
+from fairwarning.core.transitions import Activated, Noted
 from fairwarning.engine import feed as feeds
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.feed import Feed
@@ -88,6 +89,34 @@ async def test_every_entry_comes_once_from_any_position() -> None:
         reading = Reading(Feed(store).changes(position))
         assert await reading.next(3 - number) == ["a", "b", "c"][number:]
         await reading.close()
+
+
+async def test_a_page_has_as_many_entries_as_were_asked_for() -> None:
+    store = Journal()
+    await store.write("a", "b", "c", "d")
+    reader = JournalReader(store)
+    for _ in range(2):
+        page = await reader.page(2)
+        assert len(page) == 2
+        for entry in page:
+            reader.passed(entry)
+
+
+async def test_a_reader_that_begins_at_the_end_of_an_empty_journal_misses_nothing() -> None:
+    """Wherever it stood before: positions may be given out again."""
+    store = Journal()
+    reader = JournalReader(store, Position("7"))
+    await reader.begin_at_end(10)
+    await store.write("a")
+    assert len(await reader.page(10)) == 1
+
+
+async def test_another_kind_of_entry_at_the_same_place_is_another_entry() -> None:
+    store = Journal()
+    await store.write("a")
+    (entry,) = await store.journal(limit=1)
+    other = replace(entry, transition=Activated(at_ms=entry.at_ms))
+    assert mark_of(other) != mark_of(entry)
 
 
 @pytest.mark.parametrize("method", ["journal", "history"])

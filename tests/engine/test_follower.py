@@ -2,15 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from fairwarning.core.commands import Activate, Cancel, Command, Schedule
 from fairwarning.core.fleet import VirtualMachine
 from fairwarning.core.model import ENGINE, EventType, Scope
+from fairwarning.engine import follower
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.feed import Feed
+from fairwarning.engine.follower import Follower
 from fairwarning.engine.ports import Entry, Signal
 from fairwarning.engine.service import Engine
+from fairwarning.engine.step_back import StepBack
+from fairwarning.engine.views import Views
 from tests.core.builders import event_id, names
 from tests.engine.harness import ME, Rig
 from tests.engine.shared_store import SharedStore
@@ -47,9 +53,38 @@ async def test_an_idle_store_is_asked_for_its_journal_and_for_nothing_else() -> 
         assert node.store.calls["read"] == reads
 
 
+async def test_a_change_while_the_views_are_made_is_shown() -> None:
+    """It is told by no signal, and is in the journal already when that is first followed."""
+    clock = VirtualClock()
+    store = SharedStore(clock)
+    rig = Rig(store, clock)
+    other = await rig.node("b")
+    scope = await rig.declare(other)
+    history, is_changed = store.history, False
+
+    async def changed_before(**named: Any) -> list[Entry]:
+        nonlocal is_changed
+        if not is_changed:
+            is_changed = True
+            store.signals = []
+            await other.submit(scope.id, _reboot(1, "web-0"), by=ME)
+            store.signals = None
+        return await history(**named)
+
+    vars(store)["history"] = changed_before
+    engine = await rig.node("a")
+    views = await engine.show()
+    assert is_changed
+    assert views._views[scope.id].shows(event_id(1))
+    await engine.stop()
+    await other.stop()
+
+
 async def test_a_stopped_node_reads_nothing_more() -> None:
     async with watched() as node:
         await node.engine.stop()
+        left = {each.get_name() for each in asyncio.all_tasks()}
+        assert not left & {"follower", "seen notes", "ticker"}
         reads = node.store.calls["read"]
         node.engine._on_signal(Signal(scope_id=node.scope_id, next_deadline_ms=None))
         for _ in range(20):
@@ -131,6 +166,51 @@ async def _write(engine: Engine, store: SharedStore, scope: Scope, lines: int, f
         for command in pair:
             await engine.submit(scope.id, command, by=ME)
         first += 1
+
+
+async def test_a_renewed_lease_is_no_step_back_although_the_journal_does_not_show_it() -> None:
+    async with watched() as node:
+        id = event_id(1)
+        command = Schedule(
+            event_id=id, type=EventType.REBOOT, targets=names("web-0"), duration_s=300
+        )
+        await node.engine.submit(node.scope_id, command, by=ME)
+        await node.engine.approve(id, by=ME)
+        await node.rig.clock.advance(200_000)
+        await node.schedule("web-2")
+        await node.until_true()
+        await _until(node.is_proved)
+        assert node.engine.step_backs == 0
+
+
+async def test_views_are_known_to_be_true_only_at_the_end_of_the_journal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower, "PAGE_ENTRIES_MAX", 2)
+    clock = VirtualClock()
+    store = SharedStore(clock)
+    rig = Rig(store, clock)
+    engine = await rig.node()
+    scope = await rig.declare(engine)
+    views = Views(store, engine._submit_own)
+    follows = Follower(store, Feed(store), views, lambda: None)
+    await follows.begin()
+    await views.load()
+    for number in range(1, 4):
+        await engine.submit(scope.id, _reboot(number, f"web-{number}"), by=ME)
+    began_s = follows._true_s
+    follows._looked_s = 7.0
+    while len(await follows._reader.page(2)) == 2:
+        await follows._look()
+        assert follows._true_s == began_s
+    await follows._look()
+    assert follows._true_s == 7.0, "when the look before began: what came since may be missing"
+    views.begin_era(StepBack(common_ms=None, lost=frozenset()))
+    follows._looked_s = 8.0
+    await follows._look()
+    assert follows._true_s == 7.0, "not while views are read anew"
+    await views.close()
+    await engine.stop()
 
 
 async def test_how_old_the_views_may_be_is_known() -> None:

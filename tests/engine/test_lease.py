@@ -2,9 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from fairwarning.core.commands import Activate, Approve, Tick
 from fairwarning.core.decide import decide
-from fairwarning.core.instants import MINUTE_MS, SECOND_MS
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import NodeId, Phase
 from fairwarning.engine.ports import (
@@ -16,8 +18,13 @@ from tests.engine.harness import ME
 from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all
 
 
-async def test_an_answer_later_than_the_lease_begins_nothing_while_another_node_has_it() -> None:
+@pytest.mark.parametrize("step_ms", [0, -HOUR_MS])
+async def test_an_answer_later_than_the_lease_begins_nothing_while_another_node_has_it(
+    step_ms: int,
+) -> None:
+    """Nor if an operator has put the clock back: a lease is measured by the steady one."""
     rig = LateRig()
+    rig.clock.step(step_ms)
     first = await rig.node("first")
     scope = await rig.scheduled(first, E1)
     rig.late_store.is_late = True
@@ -194,7 +201,7 @@ async def test_a_call_that_takes_too_long_is_ended_before_the_next_attempt() -> 
     await rig.clock.advance(3 * SECOND_MS)
     assert rig.calls.begun == [(E1, 1), (E1, 2)]
     assert rig.calls.asked == [(E1, 2)]
-    assert rig.calls.running == 1
+    assert rig.calls.running == rig.calls.most == 1
     await engine.stop()
 
 
@@ -276,4 +283,138 @@ async def test_an_order_says_until_when_the_renewed_lease_lasts() -> None:
     await run_all()
     assert rig.calls.begun == [(E1, 1)]
     assert [each.lease_until_ms for each in rig.calls.orders] == [rig.clock.now() + LEASE_MS]
+    await engine.stop()
+
+
+async def test_a_renewal_whose_answer_is_later_than_the_lease_begins_nothing() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    rig.late_store.is_late = True
+    caller = approve(engine, scope, E1)
+    await run_all()
+    rig.clock.elapse(LEASE_MS - SECOND_MS)
+    await rig.late_store.let_go(0)
+    await caller
+    assert len(rig.late_store.late) == 2, "the renewal is stored, and its answer is on its way"
+    rig.late_store.is_late = False
+    rig.clock.elapse(LEASE_MS + SECOND_MS)
+    await rig.store.transact(scope.id, _tick_of("another"), by=ME)
+    await rig.late_store.let_go(1)
+    assert rig.calls.begun == []
+    await engine.stop()
+
+
+async def test_a_call_is_ended_when_another_node_has_the_work() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.clock.elapse(LEASE_MS + SECOND_MS)
+    await rig.store.transact(scope.id, _tick_of("another"), by=ME)
+    await rig.clock.advance(SECOND_MS)
+    assert rig.calls.running == 0
+    assert rig.calls.begun == [(E1, 1)]
+    assert await rig.phase(scope.id, E1) is Phase.STARTED
+    assert (await rig.history()).count("AttemptFailed") == 0
+    await engine.stop()
+
+
+async def test_a_call_that_is_being_ended_serves_no_other_attempt() -> None:
+    """The node has lost the work, the store steps back, and the node gets it again meanwhile."""
+    rig = LateRig()
+    rig.calls.lasts = True
+    gate = asyncio.Event()
+
+    async def clean_up() -> None:
+        await gate.wait()
+
+    rig.calls.on_cancel = clean_up
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    before = rig.late_store.snapshot()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.clock.elapse(LEASE_MS + SECOND_MS)
+    await rig.store.transact(scope.id, _tick_of("another"), by=ME)
+    advancing = asyncio.create_task(rig.clock.advance(SECOND_MS))
+    await run_all()
+    rig.late_store.put_back(before)
+    engine._on_step_back()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    gate.set()
+    await run_all()
+    assert rig.calls.begun == [(E1, 1), (E1, 1)]
+    assert rig.calls.running == rig.calls.most == 1
+    advancing.cancel()
+    await engine.stop()
+
+
+async def test_a_renewal_that_comes_after_the_next_attempt_does_not_end_the_impact() -> None:
+    """It is of the attempt that the node had when it was sent, and so it changes nothing."""
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    gate = rig.late_store.gate = asyncio.Event()
+    advancing = asyncio.create_task(rig.clock.advance(LEASE_MS // 2))
+    await run_all()
+    rig.late_store.gate = None
+    rig.clock.elapse(LEASE_MS + SECOND_MS)
+    await engine.submit(scope.id, Tick(), by=ME)
+    work = (await rig.store.read(scope.id)).events[E1].work
+    assert work is not None
+    assert (work.node, work.attempt) == ("n1", 2)
+    gate.set()
+    await run_all()
+    assert rig.calls.running == 1
+    assert rig.calls.begun == [(E1, 1)]
+    advancing.cancel()
+    await engine.stop()
+
+
+async def test_a_call_goes_on_through_a_step_back_and_an_outage_behind_it() -> None:
+    """The failures that count are those of the past that the store has now."""
+    rig = LateRig()
+    rig.calls.failures = 1
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    before = rig.late_store.snapshot()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.calls.lasts = True
+    await rig.clock.advance(5 * SECOND_MS)
+    assert rig.calls.begun == [(E1, 1), (E1, 2)]
+    rig.late_store.put_back(before)
+    engine._on_step_back()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    rig.late_store.is_down = True
+    await rig.clock.advance(LEASE_MS + MINUTE_MS)
+    rig.late_store.is_down = False
+    await rig.clock.advance(MINUTE_MS)
+    assert rig.calls.begun == [(E1, 1), (E1, 2)]
+    assert rig.calls.running == 1
+    await engine.stop()
+
+
+async def test_after_an_outage_the_lease_is_renewed_as_seldom_as_before() -> None:
+    rig = LateRig()
+    rig.calls.lasts = True
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(LEASE_MS // 2 - 100)
+    rig.late_store.is_down = True
+    await rig.clock.advance(200)
+    rig.late_store.is_down = False
+    await rig.clock.advance(SECOND_MS)
+    revision = (await rig.store.read(scope.id)).revision
+    await rig.clock.advance(3 * LEASE_MS)
+    assert (await rig.store.read(scope.id)).revision <= revision + 7
     await engine.stop()

@@ -2,13 +2,17 @@
 
 import asyncio
 
-from fairwarning.core.commands import Approve, Cancel, Release
-from fairwarning.core.instants import MINUTE_MS, SECOND_MS
-from fairwarning.core.model import NodeId, Phase
+import pytest
+
+from fairwarning.core.commands import Approve, Cancel, Operate, Release, Schedule
+from fairwarning.core.fleet import Place, VirtualMachine
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase
+from fairwarning.core.transitions import AttemptFailed
 from fairwarning.engine.ports import (
     Found,
 )
-from tests.core.builders import E1, E2
+from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME
 from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all
 
@@ -264,4 +268,75 @@ async def test_a_call_under_way_goes_on_under_the_nodes_other_name() -> None:
     rig.calls.end_all()
     await rig.clock.advance(SECOND_MS)
     assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+@pytest.mark.parametrize("found", Found)
+async def test_what_the_driver_does_not_know_to_be_done_is_carried_out_again(found: Found) -> None:
+    rig = LateRig()
+    rig.calls.failures = 1
+    rig.calls.found = found
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(MINUTE_MS)
+    assert rig.calls.asked == [(E1, 2)]
+    again = [] if found is Found.DONE else [(E1, 2)]
+    assert rig.calls.begun == [(E1, 1), *again]
+    assert await rig.phase(scope.id, E1) is Phase.COMPLETED
+    await engine.stop()
+
+
+async def test_a_long_reason_is_cut() -> None:
+    rig = LateRig()
+    rig.calls.failures = 1
+    rig.calls.reason = "x" * 10_000
+    engine = await rig.node()
+    scope = await rig.scheduled(engine, E1)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await rig.clock.advance(MINUTE_MS)
+    told = [e.transition for e in await rig.entries() if isinstance(e.transition, AttemptFailed)]
+    assert [each.reason for each in told] == ["x" * 500]
+    await engine.stop()
+
+
+async def test_an_order_says_all_that_a_driver_needs() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    place = Place(test=True, driver_settings={"key": "value"})
+    scope = await rig.declare(engine, VirtualMachine(name="db", place=place))
+    command = Schedule(
+        event_id=E1,
+        type=EventType.FREEZE,
+        targets=names("db"),
+        notice_ms=HOUR_MS,
+        duration_s=7,
+        lasts_s=3,
+    )
+    await engine.submit(scope.id, command, by=ME)
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    (order,) = rig.calls.orders
+    assert (order.key, order.scope_id, order.type) == (E1, scope.id, EventType.FREEZE)
+    assert (order.duration_s, order.lasts_s, order.settings) == (7, 3, {"key": "value"})
+    assert [each.name for each in order.instances] == ["db"]
+    assert order.started_ms == rig.clock.now()
+    await engine.stop()
+
+
+async def test_an_order_leaves_out_instances_that_are_gone() -> None:
+    rig = LateRig()
+    engine = await rig.node()
+    scope = await rig.scheduled(engine)
+    both = Schedule(
+        event_id=E1, type=EventType.REBOOT, targets=names("web-0", "web-2"), notice_ms=HOUR_MS
+    )
+    await engine.submit(scope.id, both, by=ME)
+    gone = Operate(event_id=E2, kind=OperationKind.DELETE, instance=InstanceName("web-2"))
+    await engine.submit(scope.id, gone, by=ME)
+    await run_all()
+    await engine.submit(scope.id, Approve(event_id=E1, by=ME), by=ME)
+    await run_all()
+    told = {each.key: [one.name for one in each.instances] for each in rig.calls.orders}
+    assert told == {E2: ["web-2"], E1: ["web-0"]}
     await engine.stop()

@@ -83,3 +83,13 @@ async def test_it_runs_by_itself_and_can_be_moved_by_hand_besides() -> None:
     watch.s += 10
     await asyncio.sleep(0)
     assert clock.now() == stood
+
+
+async def test_what_passed_before_its_start_does_not_count() -> None:
+    clock, watch = VirtualClock(Instant(0)), Watch()
+    pacer = Pacer(clock, 60, seconds=watch, alarm=watch)
+    watch.s += 3_600
+    pacer.start()
+    await pacer.stride()
+    assert clock.now() == 0
+    await pacer.stop()

@@ -2,7 +2,9 @@
 
 import asyncio
 
-from fairwarning.engine.requests import Requests
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import InstanceName, ScopeId
+from fairwarning.engine.requests import KEPT, Request, Requests
 
 
 async def test_who_asks_again_looks_on_as_long_as_was_asked_last() -> None:
@@ -17,3 +19,22 @@ async def test_who_asks_again_looks_on_as_long_as_was_asked_last() -> None:
     assert switched == [True]
     requests.stop()
     assert switched == [True, False]
+
+
+def test_the_newest_requests_are_kept_and_come_first() -> None:
+    requests = Requests()
+    for number in range(KEPT + 5):
+        requests.note(
+            Request(
+                at_ms=Instant(number),
+                scope_id=ScopeId("s"),
+                instance=InstanceName("i"),
+                kind="events",
+                version="",
+                agent="",
+                events=(),
+                fault=None,
+            )
+        )
+    assert [each.at_ms for each in requests.list()] == list(range(KEPT + 4, 4, -1))
+    assert requests.count == KEPT + 5

@@ -135,3 +135,28 @@ async def test_who_waits_when_it_closes_is_not_left_waiting() -> None:
     closing = asyncio.create_task(reader.rereads.close())
     done, _ = await asyncio.wait({waiting, closing}, timeout=HANG_S)
     assert done == {waiting, closing}
+
+
+async def test_nothing_is_read_once_it_is_closed() -> None:
+    reader = Reader()
+    await reader.rereads.close()
+    reader.rereads.read_soon(A)
+    with pytest.raises(StoreDown):
+        await reader.rereads.read_now(A)
+    await reader.turns()
+    assert (reader.begun, reader.rereads._running) == ([], {})
+
+
+async def test_news_that_came_during_a_read_is_as_old_as_the_read_behind_it() -> None:
+    reader = Reader()
+    reader.rereads.read_soon(A)
+    await reader.turns()
+    reader.rereads.read_soon(A)
+    between_s = asyncio.get_running_loop().time()
+    assert reader.rereads.oldest_s <= between_s
+    reader.let_go(1)
+    await reader.turns()
+    assert reader.rereads.oldest_s >= between_s
+    reader.let_go()
+    await reader.turns()
+    assert reader.rereads.oldest_s == float("inf")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.instants import DAY_MS, later
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 from fairwarning.core.rollouts.ids import rollout_id
 from fairwarning.core.rollouts.model import Rollout
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.rollout_records import RolloutRecords
+from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.rollout_records import KIND, RolloutRecords
 from tests.core.builders import event_id
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME
@@ -99,3 +100,34 @@ async def test_an_end_in_a_lost_past_hides_no_rollout(monkeypatch: pytest.Monkey
     answer.come()
     await reading
     assert [kept.rollout for kept in await records.unfinished(LATER)] == [ROLLOUT]
+
+
+async def test_a_rollout_of_a_node_whose_clock_is_behind_is_found() -> None:
+    store = SharedStore(VirtualClock())
+    records = RolloutRecords(store)
+    await records.keep(ROLLOUT, expected=0, by=ME)
+    now = later(MONDAY, MINUTE_MS)
+    assert [kept.rollout for kept in await records.unfinished(now)] == [ROLLOUT]
+    behind = replace(ROLLOUT, id=rollout_id(Instant(MONDAY - HOUR_MS), event_id(2)))
+    await RolloutRecords(store).keep(behind, expected=0, by=ME)
+    assert [kept.rollout for kept in await records.unfinished(now)] == [ROLLOUT, behind]
+
+
+async def test_a_rollout_that_is_over_is_not_kept_in_memory() -> None:
+    store = SharedStore(VirtualClock())
+    records = RolloutRecords(store)
+    await records.keep(ROLLOUT, expected=0, by=ME)
+    await records.find(ROLLOUT.id)
+    await records.keep(replace(ROLLOUT, ended_ms=MONDAY), expected=1, by=ME)
+    assert (await records.find(ROLLOUT.id)).rollout.ended_ms == MONDAY
+    assert records._read == {}
+
+
+async def test_a_record_that_cannot_be_read_is_an_outage_and_says_what_to_do() -> None:
+    store = SharedStore(VirtualClock())
+    records = RolloutRecords(store)
+    await records.keep(ROLLOUT, expected=0, by=ME)
+    ((kind, key),) = [(each.kind, each.key) for each in await store.records(KIND, limit=9)]
+    await store.keep(kind, key, "{", by=ME)
+    with pytest.raises(StoreDown, match="restore"):
+        await records.find(ROLLOUT.id)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from fairwarning.boot import make_store
-from fairwarning.core.commands import Approve, Schedule
+from fairwarning.core.commands import Approve, Postpone, Schedule
 from fairwarning.core.fleet import ScaleSet
-from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, later
 from fairwarning.core.model import (
     EventType,
     InstanceName,
@@ -23,13 +24,16 @@ from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec
 from fairwarning.core.rollouts.parsing import parse_window
 from fairwarning.core.transitions import Noted, Scheduled, Started
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import Clock, Receipt, Record
+from fairwarning.engine.ports import Clock, Due, Receipt, Record
+from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import event_id, names
 from tests.core.rollouts.test_advance import MONDAY, fleets, specs
 from tests.core.rollouts.test_plan import times
 from tests.engine.harness import ME, FailingStore
 from tests.engine.rolling import NIGHTS, REBOOT, Node, alone, web
+from tests.engine.shared_store import SharedStore
+from tests.support.flaky import Flaky
 
 
 async def test_it_goes_through_the_fleet_as_the_plan_said() -> None:
@@ -313,6 +317,101 @@ async def test_what_a_request_made_is_found_by_its_seed_for_a_day() -> None:
     with pytest.raises(Refused) as refused:
         await node.rollouts.made_for("key 3")
     assert refused.value.code is Code.UNKNOWN_ROLLOUT
+    await clock.advance(2 * MINUTE_MS + SECOND_MS)
+    with pytest.raises(Refused):
+        await node.rollouts.made_for("key 1")
+    await node.stop()
+
+
+async def test_what_is_asked_through_another_store_is_written_there() -> None:
+    """As the control plane does it, behind its fence."""
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    await node.declare(web("a"))
+    flaky = Flaky(node.store)
+    rollouts = node.rollouts.through(flaky.store)
+    with flaky.failing():
+        rollout = await rollouts.create(REBOOT, by=ME)
+        await rollouts.pause(rollout.id, by=ME)
+    assert flaky.calls.count("keep rollout") == 2
+    await node.stop()
+
+
+async def test_a_scope_that_is_named_twice_is_taken_once() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    (id,) = await node.declare(web("a"))
+    spec = replace(REBOOT, scope_ids=(id, id))
+    assert len((await node.rollouts.preview(spec)).steps) == 2
+    await node.stop()
+
+
+async def test_a_postponed_event_is_waited_for_in_its_new_place() -> None:
+    clock = VirtualClock(MONDAY)
+    node = await alone(clock)
+    (scope_id,) = await node.declare(web("a", 2, 2))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    await clock.settle()
+    (first,) = await node.announced()
+    new, at = event_id(900), later(clock.now(), 2 * HOUR_MS)
+    command = Postpone(event_id=first, new_event_id=new, not_before_ms=at)
+    await node.engine.submit(scope_id, command, by=ME)
+    await clock.advance(HOUR_MS)
+    assert await node.announced() == [first, new]
+    await clock.advance(3 * HOUR_MS)
+    assert await node.phases(rollout) == ["completed", "completed"]
+    await node.stop()
+
+
+class StoreAhead(SharedStore):
+    """Its clock is an hour ahead of the node's."""
+
+    async def due(self, limit: int) -> Due:
+        due = await super().due(limit)
+        return replace(due, now_ms=later(due.now_ms, HOUR_MS))
+
+
+async def test_a_shared_store_says_what_time_it_is() -> None:
+    clock = VirtualClock(MONDAY)
+    node = Node(StoreAhead(clock), clock)
+    await node.declare(web("a"))
+    rollout = await node.rollouts.create(REBOOT, by=ME)
+    assert rollout.created_ms == clock.now() + HOUR_MS
+    await node.stop()
+
+
+async def test_a_rollout_whose_signal_was_lost_is_noticed_all_the_same() -> None:
+    clock = VirtualClock(MONDAY)
+    store = SharedStore(clock)
+    node = await Node(store, clock).start()
+    await node.declare(web("a"))
+    await clock.settle()
+    store.signals = []
+    await Node(store, clock).rollouts.create(REBOOT, by=ME)
+    await clock.advance(5 * SECOND_MS)
+    assert len(await node.announced()) == 1
+    await node.stop()
+
+
+async def test_after_a_step_back_rollouts_are_looked_at_at_once_and_read_anew() -> None:
+    clock = VirtualClock(MONDAY)
+    store = SharedStore(clock)
+    node = await Node(store, clock).start()
+    await node.declare(web("a"))
+    rollout = await node.rollouts.create(replace(REBOOT, windows=NIGHTS), by=ME)
+    saved = store.save()
+    await node.rollouts.pause(rollout.id, by=ME)
+    assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.PAUSED
+    await clock.settle()
+    store.restore(saved)
+    kept = await RolloutRecords(store).find(rollout.id)
+    await RolloutRecords(store).keep(kept.rollout, expected=kept.revision, by=ME)
+    await clock.settle()
+    looks = store.calls["records"]
+    node.engine._on_step_back()
+    await clock.settle()
+    assert store.calls["records"] > looks
+    assert (await node.rollouts.get(rollout.id)).phase is RolloutPhase.RUNNING
     await node.stop()
 
 

@@ -115,3 +115,16 @@ async def test_a_scope_that_is_switched_off_is_not_noted() -> None:
     rig.view.is_asked, rig.view.activated_ms = True, None
     await rig.notes.write()
     assert not rig.store.calls["note_seen"]
+
+
+async def test_notes_that_may_be_lost_are_written_again_without_waiting() -> None:
+    rig = await noting()
+    rig.view.is_asked = True
+    task = rig.notes.start()
+    await rig.rig.clock.advance(EVERY_MS)
+    assert rig.store.calls["note_seen"] == 1
+    rig.notes.repeat()
+    await rig.rig.clock.settle()
+    assert rig.store.calls["note_seen"] == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

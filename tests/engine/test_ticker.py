@@ -36,6 +36,8 @@ class Deadlines:
         self.due_errors: list[Exception] = []
         self.tick_errors: list[Exception] = []
         self.slow: asyncio.Event | None = None
+        self.ahead_ms = 0
+        """By how much the store's clock is ahead of the node's."""
 
     @property
     def now(self) -> int:
@@ -50,10 +52,11 @@ class Deadlines:
             raise self.due_errors.pop(0)
         due = sorted((at, id) for id, at in found.items() if at <= self.now)
         ahead = [at for at in found.values() if at > self.now]
+        start = self.start + self.ahead_ms
         return Due(
-            now_ms=self._clock.now(),
+            now_ms=Instant(self._clock.now() + self.ahead_ms),
             scope_ids=tuple(id for _, id in due[:limit]),
-            next_deadline_ms=Instant(self.start + min(ahead)) if ahead else None,
+            next_deadline_ms=Instant(start + min(ahead)) if ahead else None,
         )
 
     async def tick(self, scope_id: ScopeId) -> None:
@@ -63,7 +66,7 @@ class Deadlines:
         self.left.pop(scope_id, None)
 
     def signal(self, scope_id: ScopeId, at: int | None) -> Signal:
-        deadline = None if at is None else Instant(self.start + at)
+        deadline = None if at is None else Instant(self.start + self.ahead_ms + at)
         return Signal(scope_id=scope_id, next_deadline_ms=deadline)
 
 
@@ -98,6 +101,27 @@ async def test_a_lost_signal_is_made_good_on_a_shared_store() -> None:
         store.left = {A: 3_000}
         await store._clock.advance(RECHECK_MS)
         assert store.ticks == [(A, RECHECK_MS)]
+
+
+async def test_it_looks_again_on_a_shared_store_while_it_waits_for_a_later_deadline() -> None:
+    async with ticking(is_shared=True) as (store, ticker):
+        store.left = {B: 600_000}
+        ticker.on_signal(store.signal(B, 600_000))
+        await store._clock.settle()
+        store.left[A] = 3_000
+        await store._clock.advance(RECHECK_MS)
+        assert store.ticks == [(A, RECHECK_MS)]
+
+
+@pytest.mark.parametrize("ahead_ms", [-10_000, 10_000])
+async def test_a_shared_store_says_by_its_own_clock_how_long_is_left(ahead_ms: int) -> None:
+    async with ticking(is_shared=True) as (store, ticker):
+        store.ahead_ms = ahead_ms
+        store.left = {A: 3_000}
+        ticker.on_signal(store.signal(A, 3_000))
+        await store._clock.advance(3_000)
+        assert store.ticks == [(A, 3_000)]
+        assert len(store.looks) <= 4
 
 
 async def test_a_deadline_that_is_no_longer_true_only_costs_a_look() -> None:
@@ -150,6 +174,37 @@ async def test_a_deadline_that_comes_during_an_outage_is_kept() -> None:
         ticker.on_signal(store.signal(A, 60_000))
         await store._clock.advance(60_000)
         assert store.ticks == [(A, 60_000)]
+
+
+async def test_a_signal_while_it_looks_counts_although_it_slept_towards_an_earlier_one() -> None:
+    async with ticking() as (store, ticker):
+        store.left = {B: 1_000}
+        ticker.on_signal(store.signal(B, 1_000))
+        await store._clock.settle()
+        store.slow, store.left = asyncio.Event(), {}
+        advancing = asyncio.create_task(store._clock.advance(1_000))
+        while store.looks[-1] != 1_000:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        store.left = {A: 5_000}
+        ticker.on_signal(store.signal(A, 5_000))
+        store.slow.set()
+        await advancing
+        await store._clock.advance(4_000)
+        assert store.ticks == [(A, 5_000)]
+
+
+async def test_a_new_deadline_wakes_it_from_the_pause_of_an_outage() -> None:
+    """Also if it is later than the one that it slept towards before."""
+    async with ticking() as (store, ticker):
+        store.left = {B: 50}
+        ticker.on_signal(store.signal(B, 50))
+        await store._clock.advance(49)
+        store.due_errors.append(StoreDown("down"))
+        await store._clock.advance(1)
+        store.left = {A: 100}
+        ticker.on_signal(store.signal(A, 100))
+        await store._clock.advance(50)
+        assert store.ticks == [(A, 100)]
 
 
 async def test_a_scope_that_another_node_holds_is_looked_at_again_soon() -> None:
