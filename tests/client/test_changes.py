@@ -110,6 +110,12 @@ def test_a_service_that_counts_anew_without_events_is_believed_after_a_few_docum
     assert told(seen, doc(2, EVENT), doc(3))[1] == ["scheduled E1", "cancelled E1"]
 
 
+def test_old_documents_that_contradict_each_other_are_no_service_that_counts_anew() -> None:
+    seen, _ = told(Seen(), doc(50), *[doc(3), doc(1)] * CONFIRMATIONS)
+    assert seen.is_in_doubt
+    assert seen.incarnation == 50
+
+
 def test_ends_in_a_service_that_began_anew_are_told_before_its_numbers_catch_up() -> None:
     new = [doc(1), doc(2, EVENT)]
     assert told(Seen(), doc(10), *new, *[doc(3)] * (CONFIRMATIONS - 1))[1] == ["scheduled E1"]

@@ -18,6 +18,7 @@ from fairwarning.client import (
     EventsUnavailable,
     NotApproved,
     ScheduledEvents,
+    Seen,
     flow,
     sockets,
 )
@@ -212,6 +213,17 @@ def test_a_watch_that_ends_in_the_middle_of_a_document_is_continued_by_the_next(
     planned = {fairwarning.schedule("Reboot", name).id for name in ("web-0", "web-1")}
     heard = {next(events.watch()).event.id for _ in planned}
     assert heard == planned
+
+
+def test_in_doubt_the_service_is_not_asked_to_hold_its_answer() -> None:
+    """It would say that nothing has changed, and the doubt would last."""
+    with ScheduledEvents("http://127.0.0.1:9") as events:
+        events.flow = flow.Flow(tag='"5-1"', has_answered=True)
+        assert "wait=" in events._next_poll().target
+        events.seen = Seen(incarnation=5, doubts=1)
+        request = events._next_poll()
+        assert "wait=" not in request.target
+        assert "If-None-Match" not in request.headers
 
 
 async def test_get_asks_no_faster_than_a_service_answers(monkeypatch: pytest.MonkeyPatch) -> None:
