@@ -48,6 +48,12 @@ def test_the_whole_life_of_an_event() -> None:
     assert words == ["scheduled E1", "started E1", "finished E1"]
 
 
+def test_the_time_left_ends_at_nothing() -> None:
+    assert EVENT.time_left_s(NOW) == 15 * 60
+    assert EVENT.time_left_s(NOW + timedelta(minutes=16)) == 0
+    assert STARTED.time_left_s(NOW) == 0
+
+
 def test_gone_before_its_time_is_cancelled_and_not_certain() -> None:
     seen, _ = told(Seen(), doc(1, EVENT))
     _, changes = step(seen, doc(2), NOW)
