@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -45,6 +46,12 @@ def doc(incarnation: int, *events: Event) -> Document:
 def test_the_whole_life_of_an_event() -> None:
     _, words = told(Seen(), doc(1), doc(2, EVENT), doc(2, EVENT), doc(3, STARTED), doc(4))
     assert words == ["scheduled E1", "started E1", "finished E1"]
+
+
+def test_the_time_left_ends_at_nothing() -> None:
+    assert EVENT.time_left_s(NOW) == 15 * 60
+    assert EVENT.time_left_s(NOW + timedelta(minutes=16)) == 0
+    assert STARTED.time_left_s(NOW) == 0
 
 
 def test_gone_before_its_time_is_cancelled_and_not_certain() -> None:
@@ -107,6 +114,12 @@ def test_a_service_that_counts_anew_is_believed_after_a_while(
 def test_a_service_that_counts_anew_without_events_is_believed_after_a_few_documents() -> None:
     seen, _ = told(Seen(), doc(50), *[doc(1)] * CONFIRMATIONS)
     assert told(seen, doc(2, EVENT), doc(3))[1] == ["scheduled E1", "cancelled E1"]
+
+
+def test_old_documents_that_contradict_each_other_are_no_service_that_counts_anew() -> None:
+    seen, _ = told(Seen(), doc(50), *[doc(3), doc(1)] * CONFIRMATIONS)
+    assert seen.is_in_doubt
+    assert seen.incarnation == 50
 
 
 def test_ends_in_a_service_that_began_anew_are_told_before_its_numbers_catch_up() -> None:
@@ -203,6 +216,14 @@ def test_an_event_that_a_long_lie_ended_is_told_of_again() -> None:
     assert words == ["scheduled E1", "started E1", "finished E1"]
 
 
+def test_an_event_that_old_documents_showed_and_ended_is_told_of_again() -> None:
+    """The service may have begun anew, and the document that ended it be of the life before."""
+    seen, words = told(Seen(), doc(4), doc(2, EVENT), *[doc(3)] * CONFIRMATIONS)
+    assert words == ["scheduled E1", "cancelled E1"]
+    assert told(seen, doc(1, EVENT))[1] == []
+    assert told(seen, doc(2, EVENT))[1] == ["scheduled E1"]
+
+
 def test_what_was_told_of_one_by_one_adds_up_to_the_document() -> None:
     """So whoever keeps `seen` after each change loses none to a crash in between."""
     seen, _ = told(Seen(), doc(1, EVENT))
@@ -290,7 +311,8 @@ def histories(draw: st.DrawFn) -> list[Document]:
 def test_old_documents_in_between_change_nothing(
     history: list[Document], data: st.DataObject
 ) -> None:
-    """But that events from before the watch began may be told of as well."""
+    """But that events from before the watch began may be told of as well, and again after an end:
+    only old documents showed them, and to hear of one twice is better than to miss it."""
     begun = data.draw(st.integers(0, len(history) - 1))
     delivered: list[Document] = []
     for number in range(begun, len(history)):
@@ -302,9 +324,11 @@ def test_old_documents_in_between_change_nothing(
     delivered += history[-1:] * CONFIRMATIONS_MAX
     _, expected = told(Seen(), *history[begun:])
     _, words = told(Seen(), *delivered)
-    assert len(words) == len(set(words))
     known = {each.id for document in history[begun:] for each in document.events}
     assert [each for each in words if each.split()[1] in known] == expected
+    for id in set("ABC") - known:
+        own = [each for each in words if each.endswith(id)]
+        assert all(one != other for one, other in pairwise(own))
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.7, 0.9, 0.95])

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
@@ -17,6 +18,7 @@ from fairwarning.client import (
     EventsUnavailable,
     NotApproved,
     ScheduledEvents,
+    Seen,
     flow,
     sockets,
 )
@@ -211,6 +213,43 @@ def test_a_watch_that_ends_in_the_middle_of_a_document_is_continued_by_the_next(
     planned = {fairwarning.schedule("Reboot", name).id for name in ("web-0", "web-1")}
     heard = {next(events.watch()).event.id for _ in planned}
     assert heard == planned
+
+
+def test_in_doubt_the_service_is_not_asked_to_hold_its_answer() -> None:
+    """It would say that nothing has changed, and the doubt would last."""
+    with ScheduledEvents("http://127.0.0.1:9") as events:
+        events.flow = flow.Flow(tag='"5-1"', has_answered=True)
+        assert "wait=" in events._next_poll().target
+        events.seen = Seen(incarnation=5, doubts=1)
+        request = events._next_poll()
+        assert "wait=" not in request.target
+        assert "If-None-Match" not in request.headers
+
+
+async def test_get_asks_no_faster_than_a_service_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Azure refuses more than five questions a second, and there are more versions than that."""
+    pauses: list[float] = []
+    answers = [flow.Response(status=400)] * 3
+    answers.append(flow.Response(status=200, body=b'{"DocumentIncarnation":1,"Events":[]}'))
+    blocking, looping = iter(answers), iter(answers)
+
+    async def answer(_: Request) -> flow.Response:
+        return next(looping)
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with AsyncScheduledEvents("http://127.0.0.1:9") as events:
+        monkeypatch.setattr(events._asking, "ask", answer)
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio, "sleep", pause)
+            assert (await events.get()).incarnation == 1
+    with ScheduledEvents("http://127.0.0.1:9") as waiting:
+        monkeypatch.setattr(waiting._asking, "ask", lambda _: next(blocking))
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "sleep", pauses.append)
+            assert waiting.get().incarnation == 1
+    assert pauses == [flow.ASK_AGAIN_S] * 6
 
 
 async def test_questions_of_several_tasks_do_not_get_each_others_answers(

@@ -46,6 +46,15 @@ def test_whole_and_in_pieces_it_is_the_same_answer(data: bytes) -> None:
     assert whole == in_pieces
 
 
+def test_a_connection_with_more_than_the_answer_is_not_used_again() -> None:
+    """Whatever it is, it would be taken for the next answer."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    for pieces in ([answer], [answer[:5], answer[5:]]):
+        found, keeps_alive = fed(*pieces)
+        assert keeps_alive
+        assert fed(*pieces[:-1], pieces[-1] + b"HTTP/1.1 200 OK") == (found, False)
+
+
 def test_an_answer_without_end_is_given_up() -> None:
     pieces = BODY_BYTES_MAX // READ_BYTES
     head, piece = b"HTTP/1.1 200 OK\r\n\r\n", b"x" * READ_BYTES

@@ -46,6 +46,7 @@ async def test_who_is_not_affected_cannot_be_waited_for(rig: Rig) -> None:
 async def test_bad_questions(rig: Rig) -> None:
     assert (await rig.ask(PATH)).status == 400
     assert (await rig.ask(f"{PATH}?EventId=x")).status == 404
-    assert (await rig.ask(PATH, method="POST", body=b"{}")).status == 400
+    for body in (b"{}", b"[]", b'"x"', b"{", b'{"EventId":"x"}'):
+        assert (await rig.ask(PATH, method="POST", body=body)).status == 400
     assert (await rig.ask(PATH, method="PUT")).status == 405
     assert (await rig.ask(PATH, method="POST", body=b'{"EventId":5}', headers={})).status == 400

@@ -32,6 +32,7 @@ async def test_a_status_comes_as_often_as_asked_and_then_no_more(rig: Rig, statu
     found = [await rig.ask() for _ in range(3)]
     assert [each.status for each in found] == [status, status, 200]
     assert "Events" not in found[0].json()
+    assert found[0].headers.get("retry-after") == ("1" if status in (429, 503) else None)
     assert rig.faults.list() == []
     assert rig.faults.struck == {"status": 2}
 

@@ -135,6 +135,25 @@ async def test_a_slow_sender_is_shown_out(
     assert await is_well(rig)
 
 
+async def test_an_empty_line_does_not_move_the_limit_and_a_request_does(rig: Rig) -> None:
+    client = await rig.connect()
+    await client.send(b"\r\n")
+    assert rig.server is not None
+    service = rig.server._service
+    async with asyncio.timeout(HANG_S):
+        while not service.connections:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        (connection,) = service.connections
+        while connection._reader is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    until_s = connection._expires_s
+    connection.data_received(b"\r\n")
+    assert connection._expires_s == until_s
+    connection.data_received(b"GET ")
+    assert connection._expires_s > until_s
+    await client.close()
+
+
 async def test_empty_lines_buy_no_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
     client = await rig.connect()

@@ -126,7 +126,12 @@ async def test_behind_a_proxy_nothing_but_its_signature_says_who_asks() -> None:
     await rig.start()
     signed = f"X-Instance-ID: workers_0\r\nX-Instance-ID-Signature: {sign('s3cret', 'workers_0')}"
     for path in (NAME, f"/vm/web-0{NAME}"):
-        for headers in ("", "X-Instance-ID: x\r\n", f"X-Instance-ID: x\r\n{signed}\r\n"):
+        for headers in (
+            "",
+            "X-Instance-ID: x\r\n",
+            f"X-Instance-ID: x\r\n{signed}\r\n",
+            f"{signed}\r\nX-Instance-ID: x\r\n",
+        ):
             client = await rig.connect(proxy)
             head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nMetadata: true\r\n{headers}\r\n"
             await client.send(head.encode())

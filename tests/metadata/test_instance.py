@@ -39,6 +39,8 @@ async def test_what_we_know_of_the_instance(rig: Rig) -> None:
     assert compute["resourceId"].endswith("/virtualMachineScaleSets/workers/virtualMachines/1")
     assert len(compute["vmId"]) == 36
     assert compute["placementGroupId"]
+    assert compute["evictionPolicy"] == "", "only of a Spot instance"
+    assert compute["virtualMachineScaleSet"] == {"id": ""}, "only of a flexible set"
 
 
 async def test_a_version_has_the_fields_of_its_time(rig: Rig) -> None:
@@ -53,6 +55,20 @@ async def test_a_version_has_the_fields_of_its_time(rig: Rig) -> None:
     assert isinstance(last, dict)
     assert "tags" not in first
     assert "physicalZone" in last
+
+
+@pytest.mark.parametrize(
+    ("field", "since"),
+    [("tags", "2017-08-01"), ("tagsList", "2019-06-04"), ("physicalZone", "2023-11-15")],
+)
+async def test_a_field_comes_with_its_version_and_not_before(
+    rig: Rig, field: str, since: str
+) -> None:
+    before = INSTANCE_VERSIONS[INSTANCE_VERSIONS.index(since) - 1]
+    for version, is_there in ((before, False), (since, True)):
+        compute = await tree(rig, "/compute", version)
+        assert isinstance(compute, dict)
+        assert (field in compute) is is_there
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,18 @@ async def test_what_is_refused_counts_too() -> None:
     await rig.stop()
 
 
+async def test_every_kind_of_question_counts() -> None:
+    rig = Rig(test=False)
+    await rig.start()
+    paths = ("/metadata/versions", "/metadata/instance?api-version=2021-02-01", PATH)
+    found = [(await rig.ask(paths[number % 3])).status for number in range(5)]
+    assert found == [200] * 5
+    assert [(await rig.ask(path)).status for path in paths] == [429] * 3
+    approval = await rig.ask(method="POST", body=b'{"StartRequests":[{"EventId":"x"}]}')
+    assert approval.status == 429
+    await rig.stop()
+
+
 async def test_to_head_the_refusal_has_no_body() -> None:
     """Its bytes would stand before the next answer."""
     rig = Rig(EndpointRules(requests_per_second_max=1))

@@ -1,9 +1,14 @@
 """Who was shown an event first, and who polls with what: told in the history and to operators."""
 
 import asyncio
+from typing import Any
 
-from fairwarning.core.model import EventId, EventType, InstanceName
+import pytest
+
+from fairwarning.core.commands import Command, ReportSeen
+from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId
 from fairwarning.core.transitions import Seen
+from fairwarning.engine.ports import StoreDown
 from tests.metadata.rig import PATH, Rig
 from tests.support.patience import HANG_S
 
@@ -51,6 +56,28 @@ async def test_an_event_that_only_a_version_hides_is_reported_once_it_is_shown(r
     assert (await rig.store.read(rig.web.id)).events[preempt].sight is None
     await rig.ask(headers={"Metadata": "true", "Connection": "close"}, source="127.0.1.11")
     assert await sights(rig, preempt) == {preempt: "web-1"}
+
+
+async def test_an_outage_of_the_store_swallows_who_saw_an_event(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is for the history only: the poll is answered, and nothing breaks (see conftest.py)."""
+    await rig.ask()
+    id = await rig.schedule()
+    refused: list[Command] = []
+
+    async def down(_: ScopeId, command: Command, **__: Any) -> Any:
+        refused.append(command)
+        raise StoreDown("gone")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(rig.engine, "submit", down)
+        assert (await rig.ask()).shows(id)
+        assert rig.server is not None
+        async with asyncio.timeout(HANG_S):
+            while rig.server._service._tasks or not refused:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+    assert [type(each) for each in refused] == [ReportSeen]
 
 
 async def sights(rig: Rig, until_seen: EventId) -> dict[EventId, str | None]:

@@ -1,0 +1,18 @@
+"""What is noted of requests: those of test fleets only."""
+
+import pytest
+
+from fairwarning.engine.requests import Requests
+from fairwarning.metadata.witness import noting
+from tests.metadata.rig import Rig
+
+
+@pytest.mark.parametrize(("is_test", "count"), [(True, 1), (False, 0)])
+async def test_of_a_real_fleet_no_request_is_kept(is_test: bool, count: int) -> None:
+    rig, requests = Rig(test=is_test), Requests()
+    await rig.start()
+    assert rig.server is not None
+    rig.server.watch(noting(requests))
+    assert (await rig.ask()).status == 200
+    assert requests.count == count
+    await rig.stop()
