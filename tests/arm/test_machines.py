@@ -14,6 +14,7 @@ from tests.arm.machine_rig import (
     GROUP,
     NICS,
     SETS,
+    SUBNET,
     SUBSCRIPTION,
     VMS,
     Azure,
@@ -222,6 +223,16 @@ async def test_lists_of_the_group_and_of_the_subscription(azure: Azure) -> None:
         ({"properties": {}}, 400, "LocationRequired"),
         (vm_body(availabilitySet={"id": f"{SETS}/none"}), 404, "ResourceNotFound"),
         (vm_body(availabilitySet={"id": "web"}), 400, "InvalidParameter"),
+        (
+            vm_body(availabilitySet={"id": f"{SETS}/web".replace("default", "other")}),
+            400,
+            "InvalidParameter",
+        ),
+        (
+            {**vm_body(availabilitySet={"id": f"{SETS}/web"}), "location": "far"},
+            400,
+            "InvalidParameter",
+        ),
         (vm_body(networkProfile=uses("none")), 400, "InvalidResourceReference"),
         (vm_body(priority="Cheap"), 400, "InvalidParameter"),
         ({**vm_body(), "tags": {"a": 1}}, 400, "InvalidRequestFormat"),
@@ -323,9 +334,44 @@ async def test_a_second_interface_adds_its_address(azure: Azure) -> None:
     await azure.vm("box", networkProfile=uses("one"))
     await azure.vm("box", 200, networkProfile=uses("one", "two"))
     assert (await azure.instance("box"))["addresses"] == ["10.9.0.4", "10.9.0.5"]
+    assert (await azure.refused("DELETE", f"{NICS}/two"))[0] == "NicInUse"
+    static = {"privateIPAllocationMethod": "Static", "privateIPAddress": "10.9.0.9"}
+    await azure.interface("two", 200, **static)
+    assert (await azure.instance("box"))["addresses"] == ["10.9.0.4", "10.9.0.9"]
     await azure.vm("box", 200, networkProfile=uses("two"))
-    assert (await azure.instance("box"))["addresses"] == ["10.9.0.5"]
+    assert (await azure.instance("box"))["addresses"] == ["10.9.0.9"]
     await azure.ask("DELETE", f"{NICS}/one")
+
+
+async def test_the_primary_address_comes_first(azure: Azure) -> None:
+    await azure.network()
+    configurations = [
+        {"name": name, "properties": {"subnet": {"id": SUBNET}, "primary": name == "main"}}
+        for name in ("side", "main")
+    ]
+    body = {"location": "local", "properties": {"ipConfigurations": configurations}}
+    await azure.put(f"{NICS}/nic", body)
+    await azure.vm("box", networkProfile=uses("nic"))
+    assert (await azure.instance("box"))["addresses"] == ["10.9.0.5", "10.9.0.4"]
+
+
+async def test_an_interface_that_changes_while_it_is_attached_is_attached(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    await azure.interface("nic")
+    store = azure.rig.node.store
+    real, is_first = store.keep, iter((True,))
+
+    async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
+        if key.endswith("/networkinterfaces/nic") and next(is_first, False):
+            await azure.patch(f"{NICS}/nic", {"tags": {"a": "b"}})
+        return await real(kind, key, body, **named)
+
+    monkeypatch.setattr(store, "keep", keep)
+    await azure.vm("box", networkProfile=uses("nic"))
+    assert (await azure.get(f"{NICS}/nic"))["tags"] == {"a": "b"}
+    assert (await azure.refused("DELETE", f"{NICS}/nic"))[0] == "NicInUse"
 
 
 async def test_addresses_that_the_fleet_declared_stay_and_come_first(azure: Azure) -> None:

@@ -270,6 +270,7 @@ async def test_instances_get_addresses_of_their_subnet(arm: Arm) -> None:
     scope = await arm.rig.get("/scopes/scale-set%2Fs%2F0")
     addresses = [each["addresses"] for each in scope["instances"]]
     assert addresses == [["10.0.0.4"], ["10.0.0.5"], ["10.0.0.6"]]
+    assert await arm.rig.node.store.records("arm-address", limit=9) == [], "the fleet has them"
 
 
 async def test_a_subnet_that_is_full_or_missing_is_refused_before_anything_changes(
