@@ -455,3 +455,12 @@ def test_a_set_does_not_change_between_uniform_and_flexible() -> None:
     world.apply()
     world.apply(flexible(2))
     assert len(world.names("pool")) == 2
+
+
+def test_two_spellings_that_are_there_stay_and_none_is_added() -> None:
+    world = World(vm("a"))
+    world.scopes |= World(vm("A")).scopes
+    assert world.plan(vm("a"), vm("A")) == Plan()
+    for wanted in ([vm("a"), vm("A"), vm("b"), vm("B")], [vm("b"), vm("B")]):
+        with pytest.raises(Refused, match="differs only in spelling"):
+            world.plan(*wanted)

@@ -160,9 +160,11 @@ async def test_an_open_page_hears_no_more_when_its_token_is_revoked(tmp_path: Pa
             async with asyncio.timeout(HANG_S), client.stream("GET", "/stream") as stream:
                 lines = stream.aiter_lines()
                 assert (await anext(lines)).startswith("retry:")
+                async for line in lines:
+                    if line == "event: change":
+                        break  # As soon as it listens.
                 await tokens.revoke(token.id, by=ME, why="")
-                async for _ in lines:
-                    pass
+                assert "event: change" not in [line async for line in lines]
             assert (await client.get("/stream")).status_code == 401
 
 
