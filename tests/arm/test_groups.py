@@ -123,7 +123,10 @@ async def test_a_missing_group_is_not_found(method: str) -> None:
         assert error["message"] == "Resource group 'none' could not be found."
 
 
-@pytest.mark.parametrize("filter", ["name eq 'x'", "tagName eq x", "tagName ne 'x'", "or"])
+@pytest.mark.parametrize(
+    "filter",
+    ["name eq 'x'", "tagName eq x", "tagName ne 'x'", "or", "tagName eq 'x' and tagName eq 'y'"],
+)
 async def test_a_filter_that_is_not_understood_is_refused(filter: str) -> None:
     async with asking() as arm:
         error = await arm.get(GROUPS, 400, filter=filter)

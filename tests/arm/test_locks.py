@@ -34,9 +34,10 @@ async def test_who_has_lost_the_lock_changes_nothing_more(
     block = Block(monkeypatch, store, call)
     late = asyncio.create_task(arm.ask(method, path, body, 409))
     await block.reached.wait()
-    assert await store.drop(HELD, f"arm{path.lower()}", by=ME)
+    was_held = await store.drop(HELD, f"arm{path.lower()}", by=ME)
     block.open()
     assert (await late).json()["error"]["code"] == "LockLost"
+    assert was_held
     assert await everything(arm) == before
 
 
@@ -55,7 +56,9 @@ async def test_who_has_lost_the_lock_of_a_set_changes_no_member(
     path = f"{COMPUTE}/virtualMachines/web-0"
     late = asyncio.create_task(arm.ask("PATCH", path, {"tags": {"owner": "ana"}}, 409))
     await block.reached.wait()
-    assert await store.drop(HELD, f"{DEFAULT_SUBSCRIPTION}/default/availability-set/web", by=ME)
+    lock = f"{DEFAULT_SUBSCRIPTION}/default/availability-set/web"
+    was_held = await store.drop(HELD, lock, by=ME)
     block.open()
     assert (await late).json()["error"]["code"] == "LockLost"
+    assert was_held
     assert await everything(arm) == before

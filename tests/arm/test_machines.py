@@ -9,6 +9,8 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.control.arm.machine_reading import without_secrets
+from fairwarning.core.commands import AddInstances
+from fairwarning.core.model import Instance, InstanceName, ScopeId
 from tests.arm.machine_rig import (
     COMPUTE,
     GROUP,
@@ -22,6 +24,7 @@ from tests.arm.machine_rig import (
     uses,
     vm_body,
 )
+from tests.control.rig import ME
 
 
 @pytest_asyncio.fixture
@@ -137,6 +140,26 @@ async def _change_many(azure: Azure) -> None:
     assert {each["name"]: each["tags"] for each in members if each["tags"]} == {
         name: {"of": name} for name in names
     }
+
+
+async def test_a_change_that_was_overtaken_undoes_nothing(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by another node, which waits for no lock of this one."""
+    engine = azure.rig.node.engine
+    scope_id = ScopeId((await azure.rig.get("/scopes/web"))["id"])
+    real, is_first = engine.submit, iter((True,))
+
+    async def submit(*args: Any, **named: Any) -> Any:
+        if next(is_first, False):
+            added = AddInstances(instances=(Instance(name=InstanceName("web-9")),))
+            await real(scope_id, added, by=ME)
+        return await real(*args, **named)
+
+    monkeypatch.setattr(engine, "submit", submit)
+    code, _ = await azure.refused("PATCH", f"{VMS}/web-0", {"tags": {"a": "b"}}, 409)
+    assert code == "Conflict"
+    assert (await azure.instance("web-9"))["name"] == "web-9"
 
 
 async def test_a_name_in_several_spellings_is_one_machine(tmp_path: Path) -> None:
