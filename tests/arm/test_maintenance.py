@@ -218,5 +218,12 @@ async def test_an_approver_may_approve_and_nothing_else() -> None:
             arm.http.headers["authorization"] = f"Bearer {made['secret']}"
             assert await ids(arm, DB) == [event["id"]]
             await acknowledge(arm, DB, event["id"], approves)
-        error = await arm.ask("POST", f"{DB}/restart", None, 403)
-        assert error["code"] == "AuthorizationFailed"
+        for method, path in (
+            ("POST", f"{DB}/restart"),
+            ("PUT", DB),
+            ("PATCH", DB),
+            ("DELETE", DB),
+            ("DELETE", f"{S}/resourcegroups/default"),
+        ):
+            error = await arm.ask(method, path, None, 403)
+            assert error["code"] == "AuthorizationFailed"

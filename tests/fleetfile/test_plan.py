@@ -265,6 +265,16 @@ def test_a_scale_set_grows_with_new_numbers_and_shrinks_from_the_highest() -> No
     assert world.names("pool") == ["pool_0", "pool_1", "pool_3"]
 
 
+def test_a_scale_set_shrinks_from_the_highest_number_in_whatever_group_it_is() -> None:
+    world = World(pool(150))
+    world.remove(world.current[0], "pool_5")
+    world.apply(pool(150))
+    assert world.current[0].roster.has_live(InstanceName("pool_150"))
+    world.apply(pool(149))
+    assert "pool_150" not in world.names("pool")
+    assert "pool_149" in world.names("pool")
+
+
 def test_an_empty_scale_set_begins_anew() -> None:
     world = World(pool(3))
     world.apply(pool(0))
