@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.control.arm import availability_sets
+from fairwarning.control.arm.instance_changes import revise
 from tests.arm.machine_rig import COMPUTE, SETS, SUBSCRIPTION, VMS, Azure, running_azure, vm_body
 
 
@@ -63,13 +64,12 @@ async def test_domains_stay_for_who_is_placed_meanwhile(
     azure: Azure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.put(f"{SETS}/mine", set_body(platformUpdateDomainCount=3), 200)
-    real = availability_sets.revise
 
-    async def revise(*args: Any) -> None:
+    async def revise_late(*args: Any) -> None:
         await azure.vm("box", availabilitySet={"id": f"{SETS}/mine"})
-        await real(*args)
+        await revise(*args)
 
-    monkeypatch.setattr(availability_sets, "revise", revise)
+    monkeypatch.setattr(availability_sets, "revise", revise_late)
     body = set_body(platformUpdateDomainCount=1)
     code, _ = await azure.refused("PUT", f"{SETS}/mine", body, 409)
     assert code == "PropertyChangeNotAllowed"

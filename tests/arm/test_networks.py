@@ -105,6 +105,7 @@ async def test_a_part_that_is_put_again_stays_one(azure: Azure) -> None:
         await azure.put(f"{balancer}/inboundNatRules/{name}", body)
     again = {"properties": {"backendPort": 23}}
     await azure.put(f"{balancer}/inboundNatRules/ONE", again, 200)
+    await azure.refused("PATCH", f"{balancer}/inboundNatRules/three", again, 404)
     rules = (await azure.get(balancer))["properties"]["inboundNatRules"]
     found = {each["name"].lower(): each["properties"] for each in rules}
     assert len(rules) == 2

@@ -158,9 +158,12 @@ async def decided(rig: Rig, reader: Reader, page: str) -> None:
 
 
 async def test_a_rollout_stops_on_a_failure_if_that_is_ticked(rig: Rig, reader: Reader) -> None:
-    form = await previewed(rig, reader, scope="web", stop_on_failure="1")
+    hours = {"from": "01:00", "to": "05:00"}
+    form = await previewed(rig, reader, scope="web", stop_on_failure="1", **hours)
     answer = await reader.client.post("/plan/announce", data=form)
-    assert (await rig.get(answer.headers["location"]))["stopOnFailure"] is True
+    made = await rig.get(answer.headers["location"])
+    assert made["stopOnFailure"] is True
+    assert len(made["windows"]) == 1, "hours alone are a window of every day"
 
 
 async def test_a_token_has_the_role_and_the_end_that_were_chosen(rig: Rig, reader: Reader) -> None:
