@@ -125,6 +125,20 @@ async def test_a_changed_interface_gives_its_old_address_back(azure: Azure) -> N
     assert address_of(await azure.interface("next")) == "10.9.0.4"
 
 
+async def test_an_interface_that_moves_to_another_subnet_gets_an_address_there(
+    azure: Azure,
+) -> None:
+    body = network_body("10.9.0.0/25")
+    body["properties"]["addressSpace"] = {"addressPrefixes": ["10.9.0.0/24"]}
+    outer = {"name": "outer", "properties": {"addressPrefix": "10.9.0.128/25"}}
+    body["properties"]["subnets"].append(outer)
+    await azure.put(f"{NETWORK}/virtualNetworks/net", body)
+    await azure.interface("nic")
+    moved = await azure.put(f"{NICS}/nic", interface_body(SUBNET.replace("inner", "outer")), 200)
+    assert address_of(moved) == "10.9.0.132"
+    assert address_of(await azure.interface("next")) == "10.9.0.4"
+
+
 async def test_a_machine_follows_the_address_of_its_interface(azure: Azure) -> None:
     await azure.network()
     await azure.interface("nic")

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from fairwarning.control.arm import availability_sets
+from fairwarning.control.arm.instance_changes import revise
 from tests.arm.machine_rig import COMPUTE, SETS, SUBSCRIPTION, VMS, Azure, running_azure, vm_body
 
 
@@ -56,6 +58,29 @@ async def test_domains_are_fixed_once_somebody_is_placed(azure: Azure) -> None:
         code, message = await azure.refused("PUT", f"{SETS}/mine", body, 409)
         assert code == "PropertyChangeNotAllowed"
         assert name in message
+
+
+async def test_domains_stay_for_who_is_placed_meanwhile(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.put(f"{SETS}/mine", set_body(platformUpdateDomainCount=3), 200)
+
+    async def revise_late(*args: Any) -> None:
+        await azure.vm("box", availabilitySet={"id": f"{SETS}/mine"})
+        await revise(*args)
+
+    monkeypatch.setattr(availability_sets, "revise", revise_late)
+    body = set_body(platformUpdateDomainCount=1)
+    code, _ = await azure.refused("PUT", f"{SETS}/mine", body, 409)
+    assert code == "PropertyChangeNotAllowed"
+
+
+async def test_a_set_of_the_fleet_is_gone_with_its_last_member(azure: Azure) -> None:
+    for n in range(4):
+        await azure.begin("DELETE", f"{VMS}/web-{n}")
+    await azure.advance("1m")
+    await azure.ask("GET", f"{SETS}/web", status=404)
+    assert (await azure.get(SETS))["value"] == []
 
 
 @pytest.mark.parametrize(

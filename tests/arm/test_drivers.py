@@ -70,6 +70,42 @@ async def test_an_operator_adds_no_machine_of_another_scope_to_a_set(arm: Asking
     assert (await asked(arm, "PUT", "virtualMachines/av-1", body)).status_code == 201
 
 
+async def test_a_member_that_comes_back_has_the_handle_it_had(arm: Asking) -> None:
+    members = ["av-0", {"name": "av-1", "handle": "vm-7"}]
+    await arm.rig.post("/fleet", {"availability_set": [{"name": "av", "instances": members}]})
+    id = (await arm.rig.get("/scopes/av"))["id"]
+    assert (await asked(arm, "DELETE", "virtualMachines/av-1")).status_code == 202
+    await arm.rig.clock.advance(60_000)
+    inside = {"availabilitySet": {"id": f"{COMPUTE}/availabilitySets/av"}}
+    body = {**VM, "properties": inside}
+    assert (await asked(arm, "PUT", "virtualMachines/av-1", body)).status_code == 201
+    roster = (await arm.rig.node.store.read(id)).roster
+    assert [each.handle for each in roster.live] == ["", "vm-7"]
+
+
+async def test_an_operator_adds_no_machine_of_another_scope_in_a_new_placement_group(
+    arm: Asking,
+) -> None:
+    full = {"name": "flex", "capacity": 100, "orchestration": "flexible", "driver": COMMAND}
+    await arm.rig.post("/fleet", {"scale_set": [full]})
+    inside = {"virtualMachineScaleSet": {"id": f"{COMPUTE}/virtualMachineScaleSets/flex"}}
+    body = {**VM, "properties": inside}
+    answer = await asked(arm, "PUT", "virtualMachines/workers_1", body)
+    assert answer.status_code == 403, answer.text
+    assert (await asked(arm, "PUT", "virtualMachines/own", body)).status_code == 201
+
+
+async def test_an_empty_availability_set_that_was_deleted_may_be_created_again(
+    arm: Asking,
+) -> None:
+    assert (await asked(arm, "PUT", "availabilitySets/av", VM)).status_code == 200
+    assert (await asked(arm, "DELETE", "availabilitySets/av")).status_code == 200
+    answer = await arm.rig.api.post(
+        "/fleet", json={"availability_set": [{"name": "av"}]}, params={"create": "true"}
+    )
+    assert answer.status_code == 200, answer.text
+
+
 async def test_a_set_that_was_deleted_through_arm_may_be_created_again(arm: Asking) -> None:
     await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 1}]})
     assert (await asked(arm, "DELETE", "virtualMachineScaleSets/s")).status_code == 202

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fairwarning.control.arm.shelf import KIND as SHELF
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
 from tests.arm.asking import COMPUTE, Asking, S, asking
 
@@ -122,7 +123,10 @@ async def test_a_missing_group_is_not_found(method: str) -> None:
         assert error["message"] == "Resource group 'none' could not be found."
 
 
-@pytest.mark.parametrize("filter", ["name eq 'x'", "tagName eq x", "tagName ne 'x'", "or"])
+@pytest.mark.parametrize(
+    "filter",
+    ["name eq 'x'", "tagName eq x", "tagName ne 'x'", "or", "tagName eq 'x' and tagName eq 'y'"],
+)
 async def test_a_filter_that_is_not_understood_is_refused(filter: str) -> None:
     async with asking() as arm:
         error = await arm.get(GROUPS, 400, filter=filter)
@@ -216,6 +220,9 @@ async def test_nothing_is_made_in_a_group_that_is_being_deleted() -> None:
         ):
             error = await arm.ask("PUT", path, body, 409)
             assert error["code"] == "ResourceGroupBeingDeleted"
+        for path in (f"{GROUPS}/default", f"{COMPUTE}/availabilitySets/web"):
+            error = await arm.ask("PATCH", path, {"tags": {"a": "b"}}, 409)
+            assert error["code"] == "ResourceGroupBeingDeleted"
 
 
 async def test_a_group_whose_deletion_was_stopped_is_one_like_any_other() -> None:
@@ -254,3 +261,54 @@ async def test_templates_are_not_exported() -> None:
     async with asking() as arm:
         error = await arm.ask("POST", f"{GROUPS}/default/exportTemplate", {}, 404)
         assert error["code"] == "InvalidAction"
+
+
+async def test_the_roles_of_a_cloud_service_go_with_their_group() -> None:
+    async with asking() as arm:
+        service = {"name": "cloud", "roles": {"Web": 2}, "resource_group": "shop"}
+        await arm.rig.post("/fleet", {"cloud_service": [service]})
+        url = await deletion(arm, "shop")
+        await arm.rig.clock.advance(HOUR_MS)
+        assert await status(arm, url) == "Succeeded"
+        assert await names(arm) == ["default"]
+        assert (await arm.rig.get("/fleet", search="cloud"))["scopes"] == []
+
+
+async def test_a_group_that_is_changed_while_it_is_deleted_goes_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with asking() as arm:
+        await arm.put_group("shop")
+        store = arm.rig.node.store
+        real, is_first = store.keep, iter((True,))
+
+        async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
+            if kind == SHELF and next(is_first, False):
+                await arm.ask("PATCH", f"{GROUPS}/shop", {"tags": {"a": "b"}})
+            return await real(kind, key, body, **named)
+
+        monkeypatch.setattr(store, "keep", keep)
+        assert await status(arm, await deletion(arm, "shop")) == "Succeeded"
+        await arm.get(f"{GROUPS}/shop", 404)
+
+
+async def test_a_namesake_that_comes_while_a_group_is_cleared_away_keeps_what_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with asking() as arm:
+        await arm.put_group("shop")
+        store = arm.rig.node.store
+        real, is_first = store.drop, iter((True,))
+
+        async def drop(kind: str, key: str, **named: Any) -> Any:
+            if kind == SHELF and next(is_first, False):
+                await real(kind, key, by=named["by"])
+                await arm.put_group("shop", "eastus")
+                await private_address(arm, "shop")
+            return await real(kind, key, **named)
+
+        monkeypatch.setattr(store, "drop", drop)
+        await deletion(arm, "shop")
+        assert (await arm.get(f"{GROUPS}/shop"))["location"] == "eastus"
+        networks = f"{S}/resourceGroups/shop/providers/Microsoft.Network"
+        await arm.get(f"{networks}/networkInterfaces/nic")

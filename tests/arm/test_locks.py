@@ -8,6 +8,7 @@ import pytest
 from fairwarning.control.arm.operations import KIND as OPERATION
 from fairwarning.control.arm.shelf import KIND as SHELF
 from fairwarning.control.holding import KIND as HELD
+from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from tests.arm.scale_set_rig import COMPUTE, SETS, Arm, body_of, telling
 from tests.control.rig import ME, Block
 
@@ -19,6 +20,7 @@ REQUESTS = [
     ("PATCH", f"{SETS}/s", {"sku": {"capacity": 3}}, "transact"),
     ("DELETE", f"{SETS}/s", None, "transact"),
     ("PUT", f"{COMPUTE}/virtualMachines/new", MACHINE, "create"),
+    ("PATCH", f"{SETS}/s", {"tags": {"owner": "ana"}}, "read"),
 ]
 
 
@@ -32,9 +34,10 @@ async def test_who_has_lost_the_lock_changes_nothing_more(
     block = Block(monkeypatch, store, call)
     late = asyncio.create_task(arm.ask(method, path, body, 409))
     await block.reached.wait()
-    assert await store.drop(HELD, f"arm{path.lower()}", by=ME)
+    was_held = await store.drop(HELD, f"arm{path.lower()}", by=ME)
     block.open()
     assert (await late).json()["error"]["code"] == "LockLost"
+    assert was_held
     assert await everything(arm) == before
 
 
@@ -42,3 +45,20 @@ async def everything(arm: Arm) -> list[Any]:
     store = arm.rig.node.store
     kinds = [await store.records(kind, limit=99) for kind in (SHELF, OPERATION)]
     return [await store.scopes(limit=99), *kinds]
+
+
+async def test_who_has_lost_the_lock_of_a_set_changes_no_member(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await everything(arm)
+    store = arm.rig.node.store
+    block = Block(monkeypatch, store, "transact")
+    path = f"{COMPUTE}/virtualMachines/web-0"
+    late = asyncio.create_task(arm.ask("PATCH", path, {"tags": {"owner": "ana"}}, 409))
+    await block.reached.wait()
+    lock = f"{DEFAULT_SUBSCRIPTION}/default/availability-set/web"
+    was_held = await store.drop(HELD, lock, by=ME)
+    block.open()
+    assert (await late).json()["error"]["code"] == "LockLost"
+    assert was_held
+    assert await everything(arm) == before

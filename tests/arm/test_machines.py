@@ -9,11 +9,14 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.control.arm.machine_reading import without_secrets
+from fairwarning.core.commands import AddInstances
+from fairwarning.core.model import Instance, InstanceName, ScopeId
 from tests.arm.machine_rig import (
     COMPUTE,
     GROUP,
     NICS,
     SETS,
+    SUBNET,
     SUBSCRIPTION,
     VMS,
     Azure,
@@ -21,6 +24,7 @@ from tests.arm.machine_rig import (
     uses,
     vm_body,
 )
+from tests.control.rig import ME
 
 
 @pytest_asyncio.fixture
@@ -138,6 +142,26 @@ async def _change_many(azure: Azure) -> None:
     }
 
 
+async def test_a_change_that_was_overtaken_undoes_nothing(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by another node, which waits for no lock of this one."""
+    engine = azure.rig.node.engine
+    scope_id = ScopeId((await azure.rig.get("/scopes/web"))["id"])
+    real, is_first = engine.submit, iter((True,))
+
+    async def submit(*args: Any, **named: Any) -> Any:
+        if next(is_first, False):
+            added = AddInstances(instances=(Instance(name=InstanceName("web-9")),))
+            await real(scope_id, added, by=ME)
+        return await real(*args, **named)
+
+    monkeypatch.setattr(engine, "submit", submit)
+    code, _ = await azure.refused("PATCH", f"{VMS}/web-0", {"tags": {"a": "b"}}, 409)
+    assert code == "Conflict"
+    assert (await azure.instance("web-9"))["name"] == "web-9"
+
+
 async def test_a_name_in_several_spellings_is_one_machine(tmp_path: Path) -> None:
     async with running_azure(store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
         query = {"api-version": "2026-04-01"}
@@ -222,6 +246,16 @@ async def test_lists_of_the_group_and_of_the_subscription(azure: Azure) -> None:
         ({"properties": {}}, 400, "LocationRequired"),
         (vm_body(availabilitySet={"id": f"{SETS}/none"}), 404, "ResourceNotFound"),
         (vm_body(availabilitySet={"id": "web"}), 400, "InvalidParameter"),
+        (
+            vm_body(availabilitySet={"id": f"{SETS}/web".replace("default", "other")}),
+            400,
+            "InvalidParameter",
+        ),
+        (
+            {**vm_body(availabilitySet={"id": f"{SETS}/web"}), "location": "far"},
+            400,
+            "InvalidParameter",
+        ),
         (vm_body(networkProfile=uses("none")), 400, "InvalidResourceReference"),
         (vm_body(priority="Cheap"), 400, "InvalidParameter"),
         ({**vm_body(), "tags": {"a": 1}}, 400, "InvalidRequestFormat"),
@@ -323,9 +357,44 @@ async def test_a_second_interface_adds_its_address(azure: Azure) -> None:
     await azure.vm("box", networkProfile=uses("one"))
     await azure.vm("box", 200, networkProfile=uses("one", "two"))
     assert (await azure.instance("box"))["addresses"] == ["10.9.0.4", "10.9.0.5"]
+    assert (await azure.refused("DELETE", f"{NICS}/two"))[0] == "NicInUse"
+    static = {"privateIPAllocationMethod": "Static", "privateIPAddress": "10.9.0.9"}
+    await azure.interface("two", 200, **static)
+    assert (await azure.instance("box"))["addresses"] == ["10.9.0.4", "10.9.0.9"]
     await azure.vm("box", 200, networkProfile=uses("two"))
-    assert (await azure.instance("box"))["addresses"] == ["10.9.0.5"]
+    assert (await azure.instance("box"))["addresses"] == ["10.9.0.9"]
     await azure.ask("DELETE", f"{NICS}/one")
+
+
+async def test_the_primary_address_comes_first(azure: Azure) -> None:
+    await azure.network()
+    configurations = [
+        {"name": name, "properties": {"subnet": {"id": SUBNET}, "primary": name == "main"}}
+        for name in ("side", "main")
+    ]
+    body = {"location": "local", "properties": {"ipConfigurations": configurations}}
+    await azure.put(f"{NICS}/nic", body)
+    await azure.vm("box", networkProfile=uses("nic"))
+    assert (await azure.instance("box"))["addresses"] == ["10.9.0.5", "10.9.0.4"]
+
+
+async def test_an_interface_that_changes_while_it_is_attached_is_attached(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    await azure.interface("nic")
+    store = azure.rig.node.store
+    real, is_first = store.keep, iter((True,))
+
+    async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
+        if key.endswith("/networkinterfaces/nic") and next(is_first, False):
+            await azure.patch(f"{NICS}/nic", {"tags": {"a": "b"}})
+        return await real(kind, key, body, **named)
+
+    monkeypatch.setattr(store, "keep", keep)
+    await azure.vm("box", networkProfile=uses("nic"))
+    assert (await azure.get(f"{NICS}/nic"))["tags"] == {"a": "b"}
+    assert (await azure.refused("DELETE", f"{NICS}/nic"))[0] == "NicInUse"
 
 
 async def test_addresses_that_the_fleet_declared_stay_and_come_first(azure: Azure) -> None:

@@ -1,6 +1,7 @@
 """Operations on VMs: in progress until their event is over, with the events that Azure raises."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -145,6 +146,43 @@ async def test_maintenance_can_be_had_early(azure: Azure) -> None:
     assert (await azure.events("web-0"))[0]["EventStatus"] == "Started"
     await azure.advance("1m")
     assert await azure.state(url) == "Succeeded"
+
+
+async def test_the_maintenance_that_can_be_had_early_is_the_next(azure: Azure) -> None:
+    late = await azure.rig.schedule("db", type="Reboot", notice="5h")
+    soon = await azure.rig.schedule("db", type="Freeze", notice="1h")
+    await azure.begin("POST", f"{VMS}/db/performMaintenance")
+    approved = [
+        (await azure.rig.get(f"/events/{each['id']}"))["approvals"] for each in (soon, late)
+    ]
+    assert [bool(each) for each in approved] == [True, False]
+
+
+async def test_a_vm_with_other_plans_is_deleted_all_the_same(azure: Azure) -> None:
+    await azure.vm("box")
+    await azure.rig.schedule("box", notice="5h")
+    url = await azure.begin("DELETE", f"{VMS}/box")
+    await azure.advance("2m")
+    assert await azure.state(url) == "Succeeded"
+    await azure.ask("GET", f"{VMS}/box", status=404)
+
+
+async def test_a_vm_that_is_changed_while_it_is_deleted_is_marked_all_the_same(
+    azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.vm("box")
+    store = azure.rig.node.store
+    real, is_first = store.keep, iter((True,))
+
+    async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
+        if key.endswith("/virtualmachines/box") and next(is_first, False):
+            await azure.patch(f"{VMS}/box", {"zones": ["1"]})
+        return await real(kind, key, body, **named)
+
+    monkeypatch.setattr(store, "keep", keep)
+    await azure.begin("DELETE", f"{VMS}/box")
+    code, _ = await azure.refused("PATCH", f"{VMS}/box", {"zones": ["2"]}, 409)
+    assert code == "OperationNotAllowed"
 
 
 async def test_an_unknown_action_is_refused(azure: Azure) -> None:

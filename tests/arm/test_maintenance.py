@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fairwarning.control.arm import maintenance
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from fairwarning.core.instants import HOUR_MS
 from tests.arm.asking import COMPUTE, Asking, S, asking
@@ -79,6 +80,23 @@ async def test_what_no_instance_sees_cannot_be_approved() -> None:
         answer = await arm.answer("POST", f"{DB}/restart")
         assert answer.status_code == 202, "nobody watches, so it runs unseen"
         assert await ids(arm, DB) == []
+        assert await ids(arm, S) == []
+
+
+async def test_an_event_that_ends_before_its_approval_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with asking() as arm:
+        event = await arm.rig.schedule("db")
+        engine = arm.rig.node.engine
+        real = engine.approve
+
+        async def approve(*args: Any, **named: Any) -> Any:
+            await arm.rig.post(f"/events/{event['id']}/cancel")
+            return await real(*args, **named)
+
+        monkeypatch.setattr(engine, "approve", approve)
+        await acknowledge(arm, DB, event["id"], 404)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +125,7 @@ async def test_who_is_meant_must_be_clear(owner: str, id: str, status: int, code
 async def test_a_list_is_approved_at_once() -> None:
     async with asking() as arm:
         first, second = [await arm.rig.schedule(name) for name in ("web-0", "web-2")]
-        said = await acknowledge_all(arm, WEB, [first["id"], second["id"]])
+        said = await acknowledge_all(arm, WEB, [first["id"], second["id"]] * 50)
         assert said == {"value": "Successfully approved all Scheduled Events in the list"}
         for event in (first, second):
             assert (await arm.rig.get(f"/events/{event['id']}"))["approvals"]
@@ -176,11 +194,17 @@ async def test_a_row_is_that_of_resource_graph() -> None:
         assert (await arm.get(f"{DB}/{EVENTS}"))["value"][0]["properties"]["Resources"] == ["db"]
 
 
-async def test_a_group_and_a_subscription_list_all_of_theirs() -> None:
+@pytest.mark.parametrize("page", [1, 2, 200])
+async def test_a_group_and_a_subscription_list_all_of_theirs(
+    page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "PAGE", page)
     async with asking() as arm:
         await arm.put_group("empty")
+        await arm.rig.post("/fleet", {"vm": [{"name": "far", "resource_group": "default-2"}]})
+        far = (await arm.rig.schedule("far"))["id"]
         events = {(await arm.rig.schedule(name))["id"] for name in ("web-0", "db", "workers_1")}
-        assert set(await ids(arm, S)) == events
+        assert set(await ids(arm, S)) == {*events, far}
         assert set(await ids(arm, f"{S}/resourceGroups/Default")) == events
         assert await ids(arm, f"{S}/resourceGroups/empty") == []
         await arm.get(f"{S}/resourceGroups/none/{EVENTS}", 404)
@@ -194,5 +218,12 @@ async def test_an_approver_may_approve_and_nothing_else() -> None:
             arm.http.headers["authorization"] = f"Bearer {made['secret']}"
             assert await ids(arm, DB) == [event["id"]]
             await acknowledge(arm, DB, event["id"], approves)
-        error = await arm.ask("POST", f"{DB}/restart", None, 403)
-        assert error["code"] == "AuthorizationFailed"
+        for method, path in (
+            ("POST", f"{DB}/restart"),
+            ("PUT", DB),
+            ("PATCH", DB),
+            ("DELETE", DB),
+            ("DELETE", f"{S}/resourcegroups/default"),
+        ):
+            error = await arm.ask(method, path, None, 403)
+            assert error["code"] == "AuthorizationFailed"

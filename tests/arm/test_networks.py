@@ -97,6 +97,22 @@ async def _add_rules(azure: Azure) -> None:
     assert {each["id"] for each in kept} == set(rules)
 
 
+async def test_a_part_that_is_put_again_stays_one(azure: Azure) -> None:
+    balancer = f"{NETWORK}/loadBalancers/lb"
+    await azure.put(balancer, {"location": "local", "properties": {}})
+    for name in ("one", "two"):
+        body = {"properties": {"backendPort": 22, "protocol": "Tcp"}}
+        await azure.put(f"{balancer}/inboundNatRules/{name}", body)
+    again = {"properties": {"backendPort": 23}}
+    await azure.put(f"{balancer}/inboundNatRules/ONE", again, 200)
+    await azure.refused("PATCH", f"{balancer}/inboundNatRules/three", again, 404)
+    rules = (await azure.get(balancer))["properties"]["inboundNatRules"]
+    found = {each["name"].lower(): each["properties"] for each in rules}
+    assert len(rules) == 2
+    assert (found["one"]["backendPort"], found["one"]["protocol"]) == (23, "Tcp")
+    assert found["two"]["backendPort"] == 22
+
+
 async def test_a_part_needs_its_whole(azure: Azure) -> None:
     code, message = await azure.refused("PUT", SUBNET, {"properties": {}}, 404)
     assert code == "ParentResourceNotFound"

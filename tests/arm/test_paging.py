@@ -41,6 +41,7 @@ def test_pages_hold_everything_once_and_in_order(count: int, top: int) -> None:
         found = page(call, reversed(items))
         seen += found["value"]
         assert len(found["value"]) <= top
+        assert found["value"] or not items, "a link leads to more"
         if "nextLink" not in found:
             break
         call = _follow(found["nextLink"])

@@ -144,6 +144,16 @@ async def test_scaling_says_only_location_and_sku(arm: Arm) -> None:
     assert await _on_latest_model(arm) == [True] * 4
 
 
+async def test_who_comes_later_is_like_the_others(arm: Arm) -> None:
+    body = body_of(1, priority="Spot", evictionPolicy="Delete")
+    await arm.ask("PUT", "s", {**body, "tags": {"team": "a"}}, 201)
+    await arm.ask("PATCH", "s", {"sku": {"capacity": 2}})
+    found = [await arm.rig.get(f"/instances/s_{number}") for number in range(2)]
+    for each in found:
+        assert (each["priority"], each["eviction"]) == ("Spot", "Delete")
+        assert each["tags"] == {"team": "a"}
+
+
 async def test_a_policy_part_left_empty_means_its_default(arm: Arm) -> None:
     await arm.make()
     grid = {"eventGridAndResourceGraph": {"enable": "true"}}
@@ -270,6 +280,7 @@ async def test_instances_get_addresses_of_their_subnet(arm: Arm) -> None:
     scope = await arm.rig.get("/scopes/scale-set%2Fs%2F0")
     addresses = [each["addresses"] for each in scope["instances"]]
     assert addresses == [["10.0.0.4"], ["10.0.0.5"], ["10.0.0.6"]]
+    assert await arm.rig.node.store.records("arm-address", limit=9) == [], "the fleet has them"
 
 
 async def test_a_subnet_that_is_full_or_missing_is_refused_before_anything_changes(

@@ -42,6 +42,15 @@ async def test_without_a_body_it_is_everyone(arm: Arm) -> None:
     assert len(await arm.events("s_0")) == 3
 
 
+@pytest.mark.parametrize("path", ["s/restart", "s/virtualMachines/%2A/restart"])
+async def test_everyone_is_who_is_to_stay(arm: Arm, path: str) -> None:
+    await _watched_set(arm, 3, **told())
+    await arm.post("s/delete", "1")
+    await arm.post(path)
+    reboots = [each for each in await arm.events("s_0") if each["EventType"] == "Reboot"]
+    assert sorted(each["Resources"] for each in reboots) == [["s_0"], ["s_2"]]
+
+
 async def test_the_location_answers_with_nothing_once_it_is_over(arm: Arm) -> None:
     await _watched_set(arm)
     started = await arm.post("s/restart", "0")

@@ -145,3 +145,16 @@ async def test_a_set_that_lives_is_found_where_another_spelling_was_removed(arm:
     assert await arm.capacity("Batch") == 3
     names = [each["name"] for each in (await arm.rig.get("/fleet", search="batch"))["scopes"]]
     assert names == ["Batch"]
+
+
+async def test_a_set_is_deleted_again_after_a_deletion_in_it_was_cancelled(arm: Arm) -> None:
+    await arm.make(**told())
+    await arm.events("s_0")
+    await arm.ask("DELETE", "s", status=202)
+    by_name = {each["Resources"][0]: each["EventId"] for each in await arm.events("s_0")}
+    await arm.rig.post(f"/events/{by_name['s_1']}/cancel", {"reason": "no"})
+    started = await arm.ask("DELETE", "s", status=202)
+    assert len(await arm.events("s_0")) == 2
+    await arm.pass_time("6m")
+    assert await arm.status(started) == "Succeeded"
+    await arm.get("s", 404)

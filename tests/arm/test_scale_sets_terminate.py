@@ -169,6 +169,17 @@ async def test_a_delete_asked_twice_is_one(arm: Arm) -> None:
     assert {await arm.status(first), await arm.status(second)} == {"Succeeded"}
 
 
+async def test_a_delete_of_several_lasts_until_one_that_began_before_is_over(arm: Arm) -> None:
+    await _told_set(arm)
+    await _delete(arm, "1")
+    (event,) = await arm.events("s_0")
+    both = await _delete(arm, "0", "1")
+    await arm.rig.post(f"/events/{event['EventId']}/cancel", {"reason": "not today"})
+    await arm.pass_time("6m")
+    assert await arm.ids() == ["1"]
+    assert await arm.status(both) == "Failed"
+
+
 async def test_one_instance_is_deleted_by_its_own_path_too(arm: Arm) -> None:
     await _told_set(arm)
     started = await arm.ask("DELETE", "s/virtualMachines/1", status=202)

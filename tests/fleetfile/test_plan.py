@@ -265,6 +265,16 @@ def test_a_scale_set_grows_with_new_numbers_and_shrinks_from_the_highest() -> No
     assert world.names("pool") == ["pool_0", "pool_1", "pool_3"]
 
 
+def test_a_scale_set_shrinks_from_the_highest_number_in_whatever_group_it_is() -> None:
+    world = World(pool(150))
+    world.remove(world.current[0], "pool_5")
+    world.apply(pool(150))
+    assert world.current[0].roster.has_live(InstanceName("pool_150"))
+    world.apply(pool(149))
+    assert "pool_150" not in world.names("pool")
+    assert "pool_149" in world.names("pool")
+
+
 def test_an_empty_scale_set_begins_anew() -> None:
     world = World(pool(3))
     world.apply(pool(0))
@@ -455,3 +465,12 @@ def test_a_set_does_not_change_between_uniform_and_flexible() -> None:
     world.apply()
     world.apply(flexible(2))
     assert len(world.names("pool")) == 2
+
+
+def test_two_spellings_that_are_there_stay_and_none_is_added() -> None:
+    world = World(vm("a"))
+    world.scopes |= World(vm("A")).scopes
+    assert world.plan(vm("a"), vm("A")) == Plan()
+    for wanted in ([vm("a"), vm("A"), vm("b"), vm("B")], [vm("b"), vm("B")]):
+        with pytest.raises(Refused, match="differs only in spelling"):
+            world.plan(*wanted)

@@ -12,6 +12,7 @@ import pytest
 from fairwarning.control.access import Role
 from fairwarning.control.server import Tls
 from fairwarning.control.tokens import Tokens
+from fairwarning.engine.ports import StoreDown
 from fairwarning.portal.texts import english
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
@@ -115,6 +116,8 @@ async def test_elsewhere_than_on_loopback_one_logs_in_with_a_token(tmp_path: Pat
         async with httpx.AsyncClient(base_url=url, verify=trust, timeout=HANG_S) as client:
             answer = await client.get("/events")
             assert answer.headers["location"] == "/login?next=/events"
+            answer = await client.post("/events/x/approve", data={})
+            assert answer.headers["location"] == "/login?next=/"
             wrong = await client.post("/login", data={"token": "fw_wrong"})
             assert wrong.status_code == 401
             right = await client.post("/login?next=//evil.example", data={"token": secret})
@@ -160,10 +163,38 @@ async def test_an_open_page_hears_no_more_when_its_token_is_revoked(tmp_path: Pa
             async with asyncio.timeout(HANG_S), client.stream("GET", "/stream") as stream:
                 lines = stream.aiter_lines()
                 assert (await anext(lines)).startswith("retry:")
+                async for line in lines:
+                    if line == "event: change":
+                        break  # As soon as it listens.
                 await tokens.revoke(token.id, by=ME, why="")
-                async for _ in lines:
-                    pass
+                assert "event: change" not in [line async for line in lines]
             assert (await client.get("/stream")).status_code == 401
+
+
+async def test_an_open_page_stays_open_while_the_store_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key, _ = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        _, secret = await tokens.create("ada", Role.VIEWER, None, by=ME, why="")
+
+        async def down(*_: object) -> None:
+            raise StoreDown("switched off by the test")
+
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        async with http_client(url) as client:
+            await client.post("/login", data={"token": secret})
+            async with asyncio.timeout(HANG_S), client.stream("GET", "/stream") as stream:
+                monkeypatch.setattr(Tokens, "caller", down)
+                assert "event: change" in [line async for line in until_change(stream)]
+
+
+async def until_change(stream: httpx.Response) -> AsyncIterator[str]:
+    async for line in stream.aiter_lines():
+        yield line
+        if line == "event: change":
+            return
 
 
 async def test_an_open_page_hears_of_a_change(rig: Rig, browser: httpx.AsyncClient) -> None:

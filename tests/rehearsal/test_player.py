@@ -145,6 +145,42 @@ def test_no_fault_outlives_the_story(rehearsal: Rehearsal, fairwarning: Server) 
     assert [each["id"] for each in rehearsal.operator.get("faults")["faults"]] == [kept.id]
 
 
+def test_a_fault_that_is_over_by_itself_keeps_no_other_from_being_cleared(
+    rehearsal: Rehearsal,
+) -> None:
+    rehearsal.play("""
+[[step]]
+fault = { kind = "empty", instances = "db" }
+[[step]]
+fault = { kind = "status", instances = "web-0", status = 500, for = "10s" }
+[[step]]
+after = "1m"
+say = "And then?"
+""")
+    assert rehearsal.operator.get("faults")["faults"] == []
+
+
+def test_an_approval_may_be_expected_of_anybody_or_of_nobody(rehearsal: Rehearsal) -> None:
+    player = rehearsal.play("""
+[[step]]
+schedule = { type = "Reboot", targets = "web-0", lasts = "1h" }
+as = "reboot"
+[[step]]
+expect = { event = "reboot", approved = false }
+[[step]]
+expect = { event = "reboot", approved = true }
+[[step]]
+approve = "reboot"
+[[step]]
+expect = { event = "reboot", approved = true }
+[[step]]
+expect = { event = "reboot", approved = false }
+""")
+    kinds = [each.kind for each in rehearsal.told if each.kind in ("met", "unmet")]
+    assert kinds == ["met", "unmet", "met", "unmet"]
+    assert player.unmet == 2
+
+
 def test_no_fault_outlives_a_story_that_is_stopped(rehearsal: Rehearsal) -> None:
     class Stopped(Leaping):
         def until(self, target: datetime, look: Look) -> None:

@@ -82,6 +82,14 @@ def test_an_outage_is_written_with_its_end(fairwarning: Server) -> None:
     assert "500" in vm.lines[2]["trouble"]
 
 
+def test_an_outage_without_an_answer_has_no_date(fairwarning: Server) -> None:
+    vm = Vm(fairwarning, lambda: fairwarning.fault("reset", "web-0"), fairwarning.clear_faults)
+    with pytest.raises(KeyboardInterrupt):
+        vm.record()
+    assert kinds(vm.lines) == ["begin", "document", "outage", "back", "end"]
+    assert [each["date"] is None for each in vm.lines] == [False, False, True, False, False]
+
+
 def test_it_ends_when_its_time_is_over(fairwarning: Server) -> None:
     vm = Vm(fairwarning, *[lambda: None] * 100)
     lines = vm.record(5)

@@ -154,6 +154,12 @@ def test_properties_and_variables_can_be_copied() -> None:
     }
 
 
+def test_a_loop_is_over_behind_its_copies() -> None:
+    loop = {"name": "disks", "count": 2, "input": "[copyIndex('disks')]"}
+    behind: dict[str, Any] = {"properties": {"copy": [loop]}, "zones": ["[copyIndex('disks')]"]}
+    assert "there is no copy loop 'disks' here" in refusal(network(**behind))
+
+
 @pytest.mark.parametrize(
     ("resource", "words"),
     [
