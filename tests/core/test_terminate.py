@@ -202,6 +202,22 @@ def test_an_earlier_delete_that_nobody_approved_holds_a_later_one() -> None:
     assert phases(after(scope, Tick(), at=due)) == [Phase.STARTED] * 2
 
 
+def test_one_that_is_due_and_blocked_does_not_let_others_pass_those_that_are_not_due() -> None:
+    """workers_0 is busy when its time comes; workers_1, approved, still waits for workers_2."""
+    busy = Operate(
+        event_id=event_id(9), kind=OperationKind.STOP, instance=InstanceName("workers_0")
+    )
+    scope = after(operate(workers(), DELETE), busy)
+    for number in (1, 2):
+        delete = Operate(
+            event_id=event_id(number + 1), kind=DELETE, instance=InstanceName(f"workers_{number}")
+        )
+        scope = after(scope, delete, at=Instant(T0 + number * MINUTE_MS))
+    due = scope.events[E1].not_before_ms
+    scope = approve(after(scope, Tick(), at=due), 2, at=due)
+    assert [scope.events[each].phase for each in (E1, E2, E3)] == [Phase.SCHEDULED] * 3
+
+
 @given(
     gaps=st.lists(st.integers(0, 4), min_size=2, max_size=4),
     approved=st.sets(st.integers(1, 4)),
