@@ -2,12 +2,19 @@
 
 import pytest
 
-from fairwarning.core.commands import Operate, Release, RenewLease, Tick
+from fairwarning.core.commands import (
+    Operate,
+    Release,
+    RenewLease,
+    ReportFailure,
+    Schedule,
+    Tick,
+)
 from fairwarning.core.decide import decide
 from fairwarning.core.instants import Instant
 from fairwarning.core.limits import Timing
-from fairwarning.core.model import InstanceName, NodeId, OperationKind, Phase
-from tests.core.builders import E1, T0, workers
+from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase
+from tests.core.builders import E1, T0, names, web, workers
 
 TIMING = Timing(handovers_max=3)
 NODE = NodeId("n1")
@@ -40,3 +47,40 @@ def test_an_impact_that_every_node_loses_is_given_up_after_so_many_attempts() ->
     event = scope.events[E1]
     assert event.phase is Phase.FAILED
     assert event.outcome == "gave up after attempt 3: every node that had it fell silent"
+
+
+def test_no_lease_lasts_longer_than_the_attempt_which_has_the_time_that_the_event_takes() -> None:
+    timing = Timing(lease_ms=30_000, attempt_ms=60_000)
+    freeze = Schedule(
+        event_id=E1,
+        type=EventType.FREEZE,
+        targets=names("web-0"),
+        duration_s=20,
+        already_happened=True,
+    )
+    scope = decide(web(), freeze, T0, timing=timing, node=NODE).scope
+    renew = RenewLease(event_id=E1, attempt=1, node=NODE)
+    leases = []
+    for second in (0, 25, 50, 65):
+        scope = decide(scope, renew, Instant(T0 + second * 1000), timing=timing).scope
+        work = scope.events[E1].work
+        assert work is not None
+        assert work.lease_until_ms is not None
+        leases.append(work.lease_until_ms - T0)
+    assert leases == [30_000, 55_000, 80_000, 80_000]
+
+
+def test_a_failed_attempt_is_not_tried_again_before_its_time() -> None:
+    scope = decide(workers(activated=False), RESTART, T0, timing=TIMING, node=NODE).scope
+    failed = ReportFailure(event_id=E1, attempt=1, reason="no")
+    change = decide(scope, failed, T0, timing=TIMING, node=NODE)
+    assert change.next_deadline_ms == T0 + TIMING.backoff_ms
+    early = Instant(T0 + TIMING.backoff_ms - 1)
+    scope = decide(change.scope, Tick(), early, timing=TIMING, node=NODE).scope
+    work = scope.events[E1].work
+    assert work is not None
+    assert work.node is None
+    scope = decide(scope, Tick(), Instant(early + 1), timing=TIMING, node=NODE).scope
+    work = scope.events[E1].work
+    assert work is not None
+    assert (work.attempt, work.failures) == (2, 1)
