@@ -18,6 +18,7 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.decide import decide
+from fairwarning.core.fleet import ScaleSet, expand
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import (
     DESCRIPTION_CHARS_MAX,
@@ -60,8 +61,8 @@ def ended() -> Scope:
     return after(web(), happened, ReportDone(event_id=E1))
 
 
-def deleted() -> Scope:
-    scope = after(workers(), DELETE, Approve(event_id=E1, by=ME))
+def deleted(capacity: int = 3) -> Scope:
+    scope = after(workers(capacity), DELETE, Approve(event_id=E1, by=ME))
     return after(scope, ReportDone(event_id=E1))
 
 
@@ -119,6 +120,12 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         "a stranger approves",
         after(web(), FREEZE),
         Approve(event_id=E1, by=instance_actor(InstanceName("workers_0"))),
+        Code.NOT_IN_SCOPE,
+    ),
+    (
+        "a deleted instance approves",
+        after(deleted(), schedule("workers_1", id=E2)),
+        Approve(event_id=E2, by=instance_actor(InstanceName("workers_0"))),
         Code.NOT_IN_SCOPE,
     ),
     ("preempt of a regular", web(), schedule("web-0", type=EventType.PREEMPT), Code.NOT_SPOT),
@@ -287,6 +294,18 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         Code.ADDRESS_INVALID,
     ),
     (
+        "zoned address that is unique without its zone",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fd00::1%e",)),)),
+        Code.ADDRESS_INVALID,
+    ),
+    (
+        "terminate notice for a set with spot instances",
+        expand(ScaleSet(name="cheap", capacity=1, priority=Priority.SPOT))[0],
+        ChangeModel(terminate_notice_ms=5 * MINUTE_MS),
+        Code.TERMINATE_NOT_FOR_SPOT,
+    ),
+    (
         "link-local address",
         web(),
         AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fe80::1",)),)),
@@ -321,6 +340,11 @@ def test_bad_input_gets_its_answer(what: str, scope: Scope, command: Command, co
             ChangePolicy(policy=Policy(notice_ms={EventType.REBOOT: NOT_BEFORE_AHEAD_MS_MAX})),
         ),
         (workers(99), AddInstances(instances=(Instance(name=InstanceName("workers_99")),))),
+        (deleted(100), AddInstances(instances=(Instance(name=InstanceName("workers_100")),))),
+        (
+            web(),
+            AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("169.254.7.7",)),)),
+        ),
     ],
 )
 def test_what_is_just_within_a_limit_is_done(scope: Scope, command: Command) -> None:
