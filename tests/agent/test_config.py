@@ -223,3 +223,34 @@ def test_haproxy_waits_and_nginx_reloads_unless_told_otherwise() -> None:
     assert nginx.reload == ("nginx", "-s", "reload")
     assert isinstance(other, Nginx)
     assert other.reload == ("my-nginx", "reload")
+
+
+def test_what_is_just_within_a_bound_is_taken() -> None:
+    text = """
+        listen = "[::1]:65535"
+        [[rule]]
+        duration = { min = "5m", max = "5m" }
+        [[rule.started]]
+        run = "x"
+        timeout = "1s"
+        retries = 100
+    """
+    read = read_config(text)
+    assert read.listen == ("::1", 65_535)
+    assert read.margin_s == 30
+    (action,) = read.rules[0].started
+    assert (action.timeout_s, action.retries) == (1, 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "listen = '127.0.0.1:65536'\n[[rule]]",
+        "[[rule]]\n[rule.approve.hold]\ncommand = 'x'\nevery = '0s'",
+        "[[rule]]\n[[rule.started]]\nrun = 'x'\nretries = true",
+        "[[rule]]\n[[rule.started]]\nrun = 'x'\nretries = 101",
+    ],
+)
+def test_what_is_just_beyond_a_bound_is_refused(text: str) -> None:
+    with pytest.raises(BadConfig):
+        read_config(text)

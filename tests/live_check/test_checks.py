@@ -529,6 +529,10 @@ def answer_with_a_bug(make: RoundBuilder) -> None:
     make.records.add(replace(request_of(make, "schedule-DUE"), label="x", status=500, answer=None))
 
 
+def answer_an_approval_with_a_bug(make: RoundBuilder) -> None:
+    make.approve("web-0", "DUE", 2, status=500)
+
+
 def die(make: RoundBuilder) -> None:
     make.records.nodes.append(NodeChange(node="node-1.1", change="died", at=at(9)))
 
@@ -645,6 +649,7 @@ BROKEN: dict[str, dict[Break, str]] = {
     },
     "the program itself": {
         answer_with_a_bug: "was answered with 500",
+        answer_an_approval_with_a_bug: "an approval by web-0 was answered with 500",
         die: "ended by itself",
         log_a_bug: "tells of a bug",
     },
