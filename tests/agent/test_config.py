@@ -181,3 +181,76 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 
 def test_the_example_is_in_order() -> None:
     assert len(read_file(ROOT / "examples/agent.toml").rules) >= 3
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("[[rule.cancelled]]\nrun = 'x'\nundo = 'y'", "what runs when an event is cancelled stays"),
+        (
+            '[[rule.started]]\nhttp = { url = "http://x", headers = { A = "b\\nC: d" } }',
+            "`A` is no header",
+        ),
+        (
+            "[[rule.started]]\nhaproxy = { socket = '/s', server = 'a/b/c' }",
+            "`server` is written backend/name",
+        ),
+        (
+            "[rule.approve.peers]\ndirectory = '/d'\nurls = ['http://web-1:9169']",
+            "either a `directory` that all share, or `urls`",
+        ),
+    ],
+)
+def test_what_cannot_go_together_is_refused(action: str, said: str) -> None:
+    with pytest.raises(BadConfig, match=said):
+        read_config(f"[[rule]]\n{action}\n")
+
+
+def test_haproxy_waits_and_nginx_reloads_unless_told_otherwise() -> None:
+    text = """
+        [[rule]]
+        [[rule.started]]
+        haproxy = { socket = "/s", server = "a/b" }
+        [[rule.started]]
+        nginx = { file = "/f", upstream = "u", server = "s" }
+        [[rule.started]]
+        nginx = { file = "/f", upstream = "u", server = "s", reload = ["my-nginx", "reload"] }
+    """
+    haproxy, nginx, other = (each.settings for each in read_config(text).rules[0].started)
+    assert isinstance(haproxy, HaProxy)
+    assert haproxy.wait
+    assert isinstance(nginx, Nginx)
+    assert nginx.reload == ("nginx", "-s", "reload")
+    assert isinstance(other, Nginx)
+    assert other.reload == ("my-nginx", "reload")
+
+
+def test_what_is_just_within_a_bound_is_taken() -> None:
+    text = """
+        listen = "[::1]:65535"
+        [[rule]]
+        duration = { min = "5m", max = "5m" }
+        [[rule.started]]
+        run = "x"
+        timeout = "1s"
+        retries = 100
+    """
+    read = read_config(text)
+    assert read.listen == ("::1", 65_535)
+    assert read.margin_s == 30
+    (action,) = read.rules[0].started
+    assert (action.timeout_s, action.retries) == (1, 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "listen = '127.0.0.1:65536'\n[[rule]]",
+        "[[rule]]\n[rule.approve.hold]\ncommand = 'x'\nevery = '0s'",
+        "[[rule]]\n[[rule.started]]\nrun = 'x'\nretries = true",
+        "[[rule]]\n[[rule.started]]\nrun = 'x'\nretries = 101",
+    ],
+)
+def test_what_is_just_beyond_a_bound_is_refused(text: str) -> None:
+    with pytest.raises(BadConfig):
+        read_config(text)

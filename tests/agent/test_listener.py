@@ -76,6 +76,8 @@ async def test_over_the_wire() -> None:
     assert b" 404 " in await ask(probes.port, b"GET / HTTP/1.1\r\n\r\n")
     assert b" 405 " in await ask(probes.port, b"POST /metrics HTTP/1.1\r\n\r\n")
     assert b" 400 " in await ask(probes.port, b"GET /drained HTTP/1.1\r\n\r\n")
+    twice = b"GET /drained?EventId=E1&EventId=E2 HTTP/1.1\r\n\r\n"
+    assert b" 400 " in await ask(probes.port, twice)
     assert await ask(probes.port, b"x" * 20_000 + b"\r\n\r\n") == b""
     await probes.stop()
 

@@ -43,6 +43,24 @@ def test_what_was_saved_is_what_is_read(tmp_path: Path) -> None:
     assert os.stat(state.path).st_mode & 0o077 == 0, "headers may hold secrets"
 
 
+def test_each_part_is_written_also_if_it_alone_has_changed(tmp_path: Path) -> None:
+    state = StateFile(tmp_path / "s.json")
+    state.open()
+    memory = full_memory()
+    changed = [
+        memory,
+        replace(memory, kept={"key": {"active": "b"}}),
+        replace(memory, seen=Seen(incarnation=4, events=memory.seen.events)),
+        replace(memory, records={}),
+        Memory(),
+        memory,
+    ]
+    for each in changed:
+        state.save(each)
+        assert read_state(state.path) == each
+    state.close()
+
+
 def test_a_file_that_was_left_behind_lends_the_state_neither_its_rights_nor_its_readers(
     tmp_path: Path,
 ) -> None:

@@ -1,5 +1,6 @@
 """How VMs hear of each other where the service is not Fairwarning."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -37,6 +38,38 @@ async def test_a_directory_that_all_share(tmp_path: Path) -> None:
     assert await peers.waiting(Azure(), shared, SHARED, "web-1") == ("web-0",)
     peers.forget(shared, SHARED, "web-1")
     assert os.listdir(tmp_path) == [], "the last one tidies up"
+
+
+async def test_a_name_and_an_id_of_any_form_are_found_again_in_the_directory(
+    tmp_path: Path,
+) -> None:
+    shared = Peers(directory=str(tmp_path / "shared"))
+    odd = event("../E 1", resources=("a/b %2F", ".."))
+    assert await peers.report(Azure(), shared, odd, "a/b %2F") == ("..",)
+    assert os.listdir(tmp_path) == ["shared"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, b'{"Drained": ["web-1"]}'),
+        (200, b'{"Drained": [["web-1"]]}'),
+        (200, b'{"Ready": ["web-1"]}'),
+        (200, b"ready"),
+    ],
+)
+async def test_an_agent_that_answers_anything_else_is_not_ready(status: int, body: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
+        port = other.sockets[0].getsockname()[1]
+        urls = Peers(urls=(f"http://127.0.0.1:{port}",))
+        assert await peers.waiting(Azure(), urls, SHARED, "web-0") == ("web-1",)
 
 
 async def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:

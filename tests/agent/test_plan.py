@@ -20,9 +20,9 @@ from fairwarning.agent.model import (
     When,
 )
 from fairwarning.agent.plan import Now, deadline, decide
-from fairwarning.agent.records import Memory, Place
-from fairwarning.agent.steps import Approve as ApproveStep
+from fairwarning.agent.records import Deed, Mark, Memory, Place
 from fairwarning.agent.steps import (
+    Adopt,
     AskPeers,
     CheckHold,
     Do,
@@ -35,6 +35,7 @@ from fairwarning.agent.steps import (
     Wait,
     Work,
 )
+from fairwarning.agent.steps import Approve as ApproveStep
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Status
 from tests.agent.machine import Machine, later
@@ -326,6 +327,37 @@ def test_without_time_nothing_is_begun() -> None:
     assert isinstance(step, Do)
     assert step.ends_at == NOW + timedelta(seconds=870)
     assert step.place.phase is Phase.SCHEDULED
+
+
+def test_what_was_left_out_for_lack_of_time_is_not_approved() -> None:
+    memory = remembered(config(DRAIN), event())
+    now = Now(at=later(NOW, 890))
+    while steps := decide(memory, now):
+        (step,) = steps
+        assert isinstance(step, Skip), "nobody is ready, so nobody may approve"
+        memory = noting.note(memory, step)
+
+
+def test_what_failed_for_another_event_is_done_and_not_taken_for_done() -> None:
+    rule = Rule(name="drain", scheduled=(action("a"),))
+    memory = remembered(config(rule), event("E1"), event("E2"))
+    first, second = (Place(event_id=id, phase=Phase.SCHEDULED, index=0) for id in ("E1", "E2"))
+    failed = noting.fail(memory, Do(place=first, ends_at=None), "no", NOW)
+    assert [type(step) for step in decide(failed, Now(at=NOW))] == [Do]
+    done = noting.succeed(memory, Do(place=first, ends_at=None))
+    assert Adopt(place=second) in decide(done, Now(at=NOW))
+
+
+def test_of_several_undos_that_failed_the_first_that_is_due_is_waited_for() -> None:
+    memory = remembered(config(DRAIN), event())
+    memory = absorb(memory, seen(), config(DRAIN), ME, later(NOW, 1000))[0]
+    for index, seconds in ((1, 5), (0, 30)):
+        place = Place(event_id="E1", phase=Phase.SCHEDULED, index=index)
+        retry_at = later(NOW, 1000 + seconds)
+        memory = memory.with_deed(place, Deed(mark=Mark.UNDOING, retry_at=retry_at))
+    (step,) = decide(memory, Now(at=later(NOW, 1000)))
+    assert isinstance(step, Wait)
+    assert step.until == later(NOW, 1005)
 
 
 def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:

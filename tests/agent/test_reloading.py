@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +52,36 @@ async def test_of_two_reloads_the_last_counts(fairwarning: Server, tmp_path: Pat
     # Questions are answered one after the other, so that of the first reload would have been.
     await rig.service.instance()
     assert rig.runner.config is other
+    await rig.stop()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"endpoint": "http://x"}, {"name": "web-9"}, {"state": "/x"}, {"listen": ("127.0.0.1", 1)}],
+    ids=lambda change: next(iter(change)),
+)
+async def test_what_only_a_restart_can_change_is_told(
+    fairwarning: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, change: dict[str, Any]
+) -> None:
+    rig = Rig(fairwarning, "web-0", PLAIN, tmp_path)
+    await rig.start()
+    a_reloader(rig, replace(PLAIN, **change)).reload()
+    await rig.stop()
+    (name,) = change
+    assert f"a change of {name} needs a restart" in caplog.messages
+
+
+async def test_a_file_that_cannot_be_read_leaves_the_old_config(
+    fairwarning: Server, tmp_path: Path
+) -> None:
+    rig = Rig(fairwarning, "web-0", PLAIN, tmp_path)
+    await rig.start()
+
+    def gone() -> Config:
+        raise FileNotFoundError("agent.toml")
+
+    Reloader(rig.runner, rig.service, gone).reload()
+    assert rig.runner.config is PLAIN
     await rig.stop()
 
 

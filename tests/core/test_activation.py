@@ -8,7 +8,7 @@ from fairwarning.core.commands import Activate, BeginAnew, Command, Schedule, Ti
 from fairwarning.core.decide import Change, decide
 from fairwarning.core.document import visible_events
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant
-from fairwarning.core.model import EventType, Scope
+from fairwarning.core.model import EventType, Phase, Scope
 from fairwarning.core.sentences import sentence
 from fairwarning.core.transitions import Activated
 from tests.core.builders import E1, T0, names, web
@@ -36,6 +36,14 @@ def test_it_counts_from_one_again_and_shows_what_is_there() -> None:
     assert (change.scope.incarnation, change.scope.activated_ms) == (1, T0 + 5)
     assert visible_events(change.scope) == visible_events(before)
     assert sentence(change.transitions[0]) == f"activated anew: {WHY}"
+
+
+def test_it_counts_from_one_also_if_an_event_starts_in_the_same_commit() -> None:
+    announce = Schedule(event_id=E1, type=EventType.REBOOT, targets=names("web-0"))
+    before = at(web(), announce, T0).scope
+    change = at(before, anew(before), before.events[E1].not_before_ms)
+    assert change.scope.events[E1].phase is Phase.STARTED
+    assert change.scope.incarnation == 1
 
 
 def test_several_who_ask_at_once_are_granted_it_once() -> None:

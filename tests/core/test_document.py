@@ -3,14 +3,15 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.commands import Operate, Schedule
-from fairwarning.core.document import render
+from fairwarning.core.document import document_tag, render
 from fairwarning.core.fleet import CloudService, expand
 from fairwarning.core.instants import Instant, format_rfc1123
-from fairwarning.core.model import EventType, InstanceName, OperationKind
+from fairwarning.core.model import EventType, InstanceName, OperationKind, Phase
 from fairwarning.core.versions import BY_NAME, VERSIONS
-from tests.core.builders import E1, E2, after, names, web, workers
+from tests.core.builders import E1, E2, T0, after, names, web, workers
 
 BASE = ["EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"]
 FIELDS = {
@@ -34,6 +35,20 @@ def test_the_current_version_to_the_byte() -> None:
         b'"Description":"Host server is undergoing maintenance.",'
         b'"EventSource":"Platform","DurationInSeconds":5}]}'
     )
+
+
+def test_documents_of_one_number_and_another_content_have_other_tags() -> None:
+    """The store may have lost a document that was shown, and count it again with another event."""
+    event = after(web(), FREEZE).events[E1]
+    others = (
+        replace(event, id=E2),
+        replace(event, phase=Phase.STARTED),
+        replace(event, created_ms=Instant(event.created_ms + 1)),
+        replace(event, not_before_ms=Instant(event.not_before_ms + 1000)),
+    )
+    tags = {document_tag(T0, 2, [each]) for each in (event, *others)}
+    tags |= {document_tag(T0, 2, []), document_tag(T0, 3, []), document_tag(Instant(T0 + 1), 2, [])}
+    assert len(tags) == 8
 
 
 def test_an_empty_document() -> None:

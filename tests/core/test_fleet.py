@@ -64,6 +64,16 @@ def test_a_placement_group_holds_at_most_a_hundred() -> None:
     everyone = [each.name for scope in scopes for each in scope.roster.live]
     assert everyone == [f"big_{n}" for n in range(250)]
     assert len({scope.id for scope in scopes}) == 3
+    assert [scope.roster.next_number for scope in scopes] == [100, 200, 250]
+
+
+def test_the_own_tags_of_a_member_win() -> None:
+    member = Member(name="a", tags={"role": "own", "own": "1"})
+    (scope,) = expand(
+        AvailabilitySet(name="x", members=(member,), tags={"role": "set", "all": "1"})
+    )
+    (instance,) = scope.roster.live
+    assert instance.tags == {"role": "own", "own": "1", "all": "1"}
 
 
 def test_cloud_service_roles_are_named_as_azure_names_them() -> None:
@@ -142,6 +152,7 @@ def test_a_number_is_used_once() -> None:
             ),
             Code.TERMINATE_NOT_FOR_SPOT,
         ),
+        (CloudService(name="x", roles={"r": 0}, addresses=("10.0.0.1",)), Code.FLEET_INVALID),
         (AvailabilitySet(name="x", update_domains=0), Code.FLEET_INVALID),
         (AvailabilitySet(name="x", update_domains=21), Code.FLEET_INVALID),
         (AvailabilitySet(name="x", fault_domains=6), Code.FLEET_INVALID),

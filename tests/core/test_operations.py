@@ -247,6 +247,16 @@ def test_what_disturbs_without_taking_away_is_counted(kind: OperationKind, count
         assert pending_operations(after(with_reimage_notice(), operate(kind))) == counts
 
 
+def test_what_waits_unannounced_is_not_counted() -> None:
+    """Nobody watches, so the restart runs as soon as the instance is free."""
+    happened = Schedule(
+        event_id=E2, type=EventType.FREEZE, targets=names("workers_0"), already_happened=True
+    )
+    scope = after(workers(activated=False), happened, operate(OperationKind.RESTART))
+    assert scope.events[E1].phase is Phase.SCHEDULED
+    assert pending_operations(scope) == 0
+
+
 def test_the_limit_counts_all_that_is_asked_for_at_once() -> None:
     before = workers()
     restarted = after(before, batch(OperationKind.RESTART, "workers_0", "workers_1", "workers_2"))

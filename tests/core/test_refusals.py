@@ -1,6 +1,7 @@
 """Bad input has one defined answer each, and changes nothing."""
 
 import pytest
+from msgspec.structs import replace
 
 from fairwarning.core.commands import (
     AddInstances,
@@ -17,8 +18,14 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.decide import decide
+from fairwarning.core.fleet import ScaleSet, expand
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
-from fairwarning.core.limits import DESCRIPTION_CHARS_MAX
+from fairwarning.core.limits import (
+    DESCRIPTION_CHARS_MAX,
+    EVENT_DURATION_S_MAX,
+    NOT_BEFORE_AHEAD_MS_MAX,
+    SCOPE_EVENTS_MAX,
+)
 from fairwarning.core.model import (
     ANNOUNCED_TYPES,
     EventId,
@@ -26,6 +33,7 @@ from fairwarning.core.model import (
     Instance,
     InstanceName,
     OperationKind,
+    Phase,
     Policy,
     Priority,
     Scope,
@@ -34,10 +42,11 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.notice import parse_terminate_notice_ms
 from fairwarning.core.refusals import Code, Refused
-from tests.core.builders import E1, E2, T0, after, names, web, workers
+from tests.core.builders import E1, E2, T0, after, event_id, names, web, workers
 
 FREEZE = Schedule(event_id=E1, type=EventType.FREEZE, targets=names("web-0"))
 DELETE = Operate(event_id=E1, kind=OperationKind.DELETE, instance=InstanceName("workers_0"))
+RESTART = Operate(event_id=E1, kind=OperationKind.RESTART, instance=InstanceName("workers_0"))
 ME = operator_actor("me")
 
 
@@ -52,9 +61,16 @@ def ended() -> Scope:
     return after(web(), happened, ReportDone(event_id=E1))
 
 
-def deleted() -> Scope:
-    scope = after(workers(), DELETE, Approve(event_id=E1, by=ME))
+def deleted(capacity: int = 3) -> Scope:
+    scope = after(workers(capacity), DELETE, Approve(event_id=E1, by=ME))
     return after(scope, ReportDone(event_id=E1))
+
+
+def full_of_events(free: int = 0) -> Scope:
+    """A scope that holds as many events as it may, but for `free` of them."""
+    scope = ended()
+    numbers = (event_id(each) for each in range(100, 100 + SCOPE_EVENTS_MAX - free))
+    return replace(scope, events={each: replace(scope.events[E1], id=each) for each in numbers})
 
 
 CASES: list[tuple[str, Scope, Command, Code]] = [
@@ -104,6 +120,12 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         "a stranger approves",
         after(web(), FREEZE),
         Approve(event_id=E1, by=instance_actor(InstanceName("workers_0"))),
+        Code.NOT_IN_SCOPE,
+    ),
+    (
+        "a deleted instance approves",
+        after(deleted(), schedule("workers_1", id=E2)),
+        Approve(event_id=E2, by=instance_actor(InstanceName("workers_0"))),
         Code.NOT_IN_SCOPE,
     ),
     ("preempt of a regular", web(), schedule("web-0", type=EventType.PREEMPT), Code.NOT_SPOT),
@@ -169,6 +191,25 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
     ),
     ("negative duration", web(), schedule("web-0", duration_s=-2), Code.DURATION_INVALID),
     (
+        "duration of more than a week",
+        web(),
+        schedule("web-0", duration_s=EVENT_DURATION_S_MAX + 1),
+        Code.DURATION_INVALID,
+    ),
+    (
+        "rehearsed for more than a week",
+        web(),
+        schedule("web-0", lasts_s=EVENT_DURATION_S_MAX + 1),
+        Code.DURATION_INVALID,
+    ),
+    ("too many events", full_of_events(), schedule("web-0"), Code.TOO_MANY_EVENTS),
+    (
+        "notice raised beyond every NotBefore",
+        web(),
+        ChangePolicy(policy=Policy(notice_ms={EventType.REBOOT: 367 * DAY_MS})),
+        Code.NOTICE_NOT_LOWERABLE,
+    ),
+    (
         "notice lowered",
         web(),
         ChangePolicy(policy=Policy(notice_ms={EventType.REBOOT: MINUTE_MS})),
@@ -183,6 +224,12 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
     (
         "postponing a delete",
         after(workers(), DELETE),
+        Postpone(event_id=E1, new_event_id=E2, not_before_ms=Instant(T0 + HOUR_MS)),
+        Code.NOT_POSTPONABLE,
+    ),
+    (
+        "postponing what its owner asked for",
+        after(workers(), RESTART),
         Postpone(event_id=E1, new_event_id=E2, not_before_ms=Instant(T0 + HOUR_MS)),
         Code.NOT_POSTPONABLE,
     ),
@@ -247,6 +294,18 @@ CASES: list[tuple[str, Scope, Command, Code]] = [
         Code.ADDRESS_INVALID,
     ),
     (
+        "zoned address that is unique without its zone",
+        web(),
+        AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fd00::1%e",)),)),
+        Code.ADDRESS_INVALID,
+    ),
+    (
+        "terminate notice for a set with spot instances",
+        expand(ScaleSet(name="cheap", capacity=1, priority=Priority.SPOT))[0],
+        ChangeModel(terminate_notice_ms=5 * MINUTE_MS),
+        Code.TERMINATE_NOT_FOR_SPOT,
+    ),
+    (
         "link-local address",
         web(),
         AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("fe80::1",)),)),
@@ -265,6 +324,61 @@ def test_bad_input_gets_its_answer(what: str, scope: Scope, command: Command, co
     problem, remedy = refused.value.message.split("; ", 1)
     assert problem
     assert remedy
+
+
+@pytest.mark.parametrize(
+    ("scope", "command"),
+    [
+        (web(), schedule("web-0", description="x" * DESCRIPTION_CHARS_MAX)),
+        (web(), schedule("web-0", duration_s=EVENT_DURATION_S_MAX, lasts_s=EVENT_DURATION_S_MAX)),
+        (web(), schedule("web-0", duration_s=-1)),
+        (web(), schedule("web-0", notice_ms=15 * MINUTE_MS)),
+        (web(), schedule("web-0", notice_ms=NOT_BEFORE_AHEAD_MS_MAX)),
+        (full_of_events(free=1), schedule("web-0")),
+        (
+            web(),
+            ChangePolicy(policy=Policy(notice_ms={EventType.REBOOT: NOT_BEFORE_AHEAD_MS_MAX})),
+        ),
+        (workers(99), AddInstances(instances=(Instance(name=InstanceName("workers_99")),))),
+        (deleted(100), AddInstances(instances=(Instance(name=InstanceName("workers_100")),))),
+        (
+            web(),
+            AddInstances(instances=(Instance(name=InstanceName("x"), addresses=("169.254.7.7",)),)),
+        ),
+    ],
+)
+def test_what_is_just_within_a_limit_is_done(scope: Scope, command: Command) -> None:
+    assert decide(scope, command, T0).transitions
+
+
+def test_a_postponed_event_is_the_same_but_for_its_time_and_who_is_gone() -> None:
+    freeze = schedule(
+        "web-0", "web-2", id=E1, description="disk", duration_s=7, lasts_s=9, notice_ms=HOUR_MS
+    )
+    delete = Operate(event_id=event_id(7), kind=OperationKind.DELETE, instance=names("web-2")[0])
+    scope = after(web(), freeze, delete, ReportDone(event_id=event_id(7)))
+    later = Instant(T0 + 2 * HOUR_MS)
+    scope = after(scope, Postpone(event_id=E1, new_event_id=E2, not_before_ms=later))
+    before, event = scope.events[E1], scope.events[E2]
+    assert before.replaced_by == E2
+    assert event.resources == names("web-0")
+    assert event == replace(
+        before,
+        id=E2,
+        resources=event.resources,
+        not_before_ms=later,
+        phase=Phase.SCHEDULED,
+        ended_ms=None,
+        outcome="",
+        replaced_by=None,
+    )
+
+
+def test_a_cancelled_event_says_why() -> None:
+    scope = after(web(), FREEZE)
+    for reason, outcome in (("not today", "not today"), ("", "cancelled by the operator")):
+        cancelled = after(scope, Cancel(event_id=E1, reason=reason))
+        assert cancelled.events[E1].outcome == outcome
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,21 @@ from fairwarning.core.commands import (
 from fairwarning.core.decide import decide
 from fairwarning.core.document import render, visible_events
 from fairwarning.core.fleet import Orchestration, ScaleSet, VirtualMachine, expand
-from fairwarning.core.instants import MINUTE_MS, Instant
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant
+from fairwarning.core.limits import Timing
 from fairwarning.core.model import (
     EventType,
     InstanceName,
+    NodeId,
     OperationKind,
     Phase,
+    Policy,
     Priority,
     Scope,
     instance_actor,
 )
 from fairwarning.core.versions import VERSIONS
+from fairwarning.core.waiting import waits
 from tests.core.builders import E1, E2, E3, T0, after, event_id, names, web, workers
 
 DELETE = OperationKind.DELETE
@@ -200,6 +204,50 @@ def test_an_earlier_delete_that_nobody_approved_holds_a_later_one() -> None:
     assert phases(approve(scope, 1, at=later)) == [Phase.STARTED] * 2
     due = scope.events[E1].not_before_ms
     assert phases(after(scope, Tick(), at=due)) == [Phase.STARTED] * 2
+
+
+def test_one_that_is_due_and_blocked_does_not_let_others_pass_those_that_are_not_due() -> None:
+    """workers_0 is busy when its time comes; workers_1, approved, still waits for workers_2."""
+    busy = Operate(
+        event_id=event_id(9), kind=OperationKind.STOP, instance=InstanceName("workers_0")
+    )
+    scope = after(operate(workers(), DELETE), busy)
+    for number in (1, 2):
+        delete = Operate(
+            event_id=event_id(number + 1), kind=DELETE, instance=InstanceName(f"workers_{number}")
+        )
+        scope = after(scope, delete, at=Instant(T0 + number * MINUTE_MS))
+    due = scope.events[E1].not_before_ms
+    scope = approve(after(scope, Tick(), at=due), 2, at=due)
+    assert [scope.events[each].phase for each in (E1, E2, E3)] == [Phase.SCHEDULED] * 3
+    said = waits(scope, scope.events[E2], due)
+    assert said is not None
+    assert E3 in said
+    assert E1 not in said
+
+
+def test_the_barrier_falls_at_its_time_also_if_what_it_waits_for_is_blocked() -> None:
+    busy = Operate(
+        event_id=event_id(9), kind=OperationKind.STOP, instance=InstanceName("workers_0")
+    )
+    delete = Operate(event_id=E2, kind=DELETE, instance=InstanceName("workers_1"))
+    scope = after(operate(workers(), DELETE), busy)
+    scope = approve(after(scope, delete, at=Instant(T0 + MINUTE_MS)), 2, at=Instant(T0 + MINUTE_MS))
+    due = scope.events[E1].not_before_ms
+    timing = Timing(lease_ms=HOUR_MS)
+    ticked = decide(scope, Tick(), Instant(T0 + MINUTE_MS), timing=timing, node=NodeId("n1"))
+    assert ticked.next_deadline_ms == due
+    assert after(scope, Tick(), at=due).events[E2].phase is Phase.STARTED
+
+
+def test_a_raised_minimum_holds_for_one_that_a_test_fleet_schedules() -> None:
+    scope = workers()
+    policy = Policy(notice_ms={EventType.TERMINATE: 20 * MINUTE_MS})
+    scope = replace(scope, roster=replace(scope.roster, test=True, policy=policy))
+    scope = after(
+        scope, Schedule(event_id=E1, type=EventType.TERMINATE, targets=names("workers_0"))
+    )
+    assert scope.events[E1].not_before_ms == T0 + 20 * MINUTE_MS
 
 
 @given(

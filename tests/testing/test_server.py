@@ -1,5 +1,6 @@
 """The server in a test's own process: what a test can do with it, and what it says when wrong."""
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.testing import NotAnswered, Server, server
+from fairwarning.metadata.limits import EndpointRules
+from fairwarning.testing import NotAnswered, Server, Vm, server
+from fairwarning.testing.background import Changes
+from fairwarning.testing.stage import START, Stage
 
 FLEET = """
 [[vm]]
@@ -46,6 +50,15 @@ def test_who_approved_is_told(fairwarning: Server) -> None:
     asked = fairwarning.requests("web-0", kind="approve")
     assert [each.version for each in asked] == ["2020-07-01"]
     assert event.id.encode() in asked[0].body
+
+
+def test_an_event_is_among_those_that_are_not_over_until_its_end(fairwarning: Server) -> None:
+    event = fairwarning.schedule("Reboot", "web-0", duration="5m")
+    assert event.duration_seconds == 300
+    assert fairwarning.approve(event.id.lower()).phase == "started"
+    assert [each.id for each in fairwarning.events()] == [event.id]
+    fairwarning.advance("1h")
+    assert fairwarning.events() == []
 
 
 def test_operations_of_owners(fairwarning: Server) -> None:
@@ -125,6 +138,16 @@ def test_faults_end_with_their_block_and_with_their_count(fairwarning: Server) -
     assert vm.document()["Events"] == []
 
 
+def test_the_end_of_a_block_clears_its_own_fault_alone(fairwarning: Server) -> None:
+    vm = fairwarning.vm("web-0")
+    fairwarning.fault("status", "web-0", status=429)
+    with fairwarning.fault("status", "web-1"):
+        pass
+    assert fairwarning.vm("web-1").document()["Events"] == []
+    with pytest.raises(NotAnswered, match="429"):
+        vm.document()
+
+
 def test_a_fault_may_last_for_a_while_of_the_servers_time(fairwarning: Server) -> None:
     vm = fairwarning.vm("web-0")
     fairwarning.fault("status", "web-0", lasting="10m")
@@ -163,6 +186,7 @@ def test_without_long_polls_an_unchanged_document_is_told_at_once() -> None:
     ("wrong", "hint"),
     [
         (lambda fw: fw.schedule("Explode", "web-0"), "Freeze, Reboot, Redeploy, Preempt"),
+        (lambda fw: fw.schedule("Power", "web-0"), "'Power' is no type of event"),
         (lambda fw: fw.schedule("Reboot", "nobody"), "web-0, web-1, web-2"),
         (lambda fw: fw.schedule("Reboot"), "say which instances"),
         (lambda fw: fw.vm("nobody"), "web-0, web-1, web-2"),
@@ -256,6 +280,62 @@ async def test_a_handler_in_the_event_loop_of_the_test(fairwarning: Server) -> N
 async def test_a_coroutine_that_holds_up_its_own_handler_is_told_so(fairwarning: Server) -> None:
     with pytest.raises(AssertionError, match=r"await fairwarning\.until"):
         fairwarning.wait_until(lambda: False, timeout=0.01)
+
+
+def test_what_another_thread_announces_wakes_whoever_waits_for_it(fairwarning: Server) -> None:
+    is_waited_for = threading.Event()
+
+    def announce() -> None:
+        is_waited_for.wait()
+        fairwarning.schedule("Reboot", "web-0")
+
+    def condition(server: Server) -> bool:
+        found = bool(server.events())
+        is_waited_for.set()
+        return found
+
+    thread = threading.Thread(target=announce)
+    thread.start()
+    assert fairwarning.wait_until(condition)
+    thread.join()
+
+
+def test_a_condition_that_is_written_in_c_is_asked_without_the_server(fairwarning: Server) -> None:
+    assert list(fairwarning.wait_until({"web-0": 1}.items)) == [("web-0", 1)]
+
+
+async def test_whoever_begins_to_wait_too_late_does_not_wait() -> None:
+    changes = Changes()
+    changes.note()
+    assert await changes.until_beyond(0, timeout_s=0)
+    assert not await changes.until_beyond(1, timeout_s=0)
+
+
+async def test_a_request_can_be_seen_by_whoever_it_wakes() -> None:
+    seen: list[int] = []
+    stage = Stage(
+        fleet=None,
+        seed=0,
+        start=START,
+        metadata=[("127.0.0.1", 0)],
+        rules=EndpointRules(),
+        on_change=lambda *_: seen.append(len(stage.asked)),
+    )
+    await stage.start()
+    try:
+        vm = Vm("web-0", stage.node.metadata_urls[0])
+        for _ in range(2):
+            await asyncio.to_thread(vm.document)
+    finally:
+        await stage.stop()
+    assert 2 in seen
+
+
+def test_a_server_that_cannot_start_leaves_no_thread_behind() -> None:
+    before = threading.active_count()
+    with pytest.raises(Exception, match="vm"):
+        Server(fleet={"vm": "no list"})
+    assert threading.active_count() == before
 
 
 def test_what_changes_outside_of_the_server_needs_a_nudge(fairwarning: Server) -> None:

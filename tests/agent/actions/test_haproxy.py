@@ -9,7 +9,13 @@ import pytest
 from fairwarning.agent.actions import haproxy
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.haproxy import HaProxyDoer
-from fairwarning.agent.actions.haproxy_socket import Server, State, read_state
+from fairwarning.agent.actions.haproxy_socket import (
+    Server,
+    State,
+    read_answer,
+    read_sessions,
+    read_state,
+)
 from fairwarning.agent.model import Action, HaProxy
 from tests.agent.actions.contexts import context
 from tests.agent.actions.haproxy_stand_in import COLUMNS, StandIn
@@ -145,3 +151,22 @@ async def test_a_socket_may_be_a_host_and_a_port(proxy: StandIn) -> None:
 def test_only_what_people_set_counts_as_taken_out(admin: int, state: State) -> None:
     shown = f"1\n# {COLUMNS}\n3 web 1 a 127.0.0.1 2 {admin} 1 1 0\n"
     assert read_state(shown, Server("web", "a")) is state
+
+
+def test_who_waits_for_the_server_counts_as_a_session() -> None:
+    shown = "# pxname,svname,qcur,qmax,scur\nweb,b,9,9,9\nweb,a,2,5,1\n"
+    assert read_sessions(shown, Server("web", "a")) == 3
+
+
+def test_what_haproxy_says_to_a_command_is_a_refusal_and_to_a_question_its_answer() -> None:
+    server = Server("web", "a")
+    with pytest.raises(ActionFailed, match="HAProxy answered: 'set server' expects"):
+        read_answer("set server web/a state x", server, "'set server' expects\nmore\n")
+    assert read_answer("set server web/a state drain", server, "\n") == ""
+    assert read_answer("show stat", server, "# pxname\n\n") == "# pxname"
+
+
+async def test_a_path_may_end_as_an_address_does(tmp_path: Path) -> None:
+    async with StandIn(tmp_path / "haproxy:80") as proxy:
+        await HaProxyDoer().do(action(proxy), context())
+        assert proxy.states["a"] == "drain"

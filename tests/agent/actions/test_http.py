@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -236,3 +237,29 @@ async def test_no_proxy_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     async with listening(Hub().serve) as port:
         await do(Http(url=f"http://127.0.0.1:{port}/"))
+
+
+async def test_a_post_without_a_body_says_that_it_has_none() -> None:
+    hub = Hub()
+    async with listening(hub.serve) as port:
+        await do(Http(url=f"http://127.0.0.1:{port}/"))
+    assert "\r\ncontent-length: 0\r\n" in hub.heads[0].lower()
+
+
+async def test_the_answer_is_read_to_its_end() -> None:
+    """Some services stop their work when whoever asked hangs up."""
+    body = b"x" * 900_000
+    is_taken: list[bool] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # What is under way is small, so the end can be sent only to one who reads.
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        writer.transport.set_write_buffer_limits(0)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+        is_taken.append(True)
+
+    async with listening(serve) as port:
+        await do(Http(url=f"http://127.0.0.1:{port}/"))
+    assert is_taken == [True]

@@ -6,6 +6,7 @@ import pytest
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.kinds import DOERS
+from fairwarning.agent.actions.notify import message
 from fairwarning.agent.model import Action, Notify
 from tests.agent.actions.contexts import context
 from tests.agent.actions.test_http import Hub, listening
@@ -30,6 +31,11 @@ async def test_a_message_without_words_says_what_happens() -> None:
     assert b'"title": "Reboot of Web-1, web-2"' in hub.bodies[0]
 
 
+def test_a_message_with_a_text_and_no_title_is_sent_as_it_is() -> None:
+    said = message(Notify(url="json://x", body="of {me}"), context())
+    assert (said["title"], said["body"]) == ("", "of Web-1")
+
+
 async def test_a_service_that_does_not_take_it_is_a_failure_without_secrets() -> None:
     async with listening(Hub("500 Oops").serve) as port:
         with pytest.raises(ActionFailed, match="json://…: the service did not take") as failed:
@@ -48,6 +54,15 @@ async def test_without_apprise_it_says_what_to_install(
     (tmp_path / "apprise.py").write_text("raise ImportError('not here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(ActionFailed, match=r"run pip install apprise$"):
+        await do(Notify(url="json://127.0.0.1:1/"))
+
+
+async def test_an_apprise_that_breaks_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apprise.py").write_text("raise RuntimeError('broken')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ActionFailed, match="Apprise ended with code 1"):
         await do(Notify(url="json://127.0.0.1:1/"))
 
 
