@@ -233,3 +233,21 @@ async def test_a_stream_ends_when_its_token_is_revoked(rig: Rig) -> None:
 async def test_a_token_that_is_given_must_be_one_even_on_loopback(rig: Rig, given: str) -> None:
     answer = await rig.api.get("/me", headers={"Authorization": given})
     assert Rig.check(answer, 401)["code"] == "token-needed"
+
+
+async def test_two_tokens_are_none(rig: Rig) -> None:
+    """A proxy may have looked at the other one."""
+    good = f"Bearer {await token(rig, 'admin')}"
+    for second in (good, "Bearer nonsense", ""):
+        given = [("Authorization", good), ("Authorization", second)]
+        assert Rig.check(await rig.api.get("/me", headers=given), 401)["code"] == "token-needed"
+
+
+@pytest.mark.parametrize("expires", ["0s", "2001-01-01T00:00:00Z", "now"])
+async def test_a_token_is_good_for_some_time(rig: Rig, expires: str) -> None:
+    if expires == "now":
+        expires = (await rig.get("/clock"))["now"]
+    body = {"name": "t", "role": "viewer", "expires": expires}
+    problem = await rig.post("/tokens", body, 422)
+    assert (problem["code"], problem["pointer"]) == ("instant-invalid", "/expires")
+    assert (await rig.get("/tokens"))["tokens"] == []

@@ -19,10 +19,20 @@ async def test_what_is_scheduled_is_in_the_document_of_its_instance(rig: Rig) ->
     assert event["timeline"][0]["by"] == "operator:local"
 
 
+async def test_an_id_that_is_brought_along_is_kept_in_capitals(rig: Rig) -> None:
+    id = "602d9444-d2cd-49c7-8624-8643e7171297"
+    assert (await rig.schedule("web-0", id=id))["id"] == id.upper()
+    assert (await rig.get(f"/events/{id}"))["id"] == id.upper()
+    assert (await rig.get("/history", event=id))["entries"]
+
+
 async def test_an_event_of_a_whole_update_domain_names_all_its_instances(rig: Rig) -> None:
     body = {"type": "Freeze", "scope": "web", "updateDomain": 1}
     event = await rig.post("/events", body, 201)
     assert event["resources"] == ["web-1", "web-3"]
+    await rig.post(f"/events/{event['id']}/cancel")
+    await rig.delete("/instances/web-3")
+    assert (await rig.post("/events", body, 201))["resources"] == ["web-1"]
 
 
 async def test_an_approval_starts_the_event_and_is_in_its_story(rig: Rig) -> None:
@@ -49,6 +59,17 @@ async def test_cancelling_needs_a_pending_event(rig: Rig) -> None:
     assert (cancelled["phase"], cancelled["outcome"]) == ("cancelled", "not today")
     again = await rig.post(f"/events/{event['id']}/cancel", status=409)
     assert again["code"] == "event-finished"
+
+
+async def test_a_cancelled_event_says_the_reason_however_it_was_given(rig: Rig) -> None:
+    for path, body, outcome in (
+        ("cancel?why=ticket+7", None, "ticket 7"),
+        ("cancel?why=ticket+7", {"reason": "the disk is fine"}, "the disk is fine"),
+    ):
+        event = await rig.schedule()
+        cancelled = await rig.post(f"/events/{event['id']}/{path}", body)
+        assert cancelled["outcome"] == outcome
+        assert cancelled["timeline"][-1]["why"] == "ticket 7"
 
 
 async def test_postponing_cancels_and_announces_another(rig: Rig) -> None:
@@ -91,6 +112,14 @@ async def test_filters_narrow_the_list(rig: Rig) -> None:
     by_instance = await rig.get("/events", instance="db")
     assert [each["resources"] for each in by_instance["events"]] == [["db"]]
     assert (await rig.get("/events", source="User"))["events"] == []
+    assert (await rig.get("/events", instance="db", scope="vm/db")) == by_instance
+    for other in (
+        {"scope": "web"},
+        {"source": "User"},
+        {"type": "Freeze"},
+        {"phase": "cancelled"},
+    ):
+        assert (await rig.get("/events", instance="db", **other))["events"] == [], other
 
 
 async def test_bad_questions_get_the_documented_problem(rig: Rig) -> None:

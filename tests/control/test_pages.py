@@ -139,6 +139,8 @@ async def test_a_cursor_of_another_list_is_refused(rig: Rig, path: str) -> None:
     }
     cursors["nonsense"] = "nonsense"
     cursors["too much"] = "9" * 30
+    cursors["half"] = "1600000000000_"
+    cursors["other digits"] = "١٢_x"
     for other, cursor in cursors.items():
         if other != path:
             problem = await rig.get(path, 422, after=cursor)
