@@ -352,6 +352,16 @@ def test_waiting_follows_the_event_through_a_broken_stream(fake: Fake, run: Prog
     assert after[:2] == ["7", "8"]
 
 
+def test_waiting_looks_again_when_the_connection_is_back(fake: Fake, run: Program) -> None:
+    """The event may have ended meanwhile, and a server that stepped back never says so."""
+    fake.on("POST /events", an_event())
+    fake.on(f"GET /events/{ID}", an_event(timeline=[an_entry()]), an_event(phase="completed"))
+    fake.on("GET /stream", sse(), sse(), problem(401, "token-needed", "nobody looked again"))
+    result = run("schedule", "reboot", "web-0", "--wait", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["phase"] == "completed"
+
+
 def test_waiting_for_what_fails_is_a_failure(fake: Fake, run: Program) -> None:
     fake.on("POST /instances/web-0/restart", an_event())
     fake.on(f"GET /events/{ID}", an_event(phase="failed", outcome="no such disk"))

@@ -1,5 +1,6 @@
 """Events through the API: announced, seen by instances, decided, and over."""
 
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -113,12 +114,13 @@ async def test_filters_narrow_the_list(rig: Rig) -> None:
     assert [each["resources"] for each in by_instance["events"]] == [["db"]]
     assert (await rig.get("/events", source="User"))["events"] == []
     assert (await rig.get("/events", instance="db", scope="vm/db")) == by_instance
-    for other in (
+    others: list[dict[str, Any]] = [
         {"scope": "web"},
         {"source": "User"},
         {"type": "Freeze"},
         {"phase": "cancelled"},
-    ):
+    ]
+    for other in others:
         assert (await rig.get("/events", instance="db", **other))["events"] == [], other
 
 

@@ -267,6 +267,20 @@ async def test_whatever_writes_needs_the_lock() -> None:
         await lost.__aexit__(None, None, None)
 
 
+async def test_the_reason_goes_with_what_is_done_behind_a_lock() -> None:
+    async with pair() as nodes, held(nodes.one, "set", by=ME) as locked:
+        id, first = locked.engine.new_id(), nodes.scopes[0]
+        freeze = Schedule(event_id=id, type=EventType.FREEZE, targets=(InstanceName("workers_0"),))
+        await locked.engine.submit(first.id, freeze, by=ME, why="one")
+        await locked.engine.approve(id, by=ME, why="two")
+        other = changed(
+            first, id=ScopeId(f"{first.id}9"), roster=changed(first.roster, instances={})
+        )
+        await locked.engine.create([other], by=ME, why="three")
+        whys = {each.why for each in await nodes.store.journal(limit=99)}
+        assert {"one", "two", "three"} <= whys
+
+
 async def test_what_is_done_is_done_though_its_lock_cannot_be_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

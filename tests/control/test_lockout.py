@@ -1,9 +1,11 @@
 """Whoever opens many connections or streams locks nobody out."""
 
 import asyncio
+import errno
 import json
 import os
 import resource
+import socket
 import ssl
 import subprocess
 import sys
@@ -11,14 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from fairwarning.control import acceptor, connections, open_streams
+from fairwarning.control.acceptor import Acceptor
 from fairwarning.control.connections import Connections, Entry, client_of
-from fairwarning.control.server import Tls
+from fairwarning.control.server import Tls, bound
 from tests.control.rig import Rig, running
 from tests.control.test_access import make_certificate
 from tests.support.http_client import http_client
@@ -286,3 +290,79 @@ async def test_a_burst_of_one_client_is_answered(rig: Rig) -> None:
 
     answers = await asyncio.gather(*(ask() for _ in range(2 * connections.CLIENT_WAITING_MAX)))
     assert {each.split(b"\r\n")[0] for each in answers} == {b"HTTP/1.1 200 OK"}
+
+
+class FullListener:
+    """Has no file descriptor left for the first connection."""
+
+    def __init__(self, real: socket.socket) -> None:
+        self._real = real
+        self.failures = 0
+
+    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
+        if not self.failures:
+            self.failures += 1
+            raise OSError(errno.EMFILE, "too many open files")
+        return self._real.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class Greeting(asyncio.Protocol):
+    def enter(self, room: Connections, entry: Entry) -> None:
+        pass
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"hello")
+        transport.close()
+
+
+async def test_a_listener_without_file_descriptors_goes_on_when_there_are_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acceptor, "_PAUSE_S", 0.01)
+    real = bound("127.0.0.1", 0)
+    listener = FullListener(real)
+    made: Any = Acceptor(cast(Any, listener), cast(Any, Greeting), None, Connections(1_000))
+    made.start()
+    try:
+        async with asyncio.timeout(HANG_S):
+            reader, writer = await asyncio.open_connection(*real.getsockname())
+            assert await reader.read() == b"hello"
+        writer.close()
+    finally:
+        made.close()
+        await made.wait_closed()
+        real.close()
+    assert listener.failures == 1
+
+
+def test_who_was_just_answered_may_have_asked_again() -> None:
+    now = [100.0]
+    room = Connections(10_000, lambda: now[0])
+    door = Closing(room)
+    busy = [door.enter("10.0.0.1", asks=True) for _ in range(connections.CLIENT_MAX)]
+    now[0] += 60
+    room.rests(busy[0])
+    now[0] += connections.ARRIVAL_S / 2
+    assert door.enter("10.0.0.1").is_spare
+    now[0] += connections.ARRIVAL_S / 2
+    assert not door.enter("10.0.0.1").is_spare
+    assert door.closed == [busy[0]]
+
+
+def test_a_client_with_too_many_makes_room_itself() -> None:
+    """Others keep their connections, though one of them has more that only wait."""
+    now = [100.0]
+    room = Connections(10_000, lambda: now[0])
+    door = Closing(room)
+    others = [door.enter("10.0.0.2") for _ in range(50)]
+    for _ in range(connections.CLIENT_MAX - 1):
+        door.enter("10.0.0.1", asks=True)
+    own = door.enter("10.0.0.1")
+    now[0] += 60
+    assert not door.enter("10.0.0.1").is_spare
+    assert door.closed == [own]
+    assert not any(each.has_left for each in others)

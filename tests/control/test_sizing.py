@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import count
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -82,6 +82,8 @@ class Set:
     orchestration=st.sampled_from(Orchestration),
     sizes=st.lists(st.tuples(st.integers(0, 230), st.booleans()), max_size=5),
 )
+# The first group comes to have a higher number than the last one.
+@example(Orchestration.UNIFORM, [(101, True), (99, True), (100, True), (101, True)])
 def test_any_sequence_of_sizes_is_reached_and_no_name_is_given_out_twice(
     orchestration: Orchestration, sizes: list[tuple[int, bool]]
 ) -> None:
