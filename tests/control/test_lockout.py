@@ -366,3 +366,22 @@ def test_a_client_with_too_many_makes_room_itself() -> None:
     assert not door.enter("10.0.0.1").is_spare
     assert door.closed == [own]
     assert not any(each.has_left for each in others)
+
+
+async def test_a_handshake_that_breaks_off_leaves_its_place(tmp_path: Path) -> None:
+    certificate, key, _ = make_certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    listener, room = bound("127.0.0.1", 0), Connections(1_000)
+    made = Acceptor(listener, cast(Any, Greeting), tls, room)
+    made.start()
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(b"this is no handshake\r\n\r\n")
+    async with asyncio.timeout(HANG_S):
+        with suppress(ConnectionError):
+            await reader.read()
+        await made.wait_closed()
+    assert len(room) == 0
+    writer.close()
+    made.close()
+    listener.close()

@@ -362,3 +362,13 @@ async def test_a_resource_that_is_called_like_a_verb_can_be_reached(rig: Rig) ->
     assert (await rig.get("/scopes/scale"))["name"] == "scale"
     assert (await rig.post("/scopes/scale/scale", {"capacity": 2}, 202))["capacity"] == 2
     assert (await rig.get("/scopes/scale%2F0"))["capacity"] == 2
+
+
+async def test_who_cannot_be_deleted_is_not_replaced(rig: Rig) -> None:
+    """And nobody has come in its place."""
+    await rig.activate("workers_0")
+    await rig.schedule("workers_0", type="Terminate")
+    before = await rig.get("/scopes/workers")
+    problem = await rig.post("/instances/workers_0/replace", status=409)
+    assert problem["code"] == "already-pending"
+    assert await rig.get("/scopes/workers") == before
