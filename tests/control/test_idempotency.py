@@ -202,6 +202,14 @@ async def test_a_key_stands_for_one_request(rig: Rig) -> None:
     assert await rig.post("/fleet", fleet, idempotency_key="a") == first
 
 
+async def test_a_key_stands_for_one_request_also_if_only_the_path_says_which(rig: Rig) -> None:
+    await rig.post("/instances/web-0/stop", status=202, idempotency_key="a")
+    for path in ("/instances/web-1/stop", "/instances/web-0/start", "/instances/web-0%2F/stop"):
+        problem = await rig.post(path, status=422, idempotency_key="a")
+        assert problem["code"] == "idempotency-key-reused", path
+    assert len((await rig.get("/events"))["events"]) == 1
+
+
 async def test_a_key_is_its_callers_own(rig: Rig) -> None:
     made = [
         (await rig.post("/tokens", {"name": name, "role": "operator"}, 201))["secret"]

@@ -353,6 +353,19 @@ def test_who_was_just_answered_may_have_asked_again() -> None:
     assert door.closed == [busy[0]]
 
 
+def test_who_has_asked_or_left_is_not_waiting_any_more() -> None:
+    now = [100.0]
+    room = Connections(10_000, lambda: now[0])
+    door = Closing(room)
+    for number in range(connections.WAITING_MAX):
+        asks = bool(number % 2)
+        room.leave(door.enter(f"10.0.{number // 250}.{number % 250}", asks=asks))
+    door.enter("10.9.9.9")
+    now[0] += 60
+    door.enter("10.8.8.8")
+    assert (door.closed, len(room)) == ([], 2)
+
+
 def test_a_client_with_too_many_makes_room_itself() -> None:
     """Others keep their connections, though one of them has more that only wait."""
     now = [100.0]

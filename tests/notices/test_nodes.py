@@ -302,6 +302,20 @@ async def test_unwanted_entries_move_no_cursor_that_another_node_holds(
         assert await shelf.cursor(target.id) != theirs
 
 
+async def test_whoever_has_told_all_leaves_the_target_to_the_others() -> None:
+    """They need not wait until its lease has run out."""
+    async with shared() as rig, receiving() as receiver:
+        first = await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await rig.sender.idle()
+        await rig.stop()
+        await rig.node()
+        await rig.reboot("web-1")
+        await rig.pass_time(LEASE_MS // 2)
+        assert len(receiver.requests) == 2
+
+
 def shared() -> AbstractAsyncContextManager[NoticeRig]:
     clock = VirtualClock()
     return noticing(SharedStore(clock), clock)
