@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from fairwarning.control import hands
-from fairwarning.core.instants import DAY_MS, HOUR_MS, later
+from fairwarning.control.operator.history import NOW_MS_MAX
+from fairwarning.core.instants import DAY_MS, HOUR_MS, SECOND_MS, later
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.stores.memory import MemoryStore
@@ -41,3 +42,13 @@ async def test_it_stands_neither_before_what_has_happened_nor_before_where_it_wa
     late = VirtualClock(later(begins, 2 * DAY_MS))
     await hands.resume(late, store)
     assert late.now() == later(begins, 2 * DAY_MS)
+
+
+async def test_time_ends_with_the_year_9000() -> None:
+    async with running() as rig:
+        rig.clock.step(NOW_MS_MAX - SECOND_MS - rig.clock.now())
+        for by, status in (("2s", 422), ("1s", 200), ("1s", 422), ("0s", 200)):
+            await rig.post("/clock/advance", {"by": by}, status)
+        assert rig.clock.now() == NOW_MS_MAX
+        problem = await rig.post("/clock/advance", {"by": "3661d"}, 422)
+        assert "ten years" in problem["detail"]

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from starlette.requests import Request
 
+from fairwarning.control import server
 from fairwarning.control.access import Role
 from fairwarning.control.dispatch import Dispatch
 from fairwarning.control.metrics import Metrics
@@ -14,6 +15,7 @@ from fairwarning.control.operation import Operation
 from fairwarning.control.shapes import Done
 from fairwarning.engine.clocks import VirtualClock
 from tests.control.pair import node
+from tests.control.rig import Block, running
 from tests.notices.rig import SharedStore
 
 
@@ -52,3 +54,15 @@ async def test_only_a_server_that_stops_answers_for_what_was_cancelled(is_stoppi
     else:
         with pytest.raises(asyncio.CancelledError):
             await asked
+
+
+async def test_whoever_is_still_waiting_when_the_server_stops_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "STOP_S_MAX", 0)
+    async with running() as rig:
+        block = Block(monkeypatch, rig.node.store, "events")
+        asked = asyncio.create_task(rig.get("/events", 503))
+        await block.reached.wait()
+        await rig.node.stop()
+        assert (await asked)["code"] == "stopping"

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+from fairwarning.core.instants import HOUR_MS, format_rfc3339, later
 from tests.control.rig import Rig
 
 WEB = "00000000-0000-0000-0000-000000000000/default/availability-set/web"
@@ -167,3 +168,48 @@ async def test_the_past_of_what_is_gone_can_still_be_looked_at(rig: Rig) -> None
     assert by_instance == by_scope
     assert (await rig.get("/history", scope=WEB))["entries"]
     await rig.get("/events", 404, scope="web")
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer"),
+    [
+        ({"notice": "1h", "notBefore": "2099-01-01T00:00:00Z"}, "/notice"),
+        ({"notice": "1h", "alreadyHappened": True}, "/alreadyHappened"),
+        ({"notBefore": "2099-01-01T00:00:00Z", "alreadyHappened": True}, "/alreadyHappened"),
+    ],
+)
+async def test_when_it_happens_is_said_once(rig: Rig, more: dict[str, Any], pointer: str) -> None:
+    problem = await rig.post("/events", {"type": "Reboot", "targets": ["db"], **more}, 422)
+    assert (problem["code"], problem["pointer"]) == ("body-invalid", pointer)
+    assert (await rig.get("/events"))["events"] == []
+
+
+async def test_a_new_time_is_said_once_too(rig: Rig) -> None:
+    event = await rig.schedule("db")
+    for body in ({}, {"notice": "1h", "notBefore": "2099-01-01T00:00:00Z"}):
+        problem = await rig.post(f"/events/{event['id']}/postpone", body, 422)
+        assert problem["code"] == "body-invalid"
+    until = format_rfc3339(later(rig.clock.now(), 3 * HOUR_MS))
+    other = await rig.post(f"/events/{event['id']}/postpone", {"notBefore": until}, 201)
+    assert other["notBefore"] == until
+
+
+async def test_what_already_happened_has_started(rig: Rig) -> None:
+    event = await rig.schedule("web-0", alreadyHappened=True)
+    assert (event["phase"], event["startCause"]) == ("started", "already-happened")
+    shown = await rig.get(f"/events/{event['id']}")
+    assert (shown["waits"], shown["waitsFor"]) == (None, [])
+    (seen,) = (await rig.document("web-0"))["Events"]
+    assert seen["EventStatus"] == "Started"
+
+
+async def test_an_instance_shows_the_events_that_name_it(rig: Rig) -> None:
+    event = await rig.schedule("web-0")
+    scope = await rig.get("/scopes/web")
+    pending = {each["name"]: [one["id"] for one in each["pending"]] for each in scope["instances"]}
+    assert pending == {"web-0": [event["id"]], "web-1": [], "web-2": [], "web-3": []}
+    for name, ids in pending.items():
+        shown = await rig.get(f"/instances/{name}")
+        assert [each["id"] for each in shown["events"]] == ids
+    await rig.post(f"/events/{event['id']}/cancel")
+    assert (await rig.get("/instances/web-0"))["pending"] == []

@@ -6,14 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairwarning.control import housekeeping
 from fairwarning.control.app import OPERATIONS
-from fairwarning.control.housekeeping import forget_old_keys
+from fairwarning.control.housekeeping import Housekeeping, forget_old_keys
 from fairwarning.control.idempotency import KIND, Kept
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.clocks import SystemClock
+from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.ports import StoreDown
+from fairwarning.stores.memory import MemoryStore
 from tests.control.rig import Block, Rig
+from tests.support.flaky import Flaky
+from tests.support.patience import HANG_S
 
 BODY = {"type": "Reboot", "targets": ["web-0"]}
 ID = "11111111-2222-4333-8444-555555555555"
@@ -477,3 +481,21 @@ async def test_a_large_answer_is_not_kept_and_what_it_tells_of_is_not_done_again
     assert Rig.check(again, 409)["code"] == "answer-not-kept"
     kept = await rig.node.store.records("idempotency", limit=10)
     assert max(len(each.body) for each in kept) < 20_000
+
+
+async def test_old_keys_are_forgotten_after_an_outage_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
+    wall = VirtualClock()
+    store = MemoryStore(wall)
+    kept = Kept(asked="", seed="", began_ms=wall.now())
+    await store.keep(KIND, "old", msgspec.json.encode(kept).decode(), by=ENGINE)
+    wall.step(2 * DAY_MS)
+    flaky = Flaky(store)
+    keeping = Housekeeping(flaky.store, wall)
+    with flaky.failing(range(3)):
+        keeping.start()
+        async with asyncio.timeout(HANG_S):
+            while await store.record(KIND, "old") is not None:  # noqa: ASYNC110 (no time passes)
+                await asyncio.sleep(0)
+    await keeping.stop()
+    assert len(flaky.calls) > 3

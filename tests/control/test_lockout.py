@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -18,10 +18,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Send
 
-from fairwarning.control import acceptor, connections, open_streams
+from fairwarning.control import acceptor, body_room, connections, open_streams
 from fairwarning.control.acceptor import Acceptor
+from fairwarning.control.access import Caller, Role
 from fairwarning.control.connections import Connections, Entry, client_of
+from fairwarning.control.problems import Problem
 from fairwarning.control.server import Tls, bound
 from tests.control.rig import Rig, running
 from tests.control.test_access import make_certificate
@@ -398,3 +401,61 @@ async def test_a_handshake_that_breaks_off_leaves_its_place(tmp_path: Path) -> N
     writer.close()
     made.close()
     listener.close()
+
+
+async def test_all_streams_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_streams, "STREAMS_MAX", 2)
+    streams = open_streams.OpenStreams()
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        pass
+
+    callers = [Caller(f"c{n}", Role.VIEWER, f"id{n}") for n in range(3)]
+    first, _ = (streams.begin(each, lines()) for each in callers[:2])
+    with pytest.raises(Problem) as problem:
+        streams.begin(callers[2], lines())
+    assert (problem.value.status, problem.value.code) == (503, "too-many-streams")
+    await first({"type": "http"}, gone, send)
+    streams.begin(callers[2], lines())
+
+
+async def test_bodies_of_many_clients_have_a_limit_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And what was held is free again, also for whoever was refused."""
+    monkeypatch.setattr(body_room, "ALL_BYTES_MAX", 250)
+    gates = {client: asyncio.Event() for client in ("a", "b", "c")}
+
+    async def work(scope: MutableMapping[str, Any], receive: Receive, _: Send) -> None:
+        await receive()
+        await gates[scope["client"][0]].wait()
+
+    room = body_room.BodyRoom(work)
+
+    async def ask(client: str) -> None:
+        async def receive() -> Message:
+            return {"type": "http.request", "body": bytes(body_room.FREE_BYTES + 100)}
+
+        async def send(_: Message) -> None:
+            pass
+
+        await room({"type": "http", "client": (client, 1)}, receive, send)
+
+    first, second = asyncio.create_task(ask("a")), asyncio.create_task(ask("b"))
+    await asyncio.sleep(0)
+    with pytest.raises(Problem) as problem:
+        await ask("c")
+    assert (problem.value.status, problem.value.code) == (503, "too-many-bodies")
+    gates["a"].set()
+    await first
+    gates["c"].set()
+    await ask("c")
+    gates["b"].set()
+    await second
+    assert not room._held

@@ -19,6 +19,12 @@ async def scopes(rig: Rig) -> None:
     await rig.post("/fleet", {"vm": [{"name": f"db{n}"} for n in range(COUNT - 3)]})
 
 
+async def scopes_and_empty_ones(rig: Rig) -> None:
+    await rig.post("/fleet", {"vm": [{"name": f"a{n}"} for n in range(COUNT)]})
+    for name in ("a1", "a2", "a4"):
+        await rig.delete(f"/scopes/{name}")
+
+
 async def found_scopes(rig: Rig) -> None:
     await rig.post("/fleet", {"vm": [{"name": f"page{n}"} for n in range(COUNT)]})
 
@@ -62,6 +68,7 @@ async def dead_letters(rig: Rig) -> None:
 Make = Callable[[Rig], Awaitable[None]]
 LISTS: dict[str, tuple[str, str, Make, dict[str, Any]]] = {
     "fleet": ("/fleet", "scopes", scopes, {}),
+    "fleet with empty scopes": ("/fleet", "scopes", scopes_and_empty_ones, {}),
     "search": ("/fleet", "scopes", found_scopes, {"search": "page"}),
     "events": ("/events", "events", events, {}),
     "events of a kind": ("/events", "events", events, {"source": "Platform"}),

@@ -372,3 +372,17 @@ async def test_who_cannot_be_deleted_is_not_replaced(rig: Rig) -> None:
     problem = await rig.post("/instances/workers_0/replace", status=409)
     assert problem["code"] == "already-pending"
     assert await rig.get("/scopes/workers") == before
+
+
+async def test_a_further_group_that_is_refused_leaves_word_of_what_was_done(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def create(*_: object, **__: object) -> None:
+        raise Refused(Code.ADDRESS_IN_USE, "somebody was faster")
+
+    monkeypatch.setattr(rig.node.engine, "create", create)
+    problem = await rig.post("/scopes/workers/scale", {"capacity": 101}, 409)
+    assert problem["code"] == "address-in-use"
+    assert "it was done in" in problem["detail"]
+    assert "workers/0 and nowhere else" in problem["detail"]
+    assert len((await rig.get("/scopes/workers"))["instances"]) == 100
