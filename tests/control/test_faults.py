@@ -94,6 +94,7 @@ async def test_what_is_set_and_what_struck_is_in_the_metrics(rig: Rig) -> None:
         ({"kind": "slow", "until": "2001-01-01T00:00:00Z"}, "/until"),
         ({"kind": "slow", "from": "tomorrow"}, "/from"),
         ({"kind": "stale", "on": "approve"}, "/on"),
+        ({"kind": "stale", "on": "instance"}, "/on"),
         ({"kind": "status", "on": "everything"}, "/on"),
     ],
 )

@@ -23,6 +23,7 @@ from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
     EventId,
     EventType,
+    EvictionPolicy,
     Instance,
     InstanceName,
     OperationKind,
@@ -141,6 +142,9 @@ def test_newcomers_are_like_who_was_there_but_for_what_is_a_machines_own() -> No
     )
     assert (one.name, one.addresses, dict(one.tags)) == ("s_1", ("10.0.0.2",), {"a": "b"})
     assert (two.addresses, two.priority, two.handle) == ((), Priority.SPOT, "")
+    pattern = replace(one, eviction=EvictionPolicy.DELETE)
+    (three,) = newcomers(groups, 1, pattern=pattern, addresses=(), new_id=lambda: "x")
+    assert three.eviction is EvictionPolicy.DELETE
     assert likeness(expand(ScaleSet(name="s"))) == Instance(name=InstanceName("any"))
 
 

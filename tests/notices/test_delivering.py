@@ -9,6 +9,7 @@ from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.signing import signature_of
 from fairwarning.notices.model import Filters
+from fairwarning.notices.shelf import Shelf
 from tests.engine.harness import ME
 from tests.notices.receiver import HANG, receiving
 from tests.notices.rig import noticing
@@ -189,6 +190,25 @@ async def test_removing_a_target_drops_what_waits_for_it_and_its_dead_letters() 
         await notices.remove(target.id, by=ME)
         for kind in ("notice-cursor", "notice-delivery", "notice-dead"):
             assert not await rig.store.records(kind, limit=1)
+
+
+async def test_removing_a_target_leaves_what_others_have() -> None:
+    async with (
+        noticing() as rig,
+        receiving(lambda request: 410 if request.kind == "scheduled" else 500) as receiver,
+    ):
+        notices = await rig.node()
+        one = await rig.webhook(notices, receiver.url, "one")
+        two = await rig.webhook(notices, receiver.url, "two")
+        await rig.approve(await rig.reboot("web-0"), "web-0")
+        await rig.sender.idle()
+        await notices.remove(one.id, by=ME)
+        assert [each.target_id for each in await notices.dead_letters()] == [two.id]
+        waiting = await Shelf(rig.store).waiting(two.id)
+        assert waiting
+        assert len(await rig.store.records("notice-delivery", limit=99)) == len(waiting)
+        assert [each.id for each in await notices.list()] == [two.id]
+        assert [each.key for each in await rig.store.records("notice-cursor", limit=9)] == [two.id]
 
 
 async def test_a_test_message_is_sent_at_once_and_once() -> None:
