@@ -89,6 +89,7 @@ def test_a_refusal_is_its_sentence_and_its_code(fake: Fake, run: Program) -> Non
 def test_without_a_token_it_says_where_one_goes(fake: Fake, run: Program) -> None:
     fake.on("GET /events", problem(401, "token-needed", "say who you are"))
     assert "--token-file" in said(run("events"))
+    assert "--token-file" not in said(run("events", FAIRWARNING_TOKEN="fw_old"))
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,7 @@ def test_removing_finds_out_what_the_name_is(fake: Fake, run: Program) -> None:
     assert "fleet show" in said(run("fleet", "remove", "none", "--yes"))
     assert run("fleet", "remove", "web-1").exit_code == 2
     assert run("fleet", "remove", "web-1", "--yes").exit_code == 0
+    assert fake.of("DELETE /instances/web-1")[0].query == {"force": ["false"]}
     assert run("fleet", "remove", "db", "--yes", "--force").exit_code == 0
     assert fake.of("DELETE /scopes/db")[0].query["force"] == ["true"]
     assert not fake.of("DELETE /instances/db")

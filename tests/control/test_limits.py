@@ -202,3 +202,9 @@ async def test_what_may_be_left_out_is_read_when_it_is_there(rig: Rig) -> None:
     problem = await rig.post(f"/events/{event['id']}/approve", {"reason": "x"}, 422)
     assert problem["code"] == "body-not-wanted"
     assert (await rig.get(f"/events/{event['id']}"))["phase"] == "scheduled"
+
+
+@pytest.mark.parametrize("nothing", [b"", b"null", b" {}\n"])
+async def test_a_body_that_says_nothing_is_none(rig: Rig, nothing: bytes) -> None:
+    answer = await rig.api.post("/instances/db/restart", content=nothing)
+    assert Rig.check(answer, 202)["operation"] == "restart"

@@ -8,6 +8,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.signing import signature_of
+from fairwarning.notices import dispatcher
 from fairwarning.notices.model import Filters
 from fairwarning.notices.shelf import Shelf
 from tests.engine.harness import ME
@@ -231,3 +232,19 @@ async def test_the_history_says_who_made_and_removed_a_target() -> None:
         made, removed = (await rig.rig.entries())[-2:]
         assert (made.by, removed.why) == (ME, "not needed")
         assert target.secret not in str(made)
+
+
+async def test_targets_have_names_of_their_own_and_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dispatcher, "TARGETS_MAX", 2)
+    async with noticing() as rig:
+        notices = await rig.node()
+        made = [await rig.webhook(notices, "http://127.0.0.1:9/", name) for name in ("a", "b")]
+        for name, says in (("c", "there are 2 targets already"), ("a", "targets already")):
+            with pytest.raises(Refused, match=says):
+                await rig.webhook(notices, "http://127.0.0.1:9/", name)
+        await notices.remove(made[1].id, by=ME)
+        with pytest.raises(Refused, match="there is a target 'a' already"):
+            await rig.webhook(notices, "http://127.0.0.1:9/", "a")
+        assert [each.id for each in await notices.list()] == [made[0].id]

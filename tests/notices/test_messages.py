@@ -25,7 +25,13 @@ from fairwarning.notices.model import (
 from fairwarning.notices.sender import CHAT_TIMEOUT_S
 from fairwarning.notices.shelf import Cursor
 from fairwarning.notices.targets import made_target
-from fairwarning.notices.templates import NAMES, fill, template_problem
+from fairwarning.notices.templates import (
+    NAMES,
+    TEXT_CHARS_MAX,
+    TITLE_CHARS_MAX,
+    fill,
+    template_problem,
+)
 from tests.core.builders import E1, T0
 from tests.engine.harness import ME
 from tests.notices.entries import REBOOT, WEB_ID, entry
@@ -224,3 +230,8 @@ def test_only_a_scale_set_has_groups() -> None:
     assert is_meant(ScopeId("0000/default/scale-set/web/7"), "web")
     assert not is_meant(ScopeId("0000/default/vm/7"), "vm")
     assert not is_meant(ScopeId("0000/default/availability-set/7"), "default/availability-set")
+
+
+def test_a_title_and_a_text_have_a_length() -> None:
+    title, text = fill(Template(title="$why", body="$why"), {"why": "x" * 99_999})
+    assert (len(title), len(text)) == (TITLE_CHARS_MAX, TEXT_CHARS_MAX)
