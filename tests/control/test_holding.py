@@ -209,6 +209,7 @@ async def test_whoever_read_that_it_is_free_takes_nothing_from_who_came_since() 
             with pytest.raises(RecordChanged):
                 await nodes.two.leases.take(late, old, nodes.clock.now())
             assert await nodes.store.record(KIND, "set") == new
+            assert nodes.two.leases._at_work == set()
 
 
 async def test_nothing_is_remembered_of_who_is_done() -> None:
@@ -234,6 +235,19 @@ async def test_one_lock_within_another_needs_both() -> None:
             with pytest.raises(FenceBroken):
                 await write
         await lost.__aexit__(None, None, None)
+
+
+async def test_who_lost_the_outer_lock_is_not_told_that_it_was_the_inner_one() -> None:
+    async with pair() as nodes, held(nodes.one, "outer", by=ME) as outer:
+
+        async def lose_it() -> None:
+            async with held(outer, "inner", by=ME) as locked:
+                await nodes.store.drop(KIND, "outer", by=ME)
+                await locked.engine.submit(nodes.scopes[0].id, POLICY, by=ME)
+
+        with pytest.raises(FenceBroken) as broken:
+            await lose_it()
+        assert broken.value.fence.record.key == "outer"
 
 
 async def test_whatever_writes_needs_the_lock() -> None:

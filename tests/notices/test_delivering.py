@@ -107,6 +107,19 @@ async def test_gone_is_never_tried_again() -> None:
         assert [each.last_error for each in await notices.dead_letters()] == ["answered 410"]
 
 
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 503])
+async def test_any_other_no_is_tried_again(status: int) -> None:
+    """A receiver may be deployed anew, or have a new key, in the meantime."""
+    answers = iter([status])
+    async with noticing() as rig, receiving(lambda _: next(answers, 200)) as receiver:
+        notices = await rig.node()
+        await rig.webhook(notices, receiver.url, filters=Filters(kinds=("Scheduled",)))
+        await rig.reboot("web-0")
+        await rig.pass_time(2 * SECOND_MS)
+        assert len(receiver.requests) == 2
+        assert not await notices.dead_letters()
+
+
 async def test_a_redirect_is_a_failure_and_is_not_followed() -> None:
     async with noticing() as rig, receiving(lambda _: 307) as receiver:
         notices = await rig.node()

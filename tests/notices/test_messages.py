@@ -197,6 +197,11 @@ def test_a_webhook_keeps_the_secret_it_brings_and_gets_one_if_it_brings_none() -
         assert target.secret == kept
 
 
+def test_a_chat_has_no_secret_to_sign_with() -> None:
+    draft = TargetDraft(name="chat", kind=TargetKind.APPRISE, url="json://127.0.0.1")
+    assert made_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME).secret == ""
+
+
 @given(st.integers(1, 20), st.floats(0, 1, exclude_max=True))
 def test_pauses_stay_near_the_table_and_end_with_it(attempts: int, dice: float) -> None:
     again = next_try_ms(attempts, T0, dice)
