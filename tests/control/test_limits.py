@@ -34,14 +34,6 @@ async def test_an_endless_head_is_cut_off(rig: Rig) -> None:
     assert said == b"" or said.startswith(b"HTTP/1.1 431")
 
 
-async def test_heads_of_several_requests_are_not_added_up(rig: Rig) -> None:
-    filler = b"X: " + b"x" * 3_000
-    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + filler + b"\r\n\r\n"
-    last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    said = await talk(rig, *[request] * 60, last)
-    assert said.count(b"HTTP/1.1 200") == 61
-
-
 async def test_what_is_no_http_gets_a_problem(rig: Rig) -> None:
     said = await talk(rig, b"FOO\r\n\r\n")
     assert said.startswith(b"HTTP/1.1 400")
