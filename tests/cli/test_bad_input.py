@@ -6,12 +6,15 @@ reached, and is such that no call goes on for long: what would start a server, a
 handler is stopped by something else that is wrong with it.
 """
 
+import json
 import logging
 import random
 import re
 import signal
 import socket
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -307,6 +310,20 @@ def test_a_name_in_the_store_is_as_strict_as_that_of_the_api(tmp_path: Path) -> 
     program = Program("http://127.0.0.1:1")
     create = ("token", "create", "--role", "viewer", "--store", f"sqlite:///{tmp_path}/fw.db")
     assert "/name" in said(program(*create, "--name", "two\nlines"))
+
+
+def test_a_token_of_the_store_lasts_as_long_as_asked(tmp_path: Path) -> None:
+    program = Program("http://127.0.0.1:1")
+    create = ("token", "create", "--role", "operator", "--store", f"sqlite:///{tmp_path}/fw.db")
+    for name, more in (("short", ["--expires", "1h"]), ("long", [])):
+        assert program(*create, "--name", name, *more).exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "fw.db")) as store:
+        rows = store.execute("SELECT body FROM records WHERE kind = 'token'").fetchall()
+    found = {each["name"]: each for each in (json.loads(row[0]) for row in rows)}
+    assert found["long"]["expires_ms"] is None
+    lasts_ms = found["short"]["expires_ms"] - found["short"]["created_ms"]
+    assert 0 < lasts_ms <= 3_600_000
+    assert found["short"]["role"] == "operator"
 
 
 def calls(place: Place, name: str) -> Iterator[list[str]]:

@@ -1,12 +1,15 @@
 """The connection: where it goes, what it carries, and what is said when it fails."""
 
 import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from fairwarning.cli.client import is_loopback
+from fairwarning.cli.client import Api, is_loopback
+from fairwarning.cli.problems import Disconnected, Problem
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Answer, Fake, problem
 from tests.cli.values import an_event
@@ -86,6 +89,7 @@ def test_a_refusal_is_its_sentence_and_its_code(fake: Fake, run: Program) -> Non
 def test_without_a_token_it_says_where_one_goes(fake: Fake, run: Program) -> None:
     fake.on("GET /events", problem(401, "token-needed", "say who you are"))
     assert "--token-file" in said(run("events"))
+    assert "--token-file" not in said(run("events", FAIRWARNING_TOKEN="fw_old"))
 
 
 @pytest.mark.parametrize(
@@ -151,3 +155,45 @@ def test_a_file_of_certificates_must_be_one(run: Program, tmp_path: Path) -> Non
     result = run("events", "--url", "https://fw.example", "--ca-file", f"{tmp_path}/ca.pem")
     assert result.exit_code == 2
     assert "PEM" in result.stderr
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_stream_that_may_come_back_is_only_lost(status: int, fake: Fake) -> None:
+    fake.on("GET /stream", problem(status, "too-many-streams", "come again later"))
+    with closing(Api(fake.url)) as api, pytest.raises(Disconnected), api.stream(None):
+        pass
+
+
+@pytest.mark.parametrize("status", [401, 403, 422])
+def test_a_stream_that_is_refused_does_not_come_back(status: int, fake: Fake) -> None:
+    fake.on("GET /stream", problem(status, "no", "not for you"))
+    with closing(Api(fake.url)) as api, pytest.raises(Problem, match="not for you"), api.stream(""):
+        pass
+
+
+def test_a_stream_is_taken_up_where_it_was_left(fake: Fake) -> None:
+    fake.on("GET /stream", Answer(200, b"data: x\n\n", "text/event-stream"))
+    with closing(Api(fake.url)) as api:
+        for after in (None, "17"):
+            with api.stream(after) as lines:
+                assert list(lines) == ["data: x", ""]
+    sent = [each.headers.get("last-event-id") for each in fake.asked]
+    assert sent == [None, "17"]
+
+
+def test_moving_the_clock_may_take_long(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers when all that became due has happened."""
+    fake.on("POST /clock/advance", {})
+    fake.on("POST /events", {})
+    patience: list[float] = []
+    real = httpx.Client.send
+
+    def send(self: httpx.Client, request: httpx.Request, **more: Any) -> httpx.Response:
+        patience.append(request.extensions["timeout"]["read"])
+        return real(self, request, **more)
+
+    monkeypatch.setattr(httpx.Client, "send", send)
+    with closing(Api(fake.url)) as api:
+        api.post("events")
+        api.post("clock", "advance")
+    assert patience == [60, 600]

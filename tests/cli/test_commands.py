@@ -226,6 +226,7 @@ def test_removing_finds_out_what_the_name_is(fake: Fake, run: Program) -> None:
     assert "fleet show" in said(run("fleet", "remove", "none", "--yes"))
     assert run("fleet", "remove", "web-1").exit_code == 2
     assert run("fleet", "remove", "web-1", "--yes").exit_code == 0
+    assert fake.of("DELETE /instances/web-1")[0].query == {"force": ["false"]}
     assert run("fleet", "remove", "db", "--yes", "--force").exit_code == 0
     assert fake.of("DELETE /scopes/db")[0].query["force"] == ["true"]
     assert not fake.of("DELETE /instances/db")
@@ -352,6 +353,16 @@ def test_waiting_follows_the_event_through_a_broken_stream(fake: Fake, run: Prog
     assert after[:2] == ["7", "8"]
 
 
+def test_waiting_looks_again_when_the_connection_is_back(fake: Fake, run: Program) -> None:
+    """The event may have ended meanwhile, and a server that stepped back never says so."""
+    fake.on("POST /events", an_event())
+    fake.on(f"GET /events/{ID}", an_event(timeline=[an_entry()]), an_event(phase="completed"))
+    fake.on("GET /stream", sse(), sse(), problem(401, "token-needed", "nobody looked again"))
+    result = run("schedule", "reboot", "web-0", "--wait", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["phase"] == "completed"
+
+
 def test_waiting_for_what_fails_is_a_failure(fake: Fake, run: Program) -> None:
     fake.on("POST /instances/web-0/restart", an_event())
     fake.on(f"GET /events/{ID}", an_event(phase="failed", outcome="no such disk"))
@@ -370,3 +381,49 @@ def test_history_is_asked_for_by_scope_and_event(fake: Fake, run: Program) -> No
         "scope": ["web"],
         "event": [ID],
     }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["approve", ID], f"POST /events/{ID}/approve"),
+        (["cancel", ID], f"POST /events/{ID}/cancel"),
+        (["postpone", ID, "--notice", "2h"], f"POST /events/{ID}/postpone"),
+        (["schedule", "reboot", "web-0"], "POST /events"),
+        (["rollout", "start", "web", "--type", "reboot", "--yes"], "POST /rollouts"),
+        (["rollout", "pause", "R1"], "POST /rollouts/R1/pause"),
+        (["rollout", "resume", "R1"], "POST /rollouts/R1/resume"),
+        (["rollout", "cancel", "R1"], "POST /rollouts/R1/cancel"),
+        (["scale", "workers", "2"], "POST /scopes/workers/scale"),
+        (["replace", "workers_1"], "POST /instances/workers_1/replace"),
+        (["model", "workers", "--terminate-notice", "none"], "POST /scopes/workers/model"),
+        (["upgrade", "workers"], "POST /scopes/workers/upgrade"),
+        (["policy", "workers", "--approve-reboot"], "POST /scopes/workers/policy"),
+        (["clock", "advance", "1m"], "POST /clock/advance"),
+        (["fault", "set", "status"], "POST /faults"),
+        (["fault", "clear"], "DELETE /faults"),
+        (["fault", "clear", "F1"], "DELETE /faults/F1"),
+        (["token", "create", "--role", "viewer", "--name", "ci"], "POST /tokens"),
+        (["token", "revoke", "T1"], "DELETE /tokens/T1"),
+        (["notice", "add", "webhook", "--name", "ops"], "POST /notices"),
+        (["notice", "remove", "N1"], "DELETE /notices/N1"),
+        (["notice", "dead-letters", "--retry", "L1"], "POST /notices/dead-letters/L1/retry"),
+        (["notice", "dead-letters", "--discard", "L1"], "DELETE /notices/dead-letters/L1"),
+        (["fleet", "apply", "-", "--yes"], "PUT /fleet"),
+        (["fleet", "remove", "web-1", "--yes"], "DELETE /instances/web-1"),
+    ],
+    ids=lambda each: "" if isinstance(each, str) else " ".join(each[:2]),
+)
+def test_the_reason_is_sent_along_and_a_key_unless_a_secret_comes_back(
+    arguments: list[str], asked: str, fake: Fake, run: Program
+) -> None:
+    fake.on("POST /rollouts/plan", {"steps": [], "ends": None, "warnings": []})
+    fake.on("POST /fleet/plan", PLAN)
+    fake.on("GET /instances/web-1", {**an_instance("web-1"), "scope": WEB})
+    fake.on(asked, PLAN)
+    result = run(*arguments, "--why", "ticket 7", "--json", input="https://ops.example\n")
+    assert result.exit_code == 0, result.output
+    (sent,) = fake.of(asked)
+    assert sent.query["why"] == ["ticket 7"]
+    is_repeatable = sent.method == "POST" and asked not in ("POST /tokens", "POST /notices")
+    assert ("idempotency-key" in sent.headers) == is_repeatable

@@ -95,6 +95,13 @@ def test_it_resumes_after_the_last_entry() -> None:
     assert script.after == ["0", "2", "3"]
 
 
+def test_an_entry_without_a_position_moves_nothing() -> None:
+    nameless = [f"data: {json.dumps({'position': 'x'})}", ""]
+    script = Script(lines(1), nameless, lines(2))
+    assert len(script.run("0")) == 5
+    assert script.after == ["0", "1", "1", "2"]
+
+
 def test_it_says_that_the_connection_is_lost_and_waits_longer_each_time() -> None:
     gone = Disconnected("refused")
     script = Script(lines(1), gone, gone, gone, gone, gone, lines(2))

@@ -99,6 +99,8 @@ async def test_only_a_hash_of_a_token_is_kept_and_its_last_use(rig: Rig) -> None
 @pytest.mark.parametrize("headers", [
     {"Host": "evil.example"},
     {"Host": "127.0.0.1.evil.example"},
+    {"Host": "10.0.0.1"},
+    {"Host": "192.168.0.1:8170"},
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
     {"Sec-Fetch-Site": "cross-site"},
@@ -118,6 +120,9 @@ async def test_our_own_pages_may(rig: Rig) -> None:
         "/events", headers={"Origin": origin, "Sec-Fetch-Site": "same-origin"}
     )
     assert answer.status_code == 200
+    other_scheme = origin.replace("http://", "https://")
+    answer = await rig.api.get("/events", headers={"Origin": other_scheme})
+    assert Rig.check(answer, 403)["code"] == "foreign-origin"
 
 
 def test_elsewhere_than_on_loopback_it_will_not_start_without_tls() -> None:
@@ -233,3 +238,32 @@ async def test_a_stream_ends_when_its_token_is_revoked(rig: Rig) -> None:
 async def test_a_token_that_is_given_must_be_one_even_on_loopback(rig: Rig, given: str) -> None:
     answer = await rig.api.get("/me", headers={"Authorization": given})
     assert Rig.check(answer, 401)["code"] == "token-needed"
+
+
+async def test_two_tokens_are_none(rig: Rig) -> None:
+    """A proxy may have looked at the other one."""
+    good = f"Bearer {await token(rig, 'admin')}"
+    for second in (good, "Bearer nonsense", ""):
+        given = [("Authorization", good), ("Authorization", second)]
+        assert Rig.check(await rig.api.get("/me", headers=given), 401)["code"] == "token-needed"
+
+
+@pytest.mark.parametrize("expires", ["0s", "2001-01-01T00:00:00Z", "now"])
+async def test_a_token_is_good_for_some_time(rig: Rig, expires: str) -> None:
+    if expires == "now":
+        expires = (await rig.get("/clock"))["now"]
+    body = {"name": "t", "role": "viewer", "expires": expires}
+    problem = await rig.post("/tokens", body, 422)
+    assert (problem["code"], problem["pointer"]) == ("instant-invalid", "/expires")
+    assert (await rig.get("/tokens"))["tokens"] == []
+
+
+async def test_a_revoked_token_is_in_the_history_with_who_and_why(rig: Rig) -> None:
+    made = await rig.post("/tokens", {"name": "ci", "role": "operator"}, 201)
+    await rig.delete(f"/tokens/{made['id']}", why="it leaked")
+    (entry, *_) = (await rig.get("/history"))["entries"]
+    assert (entry["by"], entry["why"]) == ("operator:local", "it leaked")
+    assert "ci" in entry["text"]
+    assert "revoked" in entry["text"]
+    problem = await rig.delete(f"/tokens/{made['id']}", 404)
+    assert problem["code"] == "unknown-token"

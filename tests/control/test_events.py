@@ -1,9 +1,11 @@
 """Events through the API: announced, seen by instances, decided, and over."""
 
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from fairwarning.core.instants import HOUR_MS, format_rfc3339, later
 from tests.control.rig import Rig
 
 WEB = "00000000-0000-0000-0000-000000000000/default/availability-set/web"
@@ -19,10 +21,20 @@ async def test_what_is_scheduled_is_in_the_document_of_its_instance(rig: Rig) ->
     assert event["timeline"][0]["by"] == "operator:local"
 
 
+async def test_an_id_that_is_brought_along_is_kept_in_capitals(rig: Rig) -> None:
+    id = "602d9444-d2cd-49c7-8624-8643e7171297"
+    assert (await rig.schedule("web-0", id=id))["id"] == id.upper()
+    assert (await rig.get(f"/events/{id}"))["id"] == id.upper()
+    assert (await rig.get("/history", event=id))["entries"]
+
+
 async def test_an_event_of_a_whole_update_domain_names_all_its_instances(rig: Rig) -> None:
     body = {"type": "Freeze", "scope": "web", "updateDomain": 1}
     event = await rig.post("/events", body, 201)
     assert event["resources"] == ["web-1", "web-3"]
+    await rig.post(f"/events/{event['id']}/cancel")
+    await rig.delete("/instances/web-3")
+    assert (await rig.post("/events", body, 201))["resources"] == ["web-1"]
 
 
 async def test_an_approval_starts_the_event_and_is_in_its_story(rig: Rig) -> None:
@@ -49,6 +61,17 @@ async def test_cancelling_needs_a_pending_event(rig: Rig) -> None:
     assert (cancelled["phase"], cancelled["outcome"]) == ("cancelled", "not today")
     again = await rig.post(f"/events/{event['id']}/cancel", status=409)
     assert again["code"] == "event-finished"
+
+
+async def test_a_cancelled_event_says_the_reason_however_it_was_given(rig: Rig) -> None:
+    for path, body, outcome in (
+        ("cancel?why=ticket+7", None, "ticket 7"),
+        ("cancel?why=ticket+7", {"reason": "the disk is fine"}, "the disk is fine"),
+    ):
+        event = await rig.schedule()
+        cancelled = await rig.post(f"/events/{event['id']}/{path}", body)
+        assert cancelled["outcome"] == outcome
+        assert cancelled["timeline"][-1]["why"] == "ticket 7"
 
 
 async def test_postponing_cancels_and_announces_another(rig: Rig) -> None:
@@ -91,6 +114,15 @@ async def test_filters_narrow_the_list(rig: Rig) -> None:
     by_instance = await rig.get("/events", instance="db")
     assert [each["resources"] for each in by_instance["events"]] == [["db"]]
     assert (await rig.get("/events", source="User"))["events"] == []
+    assert (await rig.get("/events", instance="db", scope="vm/db")) == by_instance
+    others: list[dict[str, Any]] = [
+        {"scope": "web"},
+        {"source": "User"},
+        {"type": "Freeze"},
+        {"phase": "cancelled"},
+    ]
+    for other in others:
+        assert (await rig.get("/events", instance="db", **other))["events"] == [], other
 
 
 async def test_bad_questions_get_the_documented_problem(rig: Rig) -> None:
@@ -136,3 +168,48 @@ async def test_the_past_of_what_is_gone_can_still_be_looked_at(rig: Rig) -> None
     assert by_instance == by_scope
     assert (await rig.get("/history", scope=WEB))["entries"]
     await rig.get("/events", 404, scope="web")
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer"),
+    [
+        ({"notice": "1h", "notBefore": "2099-01-01T00:00:00Z"}, "/notice"),
+        ({"notice": "1h", "alreadyHappened": True}, "/alreadyHappened"),
+        ({"notBefore": "2099-01-01T00:00:00Z", "alreadyHappened": True}, "/alreadyHappened"),
+    ],
+)
+async def test_when_it_happens_is_said_once(rig: Rig, more: dict[str, Any], pointer: str) -> None:
+    problem = await rig.post("/events", {"type": "Reboot", "targets": ["db"], **more}, 422)
+    assert (problem["code"], problem["pointer"]) == ("body-invalid", pointer)
+    assert (await rig.get("/events"))["events"] == []
+
+
+async def test_a_new_time_is_said_once_too(rig: Rig) -> None:
+    event = await rig.schedule("db")
+    for body in ({}, {"notice": "1h", "notBefore": "2099-01-01T00:00:00Z"}):
+        problem = await rig.post(f"/events/{event['id']}/postpone", body, 422)
+        assert problem["code"] == "body-invalid"
+    until = format_rfc3339(later(rig.clock.now(), 3 * HOUR_MS))
+    other = await rig.post(f"/events/{event['id']}/postpone", {"notBefore": until}, 201)
+    assert other["notBefore"] == until
+
+
+async def test_what_already_happened_has_started(rig: Rig) -> None:
+    event = await rig.schedule("web-0", alreadyHappened=True)
+    assert (event["phase"], event["startCause"]) == ("started", "already-happened")
+    shown = await rig.get(f"/events/{event['id']}")
+    assert (shown["waits"], shown["waitsFor"]) == (None, [])
+    (seen,) = (await rig.document("web-0"))["Events"]
+    assert seen["EventStatus"] == "Started"
+
+
+async def test_an_instance_shows_the_events_that_name_it(rig: Rig) -> None:
+    event = await rig.schedule("web-0")
+    scope = await rig.get("/scopes/web")
+    pending = {each["name"]: [one["id"] for one in each["pending"]] for each in scope["instances"]}
+    assert pending == {"web-0": [event["id"]], "web-1": [], "web-2": [], "web-3": []}
+    for name, ids in pending.items():
+        shown = await rig.get(f"/instances/{name}")
+        assert [each["id"] for each in shown["events"]] == ids
+    await rig.post(f"/events/{event['id']}/cancel")
+    assert (await rig.get("/instances/web-0"))["pending"] == []

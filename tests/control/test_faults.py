@@ -1,5 +1,6 @@
 """Faults from outside: who may have them, what is refused, and that they leave their traces."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.engine.faults import FAULTS_MAX
 from fairwarning.engine.ports import StoreDown
-from tests.control.rig import ME, Rig, running
+from tests.control.rig import ME, Block, Rig, running
 from tests.support.http_client import http_client
 
 
@@ -93,6 +94,7 @@ async def test_what_is_set_and_what_struck_is_in_the_metrics(rig: Rig) -> None:
         ({"kind": "slow", "until": "2001-01-01T00:00:00Z"}, "/until"),
         ({"kind": "slow", "from": "tomorrow"}, "/from"),
         ({"kind": "stale", "on": "approve"}, "/on"),
+        ({"kind": "stale", "on": "instance"}, "/on"),
         ({"kind": "status", "on": "everything"}, "/on"),
     ],
 )
@@ -164,3 +166,40 @@ async def test_a_fault_whose_end_could_not_be_noted_goes_on(
         await rig.delete("/faults", 503)
     assert [each["id"] for each in (await rig.get("/faults"))["faults"]] == [made["id"]]
     assert (await rig.delete("/faults"))["cleared"] == 1
+
+
+async def test_a_window_is_not_over_before_it_begins(rig: Rig) -> None:
+    now = (await rig.get("/clock"))["now"]
+    for body in (
+        {"until": now},
+        {"from": "2099-01-02T00:00:00Z", "until": "2099-01-01T00:00:00Z"},
+        {"from": "2099-01-02T00:00:00Z", "until": "2099-01-02T00:00:00Z"},
+    ):
+        problem = await rig.post("/faults", {"kind": "status", **body}, 422)
+        assert (problem["code"], problem["pointer"]) == ("fault-invalid", "/until")
+    body = {"kind": "status", "from": "2099-01-01T00:00:00Z", "for": "1m"}
+    assert (await rig.post("/faults", body, 201))["until"] == "2099-01-01T00:01:00.000Z"
+
+
+async def test_clearing_all_leaves_what_is_set_meanwhile(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its line of history is the newer one."""
+    await rig.post("/faults", {"kind": "status"}, 201)
+    block = Block(monkeypatch, rig.node.store, "keep")
+    clearing = asyncio.create_task(rig.delete("/faults"))
+    await block.reached.wait()
+    newer = await rig.post("/faults", {"kind": "empty"}, 201)
+    block.open()
+    assert await clearing == {"cleared": 1}
+    assert (await rig.get("/faults"))["faults"] == [newer]
+
+
+async def test_a_namesake_in_a_test_fleet_makes_no_test_instance(rig: Rig) -> None:
+    for group, test in (("rehearsal", True), ("production", False)):
+        place = Place(test=test, resource_group=group)
+        await rig.node.engine.declare([VirtualMachine(name="twin", place=place)], by=ME)
+    body = {"kind": "status", "instances": ["production/vm/twin/twin"]}
+    assert (await rig.post("/faults", body, 409))["code"] == "not-a-test-fleet"
+    body["instances"] = ["rehearsal/vm/twin/twin"]
+    assert (await rig.post("/faults", body, 201))["instances"] == ["twin"]

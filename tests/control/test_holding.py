@@ -8,16 +8,19 @@ import pytest
 from msgspec.structs import replace as changed
 
 from fairwarning.control import leases
+from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.holding import KIND, Lock, held
 from fairwarning.control.idempotency import Kept, KeyHold
 from fairwarning.control.leases import LEASE_MS, Hold
 from fairwarning.control.problems import Problem
 from fairwarning.control.scale_sets import groups_of, members, resize
-from fairwarning.core.commands import ChangePolicy
-from fairwarning.core.model import Policy, Scope
+from fairwarning.core.commands import ChangePolicy, Schedule
+from fairwarning.core.model import EventType, InstanceName, Policy, Scope, ScopeId
+from fairwarning.core.rollouts.model import RolloutSpec
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import FenceBroken, Record, RecordChanged, Store, StoreDown
+from fairwarning.notices.model import TargetDraft, TargetKind
 from tests.control.pair import SET, Pair, node, pair
 from tests.control.rig import ME, Block
 from tests.notices.rig import SharedStore
@@ -206,6 +209,7 @@ async def test_whoever_read_that_it_is_free_takes_nothing_from_who_came_since() 
             with pytest.raises(RecordChanged):
                 await nodes.two.leases.take(late, old, nodes.clock.now())
             assert await nodes.store.record(KIND, "set") == new
+            assert nodes.two.leases._at_work == set()
 
 
 async def test_nothing_is_remembered_of_who_is_done() -> None:
@@ -231,6 +235,79 @@ async def test_one_lock_within_another_needs_both() -> None:
             with pytest.raises(FenceBroken):
                 await write
         await lost.__aexit__(None, None, None)
+
+
+async def test_who_lost_the_outer_lock_is_not_told_that_it_was_the_inner_one() -> None:
+    async with pair() as nodes, held(nodes.one, "outer", by=ME) as outer:
+
+        async def lose_it() -> None:
+            async with held(outer, "inner", by=ME) as locked:
+                await nodes.store.drop(KIND, "outer", by=ME)
+                await locked.engine.submit(nodes.scopes[0].id, POLICY, by=ME)
+
+        with pytest.raises(FenceBroken) as broken:
+            await lose_it()
+        assert broken.value.fence.record.key == "outer"
+
+
+async def test_whatever_writes_needs_the_lock() -> None:
+    async with pair() as nodes:
+        event = nodes.one.engine.new_id()
+        reboot = Schedule(
+            event_id=event, type=EventType.REBOOT, targets=(InstanceName("workers_0"),)
+        )
+        scope = nodes.scopes[0].id
+        await nodes.one.engine.submit(scope, reboot, by=ME)
+        token, _ = await nodes.one.tokens.create("ci", Role.VIEWER, None, by=ME, why="")
+        spec = RolloutSpec(type=EventType.FREEZE, scope_ids=(scope,))
+        hook = TargetDraft(name="hook", kind=TargetKind.WEBHOOK, url="http://127.0.0.1:9/")
+        lost = held(nodes.one, "set", by=ME)
+        locked = await lost.__aenter__()
+        await nodes.store.drop(KIND, "set", by=ME)
+        before = await nodes.store.journal(limit=99)
+        for write in (
+            locked.engine.approve(event, by=ME),
+            locked.store.transact(scope, lambda *_: None, by=ME),  # type: ignore[arg-type]
+            locked.store.create([changed(nodes.scopes[0], id=ScopeId("new"))], by=ME),
+            locked.tokens.create("eva", Role.VIEWER, None, by=ME, why=""),
+            locked.tokens.revoke(token.id, by=ME, why=""),
+            locked.rollouts.create(spec, by=ME, why=""),
+            locked.notices.create(hook, by=ME),
+        ):
+            with pytest.raises(FenceBroken):
+                await write
+        assert await nodes.store.journal(limit=99) == before
+        assert await nodes.store.records("notice-cursor", limit=9) == []
+        await lost.__aexit__(None, None, None)
+
+
+async def test_the_reason_goes_with_what_is_done_behind_a_lock() -> None:
+    async with pair() as nodes, held(nodes.one, "set", by=ME) as locked:
+        id, first = locked.engine.new_id(), nodes.scopes[0]
+        freeze = Schedule(event_id=id, type=EventType.FREEZE, targets=(InstanceName("workers_0"),))
+        await locked.engine.submit(first.id, freeze, by=ME, why="one")
+        await locked.engine.approve(id, by=ME, why="two")
+        other = changed(
+            first, id=ScopeId(f"{first.id}9"), roster=changed(first.roster, instances={})
+        )
+        await locked.engine.create([other], by=ME, why="three")
+        whys = {each.why for each in await nodes.store.journal(limit=99)}
+        assert {"one", "two", "three"} <= whys
+
+
+async def test_what_is_done_is_done_though_its_lock_cannot_be_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is free when its lease is over; whoever asked is not told that it failed."""
+
+    async def down(*_: object, **__: object) -> bool:
+        raise StoreDown("switched off by the test")
+
+    async with pair() as nodes:
+        async with held(nodes.one, "set", by=ME) as locked:
+            await locked.engine.submit(nodes.scopes[0].id, POLICY, by=ME)
+            monkeypatch.setattr(nodes.first, "drop", down, raising=False)
+        assert await nodes.store.record(KIND, "set") is not None
 
 
 async def test_a_mark_whose_answer_was_lost_is_looked_up_before_the_next_change() -> None:

@@ -6,14 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairwarning.control import housekeeping
 from fairwarning.control.app import OPERATIONS
-from fairwarning.control.housekeeping import forget_old_keys
+from fairwarning.control.housekeeping import Housekeeping, forget_old_keys
 from fairwarning.control.idempotency import KIND, Kept
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.clocks import SystemClock
+from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.ports import StoreDown
+from fairwarning.stores.memory import MemoryStore
 from tests.control.rig import Block, Rig
+from tests.support.flaky import Flaky
+from tests.support.patience import HANG_S
 
 BODY = {"type": "Reboot", "targets": ["web-0"]}
 ID = "11111111-2222-4333-8444-555555555555"
@@ -177,14 +181,14 @@ async def test_a_secret_is_never_given_out_a_second_time(
     made = await rig.post(path, body, status, idempotency_key="a")
     before = await done(rig)
     for loses in (False, True):
+        (record,) = await rig.node.store.records(KIND, limit=10)
+        assert made["secret"] not in record.body
         if loses:
             await lose_answer(rig)
         problem = await rig.post(path, body, 409, idempotency_key="a")
         is_doubtful = loses and (path, body, status) in SECRET_STEPS
         assert problem["code"] == ("request-broke-off" if is_doubtful else "secret-was-shown")
         assert made["secret"] not in str(problem)
-    for record in await rig.node.store.records(KIND, limit=10):
-        assert made["secret"] not in record.body
     assert await done(rig) == before
 
 
@@ -200,6 +204,14 @@ async def test_a_key_stands_for_one_request(rig: Rig) -> None:
         problem = await rig.post(path, body, 422, idempotency_key="a")
         assert problem["code"] == "idempotency-key-reused", path
     assert await rig.post("/fleet", fleet, idempotency_key="a") == first
+
+
+async def test_a_key_stands_for_one_request_also_if_only_the_path_says_which(rig: Rig) -> None:
+    await rig.post("/instances/web-0/stop", status=202, idempotency_key="a")
+    for path in ("/instances/web-1/stop", "/instances/web-0/start", "/instances/web-0%2F/stop"):
+        problem = await rig.post(path, status=422, idempotency_key="a")
+        assert problem["code"] == "idempotency-key-reused", path
+    assert len((await rig.get("/events"))["events"]) == 1
 
 
 async def test_a_key_is_its_callers_own(rig: Rig) -> None:
@@ -469,3 +481,21 @@ async def test_a_large_answer_is_not_kept_and_what_it_tells_of_is_not_done_again
     assert Rig.check(again, 409)["code"] == "answer-not-kept"
     kept = await rig.node.store.records("idempotency", limit=10)
     assert max(len(each.body) for each in kept) < 20_000
+
+
+async def test_old_keys_are_forgotten_after_an_outage_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
+    wall = VirtualClock()
+    store = MemoryStore(wall)
+    kept = Kept(asked="", seed="", began_ms=wall.now())
+    await store.keep(KIND, "old", msgspec.json.encode(kept).decode(), by=ENGINE)
+    wall.step(2 * DAY_MS)
+    flaky = Flaky(store)
+    keeping = Housekeeping(flaky.store, wall)
+    with flaky.failing(range(3)):
+        keeping.start()
+        async with asyncio.timeout(HANG_S):
+            while await store.record(KIND, "old") is not None:  # noqa: ASYNC110 (no time passes)
+                await asyncio.sleep(0)
+    await keeping.stop()
+    assert len(flaky.calls) > 3

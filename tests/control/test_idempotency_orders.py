@@ -4,10 +4,13 @@ The first is paused beyond its lease or dies, the retry comes on another node, a
 somewhere in between, and then a third one asks. Every order of their calls to the store is tried.
 """
 
+import asyncio
+
 import pytest
 
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
+from fairwarning.control.idempotency import KEPT_MS, Idempotency
 from fairwarning.control.leases import LEASE_MS
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.shapes import NoQuery, Out
@@ -16,7 +19,8 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import StoreDown
-from tests.control.orders import Choices, Request, minute_passes, requests
+from tests.control.orders import EVA, Choices, Request, minute_passes, requests
+from tests.control.pair import pair
 from tests.notices.rig import SharedStore
 
 WAIT = "idempotency-in-progress"
@@ -209,3 +213,37 @@ async def test_a_clock_that_was_set_back_keeps_no_key_for_long() -> None:
         clock.step(-LEASE_MS)
         assert await retry.finish() == MADE_BY_RETRY
         assert await first.finish() == MADE_BY_RETRY
+
+
+async def test_whoever_was_held_up_for_a_day_is_not_given_the_answer_to_another_question() -> None:
+    """By then its key stands for new work."""
+    clock = VirtualClock()
+    store, asked = SharedStore(clock), OPERATIONS["in one step"]
+    async with requests(store, asked, "first", "retry") as (first, retry):
+        for _ in range(3):
+            await first.step()
+        clock.step(KEPT_MS + 1)
+        assert await retry.finish() == MADE_BY_RETRY
+        assert await first.finish() == WAIT
+        assert await told(store, "effect") == ["retry"]
+
+
+async def test_a_request_that_is_cancelled_leaves_its_key_to_the_next() -> None:
+    async with pair() as nodes:
+        is_at_work = asyncio.Event()
+
+        async def wait(_: Control, __: Call[NoQuery, str]) -> Made:
+            is_at_work.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        call: Call[NoQuery, str] = Call(caller=EVA, path={}, query=NoQuery(), body="x", why="")
+        first = asyncio.create_task(
+            Idempotency(nodes.one).once(operation(wait), call, "key", b"asked")
+        )
+        await is_at_work.wait()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert first.cancelled()
+        answer = await Idempotency(nodes.two).once(OPERATIONS["in one step"], call, "key", b"asked")
+        assert answer.body == b'{"by":"x"}'

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairwarning.control import http
+from fairwarning.control import dispatch, http
 from tests.control.rig import Rig
 from tests.support.patience import HANG_S
 
@@ -131,3 +131,72 @@ async def test_a_duration_that_is_none_is_said_in_words(rig: Rig) -> None:
     body = {"type": "Reboot", "targets": ["web-0"], "notice": "soon"}
     problem = await rig.post("/events", body, 422)
     assert "no duration; write one like" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/scopes/db/policy", "BODY_BYTES_MAX"), ("/fleet/plan", "FLEET_BYTES_MAX")]
+)
+async def test_a_body_may_be_as_large_as_its_limit_and_no_larger(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, path: str, name: str
+) -> None:
+    monkeypatch.setattr(dispatch, name, 100)
+    headers = {"Content-Type": "application/json"}
+    answer = await rig.api.post(path, content=b"{}".ljust(100), headers=headers)
+    assert answer.status_code == 200
+    answer = await rig.api.post(path, content=b"{}".ljust(101), headers=headers)
+    assert Rig.check(answer, 413)["code"] == "body-too-large"
+    assert answer.headers["connection"] == "close"
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "BODY_S_MAX", 0.05)
+    head = (
+        b"POST /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    )
+    said = await talk(rig, head, b"{")
+    assert said.startswith(b"HTTP/1.1 408")
+    assert b"body-too-slow" in said
+
+
+async def test_whoever_deletes_says_all_of_it_in_the_url(rig: Rig) -> None:
+    answer = await rig.api.request("DELETE", "/faults", content=b"{not read")
+    assert Rig.check(answer, 200) == {"cleared": 0}
+
+
+async def test_a_reason_is_given_once_and_has_a_length(rig: Rig) -> None:
+    longest = "y" * dispatch.WHY_CHARS_MAX
+    for reasons in ([longest + "y"], ["a", "b"], ["a", "a"], ["nul\0"]):
+        answer = await rig.api.delete("/instances/web-3", params={"why": reasons})
+        assert Rig.check(answer, 422)["code"] == "parameter-invalid"
+    await rig.delete("/instances/web-3", why=longest)
+    (entry, *_) = (await rig.get("/history"))["entries"]
+    assert entry["why"] == longest
+
+
+async def test_a_parameter_is_given_once_unless_it_may_have_several(rig: Rig) -> None:
+    await rig.schedule("web-0")
+    problem = await rig.get("/events", 422, scope=["web", "db"])
+    assert problem["code"] == "parameter-twice"
+    found = await rig.get("/events", phase=["cancelled", "scheduled"], type=["Freeze", "Reboot"])
+    assert len(found["events"]) == 1
+
+
+async def test_what_may_be_left_out_is_read_when_it_is_there(rig: Rig) -> None:
+    """Else a slip in an optional body would be taken for none."""
+    event = await rig.schedule("web-0")
+    problem = await rig.post(f"/events/{event['id']}/cancel", {"reson": "slip"}, 422)
+    assert problem["code"] == "body-invalid"
+    answer = await rig.api.post(f"/events/{event['id']}/cancel", content=b"{")
+    assert Rig.check(answer, 415)["code"] == "media-type-unknown"
+    problem = await rig.post(f"/events/{event['id']}/approve", {"reason": "x"}, 422)
+    assert problem["code"] == "body-not-wanted"
+    assert (await rig.get(f"/events/{event['id']}"))["phase"] == "scheduled"
+
+
+@pytest.mark.parametrize("nothing", [b"", b"null", b" {}\n"])
+async def test_a_body_that_says_nothing_is_none(rig: Rig, nothing: bytes) -> None:
+    answer = await rig.api.post("/instances/db/restart", content=nothing)
+    assert Rig.check(answer, 202)["operation"] == "restart"

@@ -1,24 +1,31 @@
 """Whoever opens many connections or streams locks nobody out."""
 
 import asyncio
+import errno
 import json
 import os
 import resource
+import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Send
 
-from fairwarning.control import acceptor, connections, open_streams
+from fairwarning.control import acceptor, body_room, connections, open_streams
+from fairwarning.control.acceptor import Acceptor
+from fairwarning.control.access import Caller, Role
 from fairwarning.control.connections import Connections, Entry, client_of
-from fairwarning.control.server import Tls
+from fairwarning.control.problems import Problem
+from fairwarning.control.server import Tls, bound
 from tests.control.rig import Rig, running
 from tests.control.test_access import make_certificate
 from tests.support.http_client import http_client
@@ -286,3 +293,169 @@ async def test_a_burst_of_one_client_is_answered(rig: Rig) -> None:
 
     answers = await asyncio.gather(*(ask() for _ in range(2 * connections.CLIENT_WAITING_MAX)))
     assert {each.split(b"\r\n")[0] for each in answers} == {b"HTTP/1.1 200 OK"}
+
+
+class FullListener:
+    """Has no file descriptor left for the first connection."""
+
+    def __init__(self, real: socket.socket) -> None:
+        self._real = real
+        self.failures = 0
+
+    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
+        if not self.failures:
+            self.failures += 1
+            raise OSError(errno.EMFILE, "too many open files")
+        return self._real.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class Greeting(asyncio.Protocol):
+    def enter(self, room: Connections, entry: Entry) -> None:
+        pass
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"hello")
+        transport.close()
+
+
+async def test_a_listener_without_file_descriptors_goes_on_when_there_are_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acceptor, "_PAUSE_S", 0.01)
+    real = bound("127.0.0.1", 0)
+    listener = FullListener(real)
+    made: Any = Acceptor(cast(Any, listener), cast(Any, Greeting), None, Connections(1_000))
+    made.start()
+    try:
+        async with asyncio.timeout(HANG_S):
+            reader, writer = await asyncio.open_connection(*real.getsockname())
+            assert await reader.read() == b"hello"
+        writer.close()
+    finally:
+        made.close()
+        await made.wait_closed()
+        real.close()
+    assert listener.failures == 1
+
+
+def test_who_was_just_answered_may_have_asked_again() -> None:
+    now = [100.0]
+    room = Connections(10_000, lambda: now[0])
+    door = Closing(room)
+    busy = [door.enter("10.0.0.1", asks=True) for _ in range(connections.CLIENT_MAX)]
+    now[0] += 60
+    room.rests(busy[0])
+    now[0] += connections.ARRIVAL_S / 2
+    assert door.enter("10.0.0.1").is_spare
+    now[0] += connections.ARRIVAL_S / 2
+    assert not door.enter("10.0.0.1").is_spare
+    assert door.closed == [busy[0]]
+
+
+def test_who_has_asked_or_left_is_not_waiting_any_more() -> None:
+    now = [100.0]
+    room = Connections(10_000, lambda: now[0])
+    door = Closing(room)
+    for number in range(connections.WAITING_MAX):
+        asks = bool(number % 2)
+        room.leave(door.enter(f"10.0.{number // 250}.{number % 250}", asks=asks))
+    door.enter("10.9.9.9")
+    now[0] += 60
+    door.enter("10.8.8.8")
+    assert (door.closed, len(room)) == ([], 2)
+
+
+def test_a_client_with_too_many_makes_room_itself() -> None:
+    """Others keep their connections, though one of them has more that only wait."""
+    now = [100.0]
+    room = Connections(10_000, lambda: now[0])
+    door = Closing(room)
+    others = [door.enter("10.0.0.2") for _ in range(50)]
+    for _ in range(connections.CLIENT_MAX - 1):
+        door.enter("10.0.0.1", asks=True)
+    own = door.enter("10.0.0.1")
+    now[0] += 60
+    assert not door.enter("10.0.0.1").is_spare
+    assert door.closed == [own]
+    assert not any(each.has_left for each in others)
+
+
+async def test_a_handshake_that_breaks_off_leaves_its_place(tmp_path: Path) -> None:
+    certificate, key, _ = make_certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    listener, room = bound("127.0.0.1", 0), Connections(1_000)
+    made = Acceptor(listener, cast(Any, Greeting), tls, room)
+    made.start()
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(b"this is no handshake\r\n\r\n")
+    async with asyncio.timeout(HANG_S):
+        with suppress(ConnectionError):
+            await reader.read()
+        await made.wait_closed()
+    assert len(room) == 0
+    writer.close()
+    made.close()
+    listener.close()
+
+
+async def test_all_streams_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_streams, "STREAMS_MAX", 2)
+    streams = open_streams.OpenStreams()
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        pass
+
+    callers = [Caller(f"c{n}", Role.VIEWER, f"id{n}") for n in range(3)]
+    first, _ = (streams.begin(each, lines()) for each in callers[:2])
+    with pytest.raises(Problem) as problem:
+        streams.begin(callers[2], lines())
+    assert (problem.value.status, problem.value.code) == (503, "too-many-streams")
+    await first({"type": "http"}, gone, send)
+    streams.begin(callers[2], lines())
+
+
+async def test_bodies_of_many_clients_have_a_limit_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And what was held is free again, also for whoever was refused."""
+    monkeypatch.setattr(body_room, "ALL_BYTES_MAX", 250)
+    gates = {client: asyncio.Event() for client in ("a", "b", "c")}
+
+    async def work(scope: MutableMapping[str, Any], receive: Receive, _: Send) -> None:
+        await receive()
+        await gates[scope["client"][0]].wait()
+
+    room = body_room.BodyRoom(work)
+
+    async def ask(client: str) -> None:
+        async def receive() -> Message:
+            return {"type": "http.request", "body": bytes(body_room.FREE_BYTES + 100)}
+
+        async def send(_: Message) -> None:
+            pass
+
+        await room({"type": "http", "client": (client, 1)}, receive, send)
+
+    first, second = asyncio.create_task(ask("a")), asyncio.create_task(ask("b"))
+    await asyncio.sleep(0)
+    with pytest.raises(Problem) as problem:
+        await ask("c")
+    assert (problem.value.status, problem.value.code) == (503, "too-many-bodies")
+    gates["a"].set()
+    await first
+    gates["c"].set()
+    await ask("c")
+    gates["b"].set()
+    await second
+    assert not room._held

@@ -19,6 +19,12 @@ async def scopes(rig: Rig) -> None:
     await rig.post("/fleet", {"vm": [{"name": f"db{n}"} for n in range(COUNT - 3)]})
 
 
+async def scopes_and_empty_ones(rig: Rig) -> None:
+    await rig.post("/fleet", {"vm": [{"name": f"a{n}"} for n in range(COUNT)]})
+    for name in ("a1", "a2", "a4"):
+        await rig.delete(f"/scopes/{name}")
+
+
 async def found_scopes(rig: Rig) -> None:
     await rig.post("/fleet", {"vm": [{"name": f"page{n}"} for n in range(COUNT)]})
 
@@ -62,6 +68,7 @@ async def dead_letters(rig: Rig) -> None:
 Make = Callable[[Rig], Awaitable[None]]
 LISTS: dict[str, tuple[str, str, Make, dict[str, Any]]] = {
     "fleet": ("/fleet", "scopes", scopes, {}),
+    "fleet with empty scopes": ("/fleet", "scopes", scopes_and_empty_ones, {}),
     "search": ("/fleet", "scopes", found_scopes, {"search": "page"}),
     "events": ("/events", "events", events, {}),
     "events of a kind": ("/events", "events", events, {"source": "Platform"}),
@@ -139,6 +146,8 @@ async def test_a_cursor_of_another_list_is_refused(rig: Rig, path: str) -> None:
     }
     cursors["nonsense"] = "nonsense"
     cursors["too much"] = "9" * 30
+    cursors["half"] = "1600000000000_"
+    cursors["other digits"] = "١٢_x"
     for other, cursor in cursors.items():
         if other != path:
             problem = await rig.get(path, 422, after=cursor)

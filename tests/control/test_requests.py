@@ -50,10 +50,11 @@ async def test_without_a_test_fleet_there_is_nothing_to_watch() -> None:
         assert found["code"] == "not-a-test-fleet"
 
 
-@pytest.mark.parametrize("length", ["0s", "2h"])
+@pytest.mark.parametrize("length", ["0s", "2h", "3601s"])
 async def test_one_watches_for_up_to_an_hour(rig: Rig, length: str) -> None:
     found = await rig.post("/requests/watch", {"for": length}, 422)
     assert found["pointer"] == "/for"
+    assert (await rig.post("/requests/watch", {"for": "1h"}))["watchingSeconds"] == 3600
 
 
 async def test_only_the_last_ones_are_kept(rig: Rig) -> None:

@@ -362,3 +362,27 @@ async def test_a_resource_that_is_called_like_a_verb_can_be_reached(rig: Rig) ->
     assert (await rig.get("/scopes/scale"))["name"] == "scale"
     assert (await rig.post("/scopes/scale/scale", {"capacity": 2}, 202))["capacity"] == 2
     assert (await rig.get("/scopes/scale%2F0"))["capacity"] == 2
+
+
+async def test_who_cannot_be_deleted_is_not_replaced(rig: Rig) -> None:
+    """And nobody has come in its place."""
+    await rig.activate("workers_0")
+    await rig.schedule("workers_0", type="Terminate")
+    before = await rig.get("/scopes/workers")
+    problem = await rig.post("/instances/workers_0/replace", status=409)
+    assert problem["code"] == "already-pending"
+    assert await rig.get("/scopes/workers") == before
+
+
+async def test_a_further_group_that_is_refused_leaves_word_of_what_was_done(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def create(*_: object, **__: object) -> None:
+        raise Refused(Code.ADDRESS_IN_USE, "somebody was faster")
+
+    monkeypatch.setattr(rig.node.engine, "create", create)
+    problem = await rig.post("/scopes/workers/scale", {"capacity": 101}, 409)
+    assert problem["code"] == "address-in-use"
+    assert "it was done in" in problem["detail"]
+    assert "workers/0 and nowhere else" in problem["detail"]
+    assert len((await rig.get("/scopes/workers"))["instances"]) == 100

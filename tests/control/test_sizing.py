@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import count
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
     EventId,
     EventType,
+    EvictionPolicy,
     Instance,
     InstanceName,
     OperationKind,
@@ -82,6 +83,8 @@ class Set:
     orchestration=st.sampled_from(Orchestration),
     sizes=st.lists(st.tuples(st.integers(0, 230), st.booleans()), max_size=5),
 )
+# The first group comes to have a higher number than the last one.
+@example(Orchestration.UNIFORM, [(101, True), (99, True), (100, True), (101, True)])
 def test_any_sequence_of_sizes_is_reached_and_no_name_is_given_out_twice(
     orchestration: Orchestration, sizes: list[tuple[int, bool]]
 ) -> None:
@@ -139,6 +142,9 @@ def test_newcomers_are_like_who_was_there_but_for_what_is_a_machines_own() -> No
     )
     assert (one.name, one.addresses, dict(one.tags)) == ("s_1", ("10.0.0.2",), {"a": "b"})
     assert (two.addresses, two.priority, two.handle) == ((), Priority.SPOT, "")
+    pattern = replace(one, eviction=EvictionPolicy.DELETE)
+    (three,) = newcomers(groups, 1, pattern=pattern, addresses=(), new_id=lambda: "x")
+    assert three.eviction is EvictionPolicy.DELETE
     assert likeness(expand(ScaleSet(name="s"))) == Instance(name=InstanceName("any"))
 
 

@@ -2,8 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
+from fairwarning.control import stream
+from fairwarning.engine.ports import StoreDown
 from tests.control.rig import Rig
 from tests.support.patience import HANG_S
 
@@ -72,3 +77,46 @@ async def test_a_reader_that_comes_back_goes_on_where_it_was_whatever_its_url_sa
     url = f"/stream?after={history[0]['position']}"
     seen = await read(rig, 1, url, last_event_id=history[-2]["position"])
     assert seen == [history[-1]]
+
+
+async def test_a_silent_stream_says_that_it_is_there(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a proxy, or the reader itself, takes it for dead."""
+    monkeypatch.setattr(stream, "KEEP_ALIVE_S", 0.01)
+    async with asyncio.timeout(HANG_S), rig.api.stream("GET", "/stream") as answer:
+        lines = answer.aiter_lines()
+        assert [await anext(lines) for _ in range(5)] == [
+            "retry: 1000",
+            "",
+            ": still here",
+            "",
+            ": still here",
+        ]
+
+
+async def test_an_outage_ends_no_stream(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can say that its token is not good any more."""
+    made = await rig.post("/tokens", {"name": "ci", "role": "viewer"}, 201)
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+
+    async def down(*_: object) -> None:
+        raise StoreDown("switched off by the test")
+
+    async with (
+        asyncio.timeout(HANG_S),
+        rig.api.stream("GET", "/stream", headers=headers) as answer,
+    ):
+        lines = answer.aiter_lines()
+        assert await anext(lines) == "retry: 1000"
+        monkeypatch.setattr(rig.node.store, "record", down)
+        event = await rig.schedule("db")
+        told = [line async for line in lines_until(lines, "data: ")]
+        assert json.loads(told[-1].removeprefix("data: "))["event"] == event["id"]
+
+
+async def lines_until(lines: AsyncIterator[str], start: str) -> AsyncIterator[str]:
+    async for line in lines:
+        yield line
+        if line.startswith(start):
+            return

@@ -8,7 +8,9 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.signing import signature_of
+from fairwarning.notices import dispatcher, story
 from fairwarning.notices.model import Filters
+from fairwarning.notices.shelf import Shelf
 from tests.engine.harness import ME
 from tests.notices.receiver import HANG, receiving
 from tests.notices.rig import noticing
@@ -24,7 +26,11 @@ async def test_one_message_for_each_transition_in_order() -> None:
         assert [each.json["subject"] for each in receiver.requests] == [id] * 4
 
 
-async def test_each_message_has_the_event_as_it_was_then_and_not_as_it_is_now() -> None:
+@pytest.mark.parametrize("page", [1, story.PAGE_ENTRIES_MAX])
+async def test_each_message_has_the_event_as_it_was_then_and_not_as_it_is_now(
+    page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(story, "PAGE_ENTRIES_MAX", page)
     async with noticing() as rig, receiving() as receiver:
         notices = await rig.node()
         await rig.webhook(notices, receiver.url)
@@ -99,6 +105,19 @@ async def test_gone_is_never_tried_again() -> None:
         await rig.pass_time(DAY_MS)
         assert len(receiver.requests) == 1
         assert [each.last_error for each in await notices.dead_letters()] == ["answered 410"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 503])
+async def test_any_other_no_is_tried_again(status: int) -> None:
+    """A receiver may be deployed anew, or have a new key, in the meantime."""
+    answers = iter([status])
+    async with noticing() as rig, receiving(lambda _: next(answers, 200)) as receiver:
+        notices = await rig.node()
+        await rig.webhook(notices, receiver.url, filters=Filters(kinds=("Scheduled",)))
+        await rig.reboot("web-0")
+        await rig.pass_time(2 * SECOND_MS)
+        assert len(receiver.requests) == 2
+        assert not await notices.dead_letters()
 
 
 async def test_a_redirect_is_a_failure_and_is_not_followed() -> None:
@@ -191,6 +210,25 @@ async def test_removing_a_target_drops_what_waits_for_it_and_its_dead_letters() 
             assert not await rig.store.records(kind, limit=1)
 
 
+async def test_removing_a_target_leaves_what_others_have() -> None:
+    async with (
+        noticing() as rig,
+        receiving(lambda request: 410 if request.kind == "scheduled" else 500) as receiver,
+    ):
+        notices = await rig.node()
+        one = await rig.webhook(notices, receiver.url, "one")
+        two = await rig.webhook(notices, receiver.url, "two")
+        await rig.approve(await rig.reboot("web-0"), "web-0")
+        await rig.sender.idle()
+        await notices.remove(one.id, by=ME)
+        assert [each.target_id for each in await notices.dead_letters()] == [two.id]
+        waiting = await Shelf(rig.store).waiting(two.id)
+        assert waiting
+        assert len(await rig.store.records("notice-delivery", limit=99)) == len(waiting)
+        assert [each.id for each in await notices.list()] == [two.id]
+        assert [each.key for each in await rig.store.records("notice-cursor", limit=9)] == [two.id]
+
+
 async def test_a_test_message_is_sent_at_once_and_once() -> None:
     async with noticing() as rig, receiving(lambda _: 500) as receiver:
         notices = await rig.node()
@@ -211,3 +249,19 @@ async def test_the_history_says_who_made_and_removed_a_target() -> None:
         made, removed = (await rig.rig.entries())[-2:]
         assert (made.by, removed.why) == (ME, "not needed")
         assert target.secret not in str(made)
+
+
+async def test_targets_have_names_of_their_own_and_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dispatcher, "TARGETS_MAX", 2)
+    async with noticing() as rig:
+        notices = await rig.node()
+        made = [await rig.webhook(notices, "http://127.0.0.1:9/", name) for name in ("a", "b")]
+        for name, says in (("c", "there are 2 targets already"), ("a", "targets already")):
+            with pytest.raises(Refused, match=says):
+                await rig.webhook(notices, "http://127.0.0.1:9/", name)
+        await notices.remove(made[1].id, by=ME)
+        with pytest.raises(Refused, match="there is a target 'a' already"):
+            await rig.webhook(notices, "http://127.0.0.1:9/", "a")
+        assert [each.id for each in await notices.list()] == [made[0].id]

@@ -130,6 +130,18 @@ async def test_each_status_is_told_once_and_approvals_are_not() -> None:
         assert len({message["id"] for message in told(receiver)}) == 3
 
 
+async def test_each_status_is_told_also_if_the_event_has_moved_on_by_then() -> None:
+    async with noticing() as rig, receiving() as receiver:
+        await subscribe(rig, receiver)
+        await rig.stop()
+        id = await rig.reboot("web-0")
+        await rig.approve(id, "web-0")
+        await rig.clock.advance(HOUR_MS)
+        await rig.node()
+        await rig.sender.idle()
+        assert statuses(receiver) == ["Scheduled", "Started", "Completed"]
+
+
 async def test_a_cancelled_event_is_told_as_canceled() -> None:
     async with noticing() as rig, receiving() as receiver:
         await subscribe(rig, receiver)

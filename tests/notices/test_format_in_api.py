@@ -27,3 +27,32 @@ async def test_an_unknown_format_or_kind_is_refused() -> None:
             "/notices", {**HOOK, "name": "a", "format": "eventgrid", **kinds}, 422
         )
         assert refused["code"] == "notice-invalid"
+
+
+async def test_a_target_is_shown_as_it_was_asked_for_but_for_its_secrets() -> None:
+    filters = {
+        "types": ["Reboot", "Freeze"],
+        "scopes": ["web"],
+        "sources": ["User"],
+        "kinds": ["Started", "Failed"],
+    }
+    template = {"title": "$type", "body": "$text!"}
+    async with running() as rig:
+        asked = {**HOOK, "name": "a", "filters": filters, "template": template}
+        made = await rig.post("/notices?why=on+call", asked, 201)
+        (shown,) = (await rig.get("/notices"))["notices"]
+        secret = made.pop("secret")
+        assert shown == made
+        assert (shown["filters"], shown["template"]) == (filters, template)
+        assert (shown["url"], shown["createdBy"]) == ("https://ops.example/…", "operator:local")
+        (entry, *_) = (await rig.get("/history"))["entries"]
+        assert (entry["why"], secret in str(entry)) == ("on call", False)
+
+
+async def test_who_wants_to_hear_of_nothing_is_asked_what_he_wants() -> None:
+    async with running() as rig:
+        asked = {**HOOK, "name": "a", "filters": {"kinds": []}}
+        assert "wants no kind" in (await rig.post("/notices", asked, 422))["detail"]
+        empty = {**HOOK, "name": "a", "template": {"body": " "}}
+        assert "body is empty" in (await rig.post("/notices", empty, 422))["detail"]
+        assert (await rig.get("/notices"))["notices"] == []

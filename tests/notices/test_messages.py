@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.core.instants import HOUR_MS
+from fairwarning.core.instants import HOUR_MS, later
 from fairwarning.core.model import EventType, ScopeId, Source
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Approved, AttemptFailed, Noted
 from fairwarning.engine.ports import Position
 from fairwarning.notices.backoff import JITTER, PAUSES_MS, next_try_ms
-from fairwarning.notices.filters import may_want, wants
-from fairwarning.notices.leases import LEASE_MS, is_free_for, taken_by
+from fairwarning.notices.filters import is_meant, may_want, wants
+from fairwarning.notices.leases import LEASE_MS, is_free_for, needs_renewal, taken_by
 from fairwarning.notices.messages import cloud_event, message_of, trial_message, words_of
 from fairwarning.notices.model import (
     ALL_KINDS,
@@ -22,9 +22,16 @@ from fairwarning.notices.model import (
     TargetKind,
     Template,
 )
+from fairwarning.notices.sender import CHAT_TIMEOUT_S
 from fairwarning.notices.shelf import Cursor
 from fairwarning.notices.targets import made_target
-from fairwarning.notices.templates import NAMES, fill, template_problem
+from fairwarning.notices.templates import (
+    NAMES,
+    TEXT_CHARS_MAX,
+    TITLE_CHARS_MAX,
+    fill,
+    template_problem,
+)
 from tests.core.builders import E1, T0
 from tests.engine.harness import ME
 from tests.notices.entries import REBOOT, WEB_ID, entry
@@ -190,6 +197,11 @@ def test_a_webhook_keeps_the_secret_it_brings_and_gets_one_if_it_brings_none() -
         assert target.secret == kept
 
 
+def test_a_chat_has_no_secret_to_sign_with() -> None:
+    draft = TargetDraft(name="chat", kind=TargetKind.APPRISE, url="json://127.0.0.1")
+    assert made_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME).secret == ""
+
+
 @given(st.integers(1, 20), st.floats(0, 1, exclude_max=True))
 def test_pauses_stay_near_the_table_and_end_with_it(attempts: int, dice: float) -> None:
     again = next_try_ms(attempts, T0, dice)
@@ -209,3 +221,22 @@ def test_a_lease_keeps_others_away_until_it_runs_out_or_the_clock_was_set_back()
     assert is_free_for("b", taken, type(T0)(T0 + LEASE_MS))
     assert is_free_for("b", taken, type(T0)(T0 - HOUR_MS))
     assert is_free_for("b", Cursor(position=Position("1")), T0)
+
+
+def test_a_lease_is_renewed_when_half_of_it_is_over() -> None:
+    """A try takes no longer than the other half."""
+    taken = taken_by("a", Cursor(position=Position("1")), T0)
+    assert not needs_renewal(taken, later(T0, LEASE_MS // 2))
+    assert needs_renewal(taken, later(T0, LEASE_MS // 2 + 1))
+    assert CHAT_TIMEOUT_S * 1000 <= LEASE_MS // 2
+
+
+def test_only_a_scale_set_has_groups() -> None:
+    assert is_meant(ScopeId("0000/default/scale-set/web/7"), "web")
+    assert not is_meant(ScopeId("0000/default/vm/7"), "vm")
+    assert not is_meant(ScopeId("0000/default/availability-set/7"), "default/availability-set")
+
+
+def test_a_title_and_a_text_have_a_length() -> None:
+    title, text = fill(Template(title="$why", body="$why"), {"why": "x" * 99_999})
+    assert (len(title), len(text)) == (TITLE_CHARS_MAX, TEXT_CHARS_MAX)

@@ -9,15 +9,17 @@ import pytest
 
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Record, StoreDown
+from fairwarning.engine.ports import Position, Record, StoreDown
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.notices.leases import LEASE_MS, taken_by
-from fairwarning.notices.model import Filters
+from fairwarning.notices.model import Delivery, Filters, Message, Outcome, Target
 from fairwarning.notices.shelf import Shelf
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
+from tests.engine.harness import ME
 from tests.notices.receiver import HANG, receiving
 from tests.notices.rig import NoticeRig, SharedStore, WatchedSender, noticing
+from tests.support.patience import HANG_S
 
 SCHEDULED = Filters(kinds=("Scheduled",))
 
@@ -302,6 +304,96 @@ async def test_unwanted_entries_move_no_cursor_that_another_node_holds(
         assert await shelf.cursor(target.id) != theirs
 
 
+async def test_whoever_has_told_all_leaves_the_target_to_the_others() -> None:
+    """They need not wait until its lease has run out."""
+    async with shared() as rig, receiving() as receiver:
+        first = await rig.node()
+        await rig.webhook(first, receiver.url, filters=SCHEDULED)
+        await rig.reboot("web-0")
+        await rig.sender.idle()
+        await rig.stop()
+        await rig.node()
+        await rig.reboot("web-1")
+        await rig.pass_time(LEASE_MS // 2)
+        assert len(receiver.requests) == 2
+
+
 def shared() -> AbstractAsyncContextManager[NoticeRig]:
     clock = VirtualClock()
     return noticing(SharedStore(clock), clock)
+
+
+async def test_a_target_that_takes_nothing_hears_nothing_new_until_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The journal holds the rest, however much that is."""
+    for module in ("worker", "shelf"):
+        monkeypatch.setattr(f"fairwarning.notices.{module}.WAITING_MAX", 2)
+    status = [500]
+    async with (
+        asyncio.timeout(HANG_S),
+        noticing() as rig,
+        receiving(lambda _: status[0]) as receiver,
+    ):
+        await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
+        ids = [await rig.reboot(f"web-{number}") for number in range(4)]
+        await rig.sender.idle()
+        assert [each.json["subject"] for each in receiver.requests] == ids[:2]
+        assert len(await rig.store.records("notice-delivery", limit=9)) == 2
+        status[0] = 200
+        await rig.pass_time(MINUTE_MS)
+        assert sorted(each.json["subject"] for each in receiver.requests[2:]) == ids
+
+
+async def test_what_was_put_aside_for_a_target_that_another_node_removed_is_dropped() -> None:
+    async with shared() as rig:
+        target = await rig.webhook(await rig.node(), "http://127.0.0.1:9/", filters=SCHEDULED)
+        shelf = Shelf(rig.store)
+        await shelf.remove_target(target, by=ME, why="")
+        await shelf.clear(target.id)
+        message = Message(id="m", title="t", text="t", body="{}")
+        late = Delivery(
+            id="late",
+            target_id=target.id,
+            position=Position("1"),
+            message=message,
+            attempts=1,
+            next_try_ms=later(rig.clock.now(), HOUR_MS),
+            last_error="answered 500",
+        )
+        await shelf.put_waiting(late)
+        await rig.reboot("web-0")
+        await rig.sender.idle()
+        assert await rig.store.records("notice-delivery", limit=9) == []
+
+
+async def test_a_lease_lasts_as_long_as_there_is_something_to_tell() -> None:
+    """Each try takes long, and all of them together longer than a lease."""
+    left: list[int] = []
+    clock = VirtualClock()
+    store = SharedStore(clock)
+
+    class Slow:
+        async def problem(self, target: Target) -> str | None:
+            return None
+
+        async def send(self, target: Target, message: Message) -> Outcome:
+            held = await Shelf(store).cursor(target.id)
+            assert held is not None
+            left.append(held.cursor.lease_until_ms - clock.now())
+            clock.step(LEASE_MS // 2 - 1)
+            return Outcome()
+
+        async def close(self) -> None:
+            pass
+
+    async with noticing(store, clock) as rig:
+        first = Notices(store=store, clock=clock, sender=Slow())
+        await rig.webhook(first, "http://127.0.0.1:9/", filters=SCHEDULED)
+        for number in range(4):
+            await rig.reboot(f"web-{number}")
+        await first.start()
+        await clock.settle()
+        await first.stop()
+    assert len(left) == 4
+    assert min(left) >= LEASE_MS // 2

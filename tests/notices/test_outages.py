@@ -268,3 +268,28 @@ async def test_a_target_that_is_made_while_the_node_stops_gets_no_worker(
         await rig.clock.settle()
         assert receiver.arrived.total() == 1
         await notices.stop()
+
+
+async def test_a_try_that_is_under_way_leaves_nothing_of_a_target_that_is_removed() -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+
+    class Slow(Receiver):
+        async def send(self, target: Target, message: Message) -> Outcome:
+            reached.set()
+            await gate.wait()
+            return Outcome(error="answered 500")
+
+    async with noticing() as rig:
+        notices = Notices(store=rig.store, clock=rig.clock, sender=Slow())
+        await notices.start()
+        target = await notices.create(DRAFT, by=ME)
+        await rig.reboot("web-0")
+        await reached.wait()
+        removing = asyncio.create_task(notices.remove(target.id, by=ME))
+        for _ in range(50):  # As far as it comes while the try lasts.
+            await asyncio.sleep(0)
+        gate.set()
+        await removing
+        await notices.stop()
+        for kind in ("notice-cursor", "notice-delivery", "notice-dead", "notice-target"):
+            assert await rig.store.records(kind, limit=9) == [], kind

@@ -59,6 +59,8 @@ def _refusing(_: Request) -> int:
 def test_an_address_keeps_its_host_and_no_more() -> None:
     assert redacted("https://u:p@hooks.example:8443/a/b?c=d") == "https://…@hooks.example:8443/…"
     assert redacted("https://hooks.slack.com/services/T/B/KEY") == "https://hooks.slack.com/…"
+    assert redacted("https://hooks.example/?key=KEY") == "https://hooks.example/…"
+    assert redacted("https://hooks.example#KEY") == "https://hooks.example/…"
     assert redacted("http://[::1]:80/") == "http://[::1]:80"
     assert redacted("mailto://user:pass@example.com") == "mailto://…"
 

@@ -4,6 +4,7 @@ from fairwarning.core.instants import MINUTE_MS
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.notices.model import Filters
 from fairwarning.notices.shelf import CURSOR, TARGET
+from fairwarning.notices.worker import RECHECK_MS
 from tests.engine.harness import ME
 from tests.engine.shared_store import SharedStore
 from tests.notices.receiver import receiving
@@ -71,3 +72,18 @@ async def test_a_target_that_is_lost_ends_and_one_that_is_back_is_told_again() -
         id = await rig.reboot("web-1")
         await rig.pass_time(MINUTE_MS)
         assert [each.json["subject"] for each in receiver.requests] == [id]
+
+
+async def test_a_target_whose_cursor_was_away_for_a_moment_is_told_again() -> None:
+    clock = VirtualClock()
+    async with noticing(SharedStore(clock), clock) as rig, receiving() as receiver:
+        target = await rig.webhook(await rig.node(), receiver.url)
+        before = await rig.store.record(CURSOR, target.id)
+        assert before is not None
+        await rig.store.drop(CURSOR, target.id, by=ME)
+        await rig.pass_time(2 * RECHECK_MS)
+        await rig.store.keep(CURSOR, target.id, before.body, by=ME)
+        await rig.pass_time(2 * RECHECK_MS)
+        await rig.reboot("web-0")
+        await rig.pass_time(2 * RECHECK_MS)
+        assert receiver.kinds == ["scheduled"]
