@@ -17,6 +17,7 @@ from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.nodes import nodes, stranger
 from tests.stores.steps import busy_writer, changing
+from tests.support.patience import HANG_S
 
 NOTE = Noted(subject="token:t", action="changed")
 
@@ -174,3 +175,17 @@ async def test_whoever_changes_the_record_finds_all_that_was_done_behind_it(
         assert await two.read(web().id) == receipt.scope
         with pytest.raises(FenceBroken):
             await one.transact(web().id, changing, by=ME, fences=[fence(held)])
+
+
+async def test_a_record_is_held_no_longer_than_its_scope(postgres_dsn: str) -> None:
+    """Who waits for a scope holds no record, or two who wait could wait for each other."""
+    async with nodes(postgres_dsn, 2) as (one, two), stranger(postgres_dsn) as other:
+        held = await prepared(one)
+        await other.enter(web().id)
+        waiting = asyncio.create_task(transact(one, fence(held)))
+        await other.wait_until_blocked()
+        async with asyncio.timeout(HANG_S):
+            await two.keep("lock", "l", "yours", expected=held.revision, by=ME)
+        await other.leave()
+        with pytest.raises(FenceBroken):
+            await waiting

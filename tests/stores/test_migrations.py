@@ -70,13 +70,14 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(
 
 async def test_a_newer_file_is_left_alone(sqlite: SqliteStore, tmp_path: Path) -> None:
     await sqlite.close()
+    newer = len(load_migrations("sqlite")) + 1
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
-        connection.execute("INSERT INTO schema_version (version) VALUES (99)")
+        connection.execute(f"INSERT INTO schema_version (version) VALUES ({newer})")
         connection.commit()
-    with pytest.raises(SchemaTooNew, match=r"store\.db has schema version 99.*upgrade"):
+    with pytest.raises(SchemaTooNew, match=rf"store\.db has schema version {newer} .*upgrade"):
         await sqlite.open()
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
-        connection.execute("DELETE FROM schema_version WHERE version = 99")
+        connection.execute(f"DELETE FROM schema_version WHERE version = {newer}")
         connection.commit()
     await sqlite.open()
 
@@ -128,6 +129,8 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
 
 
 async def test_a_newer_database_is_left_alone(postgres_dsn: str) -> None:
-    await fetch(postgres_dsn, b"INSERT INTO schema_version (version) VALUES (99)")
-    with pytest.raises(SchemaTooNew, match=r"database 'test_\d+' has schema version 99.*upgrade"):
+    newer = len(load_migrations("postgres")) + 1
+    await fetch(postgres_dsn, b"INSERT INTO schema_version (version) VALUES (%d)" % newer)
+    says = rf"database 'test_\d+' has schema version {newer} .*upgrade"
+    with pytest.raises(SchemaTooNew, match=says):
         await PostgresStore(postgres_dsn).open()

@@ -10,6 +10,7 @@ from fairwarning.stores.postgres import PostgresStore, journal
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import Stranger, stranger
 from tests.stores.steps import changing
+from tests.support.patience import HANG_S
 
 
 async def append(writer: Stranger, scope_id: ScopeId) -> None:
@@ -57,7 +58,7 @@ async def test_a_reader_waits_for_what_is_held_back(
 
 
 async def test_a_reader_waits_likewise_who_reads_from_an_entry_on(
-    postgres: PostgresStore, postgres_dsn: str
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That entry is always there, and says nothing about those behind it."""
     id = await declare(postgres, web())
@@ -68,7 +69,10 @@ async def test_a_reader_waits_likewise_who_reads_from_an_entry_on(
         await postgres.transact(id, changing, by=ME)
         reading = asyncio.create_task(postgres.journal(after=after, limit=10, inclusive=True))
         await onlooker.wait_until_looked()
-        only = await postgres.journal(after=after, limit=1, inclusive=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "HELD_PAUSES_S", (2 * HANG_S,))
+            async with asyncio.timeout(HANG_S):
+                only = await postgres.journal(after=after, limit=1, inclusive=True)
         assert [entry.position for entry in only] == [after], "who wants no more does not wait"
         await slow.leave()
         assert [entry.revision for entry in await reading] == [2, 3]

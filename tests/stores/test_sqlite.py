@@ -1,6 +1,7 @@
 """The embedded store: how it groups commits, and whom it keeps waiting."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -164,6 +165,54 @@ async def test_a_file_belongs_to_one_store(
     await second.open()
     assert await second.scope_ids(limit=10) == [web().id]
     await second.close()
+
+
+async def test_the_process_that_has_the_file_is_named_and_no_earlier_one(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    path = tmp_path / "store.db"
+    path.with_name("store.db.lock").write_text("99999999999999\n")
+    store, second = SqliteStore(path, clock), SqliteStore(path, clock)
+    await store.open()
+    with pytest.raises(StoreInUse, match=f"process {os.getpid()} holds"):
+        await second.open()
+    await store.close()
+
+
+async def test_the_file_is_given_up_when_all_is_written(
+    sqlite: SqliteStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    id = await declare(sqlite, web())
+    second = SqliteStore(tmp_path / "store.db", clock)
+    async with busy_writer(sqlite, id):
+        closing = asyncio.create_task(sqlite.close())
+        await asyncio.sleep(0)
+        with pytest.raises(StoreInUse):
+            await second.open()
+    await closing
+    await second.open()
+    await second.close()
+
+
+async def test_nobody_else_may_read_the_file(sqlite: SqliteStore, tmp_path: Path) -> None:
+    """It holds signing keys, and so does what SQLite puts beside it."""
+    await declare(sqlite, web())
+    modes = {each: os.stat(tmp_path / each).st_mode for each in ("store.db", "store.db-wal")}
+    assert [name for name, mode in modes.items() if mode & 0o077] == []
+
+
+async def test_what_is_read_together_is_of_one_instant(sqlite: SqliteStore, tmp_path: Path) -> None:
+    id = await declare(sqlite, web())
+
+    def query(connection: sqlite3.Connection) -> list[object]:
+        look = "SELECT revision FROM scopes WHERE id = ?"
+        found = [connection.execute(look, [id]).fetchone()]
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as foreign:
+            foreign.execute("UPDATE scopes SET revision = 7 WHERE id = ?", [id])
+        return [*found, connection.execute(look, [id]).fetchone()]
+
+    assert await sqlite._reader.read(query) == [(2,), (2,)]
+    assert (await sqlite.read(id)).revision == 7
 
 
 async def test_directories_are_made(tmp_path: Path, clock: VirtualClock) -> None:
