@@ -12,7 +12,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Moment, StoreDown
+from fairwarning.engine.ports import Moment, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection, pace
 from fairwarning.stores.sqlite.pace import QUICK_S, ROW, Pace
 from tests.stores.fleet import ME, declare, vm, web
@@ -115,6 +115,30 @@ async def test_callers_who_come_together_are_left_to_the_thread(
     await store.close()
 
 
+async def test_while_the_thread_is_at_work_nobody_commits_here(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    """They would be in each other's transaction."""
+    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    await store.transact(id, changing, by=ME)
+    loop, inside, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
+        loop.call_soon_threadsafe(inside.set)
+        go_on.wait()
+        return None, ()
+
+    large = asyncio.create_task(store._writer.submit(work))
+    await inside.wait()
+    step = Noting()
+    small = asyncio.create_task(store.transact(id, step, by=ME))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(large, small)
+    assert HERE() not in step.threads
+    await store.close()
+
+
 async def test_between_the_commits_of_one_all_others_have_their_turn(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
@@ -174,7 +198,8 @@ async def test_what_was_begun_here_and_failed_is_not_done_again(
         await store.transact(id, broken, by=ME)
     assert threads == [HERE()]
     step = Noting()
-    await store.transact(id, step, by=ME)
+    for _ in range(2):
+        await store.transact(id, step, by=ME)
     assert HERE() not in step.threads
     await store.close()
 
