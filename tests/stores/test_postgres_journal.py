@@ -41,6 +41,22 @@ async def test_an_entry_waits_for_those_that_may_come_before_it(
     assert [(entry.scope_id, entry.revision) for entry in page] == [(web("slow").id, 99), (id, 3)]
 
 
+async def test_a_reader_of_one_scope_does_not_wait_for_others(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await declare(postgres, web("mine"), web("other"))
+    after = (await whole_journal(postgres))[-1].position
+    monkeypatch.setattr(journal, "HELD_PAUSES_S", (2 * HANG_S,))
+    async with stranger(postgres_dsn) as slow:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(web("other").id, changing, by=ME)
+        async with asyncio.timeout(HANG_S):
+            assert await postgres.journal(after=after, scope_id=id, limit=10) == []
+            assert len(await postgres.history(scope_id=id, limit=10)) == 2
+        await slow.leave()
+
+
 async def test_a_reader_waits_for_what_is_held_back(
     postgres: PostgresStore, postgres_dsn: str
 ) -> None:

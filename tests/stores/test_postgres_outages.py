@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.model import Scope
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Moment, Signal, Store, StoreDown
-from fairwarning.stores.postgres import PostgresStore, database, scripts
+from fairwarning.stores.postgres import PostgresStore, database, scripts, signals
 from fairwarning.stores.postgres.database import conninfo_of
 from fairwarning.stores.postgres.failures import explained
 from tests.stores.fleet import ME, declare, web, whole_journal
@@ -252,3 +253,37 @@ def test_what_the_url_says_comes_before_the_defaults() -> None:
     given = conninfo_to_dict(conninfo_of("host=h connect_timeout=9 application_name=mine"))
     assert (given["connect_timeout"], given["application_name"]) == ("9", "mine")
     assert given["keepalives_idle"] == "10", "what it does not say has a default"
+
+
+class Broken:
+    """A connection that breaks as soon as it is used."""
+
+    async def close(self) -> None:
+        """It has nothing open."""
+
+
+async def test_the_pause_grows_only_while_there_is_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next outage begins with the shortest one again."""
+    pauses: list[float] = []
+    tries = iter([False, False, True, False, True])
+
+    async def connect() -> Any:
+        if not next(tries):
+            raise psycopg.OperationalError("not yet")
+        return Broken()
+
+    async def use(connection: Any) -> None:
+        raise psycopg.OperationalError("broken")
+
+    async def pause(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == 5:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    with pytest.raises(asyncio.CancelledError):
+        await signals._Renewed(connect).keep(use)
+    least = signals.PAUSE_S_MIN
+    assert pauses == [least, 2 * least, least, 2 * least, least]
