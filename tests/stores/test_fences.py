@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.commands import Schedule, Tick
+from fairwarning.core.commands import AddInstances, Schedule, Tick
 from fairwarning.core.decide import Change
-from fairwarning.core.model import EventType, InstanceName, Scope
+from fairwarning.core.model import EventType, Instance, InstanceName, Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.ports import Fence, FenceBroken, Moment, Record, RecordChanged, Store
@@ -114,6 +114,17 @@ async def test_what_is_refused_marks_nothing(store: Store) -> None:
         await store.transact(web().id, deciding(event), by=ME, fences=marking)
     with pytest.raises(Refused):
         await store.create([web()], by=ME, fences=marking)
+    await declare(store, vm("other", "10.0.0.1"))
+    used = replace(event, targets=(InstanceName("other"),))
+    await store.transact(vm("other").id, deciding(used), by=ME)
+    for taken in (
+        replace(event, targets=(InstanceName("web-0"),)),
+        AddInstances(instances=(Instance(name=InstanceName("new"), addresses=("10.0.0.1",)),)),
+    ):
+        with pytest.raises(Refused):
+            await store.transact(web().id, deciding(taken), by=ME, fences=marking)
+    with pytest.raises(Refused):
+        await store.create([vm("new", "10.0.0.1")], by=ME, fences=marking)
     with pytest.raises(RecordChanged):
         await store.keep("token", "t", "2", expected=7, by=ME, fences=marking)
     with pytest.raises(RecordChanged):
