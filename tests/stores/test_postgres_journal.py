@@ -1,12 +1,16 @@
 """Why a reader of the journal misses nothing, one cause at a time."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from fairwarning.core.model import ScopeId
-from fairwarning.stores.postgres import PostgresStore, journal
+from fairwarning.stores.postgres import PostgresStore, journal, scripts
+from fairwarning.stores.postgres.scripts import Connection, Results
+from fairwarning.stores.statements import Statement
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import Stranger, stranger
 from tests.stores.steps import changing
@@ -73,6 +77,28 @@ async def test_a_reader_waits_for_what_is_held_back(
         assert [entry.revision for entry in await reading] == [3]
 
 
+async def test_what_is_let_go_while_a_reader_looks_is_not_passed_over(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the question whether anything is held back and the one for the entries."""
+    id = await declare(postgres, web())
+    after = (await whole_journal(postgres))[-1].position
+    async with stranger(postgres_dsn) as slow:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(id, changing, by=ME)
+
+        async def run_apart(connection: Connection, asked: Sequence[Statement]) -> Results:
+            found: dict[str, list[Any]] = {}
+            for statement in asked:
+                found |= await scripts.run(connection, [statement])
+                await slow.leave()
+            return found
+
+        monkeypatch.setattr(journal, "run", run_apart)
+        assert [entry.revision for entry in await postgres.journal(after=after, limit=9)] == [3]
+
+
 async def test_a_reader_waits_likewise_who_reads_from_an_entry_on(
     postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,9 +126,10 @@ async def test_a_restored_dump_goes_on_with_its_journal(
     """In a server whose transaction numbers are smaller than those in the journal."""
     id = await declare(postgres, web())
     await postgres.close()
-    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
-        connection.execute("UPDATE journal SET xid = xid + 1000000000")
-    for round in range(2):
+    for round in range(3):
+        if round < 2:  # And once more into a third server; then it only starts again.
+            with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+                connection.execute("UPDATE journal SET xid = xid + 1000000000")
         await postgres.open()
         entries = await whole_journal(postgres)
         assert [each.revision for each in entries] == list(range(1, 3 + round))

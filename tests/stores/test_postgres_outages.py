@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from fairwarning.core.decide import Change
 from fairwarning.core.model import Scope
+from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Moment, Signal, Store, StoreDown
 from fairwarning.stores.postgres import PostgresStore, database, scripts, signals
@@ -112,6 +113,22 @@ async def test_a_connection_that_has_failed_is_not_used_again(postgres_dsn: str)
         await wait_for(one_has_gone)
         await other.execute("ALTER TABLE hidden RENAME TO rosters")
         assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+
+
+async def test_a_refusal_keeps_its_connection_and_holds_nothing(postgres_dsn: str) -> None:
+    def refusing(scope: Scope, moment: Moment) -> Change:
+        raise ValueError("no")
+
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'fairwarning'"
+    async with nodes(postgres_dsn, 1) as (store,), stranger(postgres_dsn) as other:
+        id = await declare(store, web())
+        before = set(await other.execute(query))
+        with pytest.raises(ValueError, match="no"):
+            await store.transact(id, refusing, by=ME)
+        with pytest.raises(Refused):
+            await store.create([web()], by=ME)
+        assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+        assert before <= set(await other.execute(query))
 
 
 async def test_a_refusal_is_one_even_if_the_server_goes_away(
