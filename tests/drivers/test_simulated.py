@@ -77,6 +77,17 @@ async def test_so_many_attempts_fail_as_were_asked_for() -> None:
     assert await driver.find(impact(0)) is Found.DONE
 
 
+async def test_each_instance_goes_wrong_on_its_own() -> None:
+    clock = VirtualClock(T0)
+    driver = SimulatedDriver(clock)
+    for name in (WEB0, WEB1):
+        driver.fail(name, 1)
+    for name in (WEB0, WEB1):
+        with pytest.raises(DriverFailed, match=name):
+            await carry_out(driver, clock, impact(0))
+    await carry_out(driver, clock, impact(0))
+
+
 async def test_what_hangs_hangs_until_it_is_told_to_behave() -> None:
     clock = VirtualClock(T0)
     driver = SimulatedDriver(clock)

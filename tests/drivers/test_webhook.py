@@ -52,7 +52,7 @@ async def test_an_impact_that_takes_a_while_is_asked_about_every_two_seconds(
 
 async def test_a_question_that_gets_no_answer_is_asked_again() -> None:
     async with service((202, ""), (503, ""), (502, ""), *states("done")) as it:
-        await carry_out(it)
+        assert await carry_out(it) == 6 * SECOND_MS
         assert it.actions == ["do", "find", "find", "find"]
 
 
