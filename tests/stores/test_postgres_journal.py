@@ -48,13 +48,14 @@ async def test_an_entry_waits_for_those_that_may_come_before_it(
 async def test_the_end_is_before_all_that_is_still_under_way(
     postgres: PostgresStore, postgres_dsn: str
 ) -> None:
-    await declare(postgres, web("quick"), web("slow"))
+    id = await declare(postgres, web("quick"), web("slow"))
     async with stranger(postgres_dsn) as slow:
         await append(slow, web("slow").id)
+        await postgres.transact(id, changing, by=ME)
         end = await postgres.end()
         await slow.leave()
     page = await postgres.journal(after=end, limit=10)
-    assert [(entry.scope_id, entry.revision) for entry in page] == [(web("slow").id, 99)]
+    assert [(entry.scope_id, entry.revision) for entry in page] == [(web("slow").id, 99), (id, 3)]
 
 
 async def test_a_reader_of_one_scope_does_not_wait_for_others(
