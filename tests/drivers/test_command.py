@@ -15,6 +15,7 @@ from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.ports import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1
 from tests.drivers.orders import HeldLease, order, program
+from tests.support.patience import HANG_S
 
 
 async def carry_out(
@@ -82,10 +83,16 @@ async def test_a_failure_says_the_programs_last_words(tmp_path: Path) -> None:
 
 
 async def test_endless_last_words_are_cut(tmp_path: Path) -> None:
-    settings = program(tmp_path, "sys.exit('x' * 10_000_000)\n")
-    with pytest.raises(DriverFailed) as failed:
+    settings = program(tmp_path, "sys.exit('x' * 10_000_000 + 'the end')\n")
+    with pytest.raises(DriverFailed, match=r"xthe end$") as failed:
         await carry_out(settings)
     assert len(str(failed.value)) < 5_000
+
+
+async def test_a_program_that_was_killed_says_by_what(tmp_path: Path) -> None:
+    settings = program(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)\n")
+    with pytest.raises(DriverFailed, match=r"was ended by signal 9 on do$"):
+        await carry_out(settings)
 
 
 async def test_a_program_that_is_not_there_is_a_failure_that_says_so() -> None:
@@ -222,6 +229,48 @@ async def test_a_program_that_takes_too_long_is_ended(pipe: Path) -> None:
             await carry_out(settings)
         os.set_blocking(held.fileno(), True)
         assert (await asyncio.to_thread(held.readlines))[1:] == []
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_a_question_that_takes_too_long_is_ended(
+    pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "FIND_TIMEOUT_S", 0.5)
+    settings = program(pipe.parent, LASTING)
+    with (
+        os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb"),
+        pytest.raises(DriverFailed, match=r"did not end within 0\.5 s"),
+    ):
+        async with asyncio.timeout(HANG_S):
+            await CommandDriver().find(order(settings, attempt=2))
+
+
+CLEANING_UP = (
+    "def end(*_):\n"
+    "    time.sleep(0.3)\n"
+    "    os.write(pipe, b'cleaned up\\n')\n"
+    "    os._exit(0)\n"
+    "pipe = os.open(notes, os.O_WRONLY)\n"
+    "if os.fork():\n"
+    "    time.sleep(600)\n"
+    "signal.signal(signal.SIGTERM, end)\n"
+    "os.write(pipe, b'ready\\n')\n"
+    "time.sleep(600)\n"
+)
+"""Ends at once when it is asked to, but its child takes a little longer."""
+
+
+async def test_what_a_program_has_started_may_clean_up(
+    pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "GRACE_S", HANG_S)
+    work = asyncio.create_task(carry_out(program(pipe.parent, CLEANING_UP)))
+    with await asyncio.to_thread(open, pipe, "rb") as held:
+        assert await asyncio.to_thread(held.readline) == b"ready\n"
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert await asyncio.to_thread(held.read) == b"cleaned up\n"
 
 
 async def test_what_a_program_leaves_in_the_background_does_not_hold_the_driver(

@@ -7,12 +7,14 @@ import pytest
 
 from fairwarning.core.instants import SECOND_MS
 from fairwarning.core.signing import signature_of
+from fairwarning.drivers import webhook
 from fairwarning.drivers.webhook import ANSWER_BYTES_MAX, WebhookDriver
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1, T0
 from tests.drivers.orders import HeldLease, order
 from tests.drivers.service import Service, service, states
+from tests.support.patience import HANG_S
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -50,8 +52,16 @@ async def test_an_impact_that_takes_a_while_is_asked_about_every_two_seconds(
 
 async def test_a_question_that_gets_no_answer_is_asked_again() -> None:
     async with service((202, ""), (503, ""), (502, ""), *states("done")) as it:
-        await carry_out(it)
+        assert await carry_out(it) == 6 * SECOND_MS
         assert it.actions == ["do", "find", "find", "find"]
+
+
+async def test_only_questions_in_a_row_without_an_answer_are_a_failure() -> None:
+    silent = [(503, "")] * 4
+    replies = [(202, ""), *silent, *states("running"), *silent, *states("done")]
+    async with service(*replies) as it:
+        await carry_out(it)
+        assert it.actions == ["do"] + ["find"] * 10
 
 
 async def test_a_service_that_is_gone_is_a_failure_in_the_end() -> None:
@@ -85,6 +95,12 @@ async def test_a_later_attempt_asks_first_and_does_nothing_twice() -> None:
         await carry_out(it, attempt=2)
         assert it.actions == ["find", "find"]
     async with service(*states("unknown", "done")) as it:
+        await carry_out(it, attempt=2)
+        assert it.actions == ["find", "do"]
+
+
+async def test_what_failed_before_is_done_by_a_later_attempt() -> None:
+    async with service(*states("failed", "done")) as it:
         await carry_out(it, attempt=2)
         assert it.actions == ["find", "do"]
 
@@ -126,6 +142,46 @@ async def test_orders_are_signed_with_the_key_in_the_environment(
         assert head["webhook-signature"] == signature_of(
             SECRET, head["webhook-id"], T0 // SECOND_MS, body
         )
+
+
+async def test_no_two_requests_have_one_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a service that leaves out what it has seen before would leave out an attempt."""
+    monkeypatch.setenv("IMPACT_KEY", SECRET)
+    heads: list[str] = []
+    for attempt in (2, 3):
+        async with service(*states("unknown", "done")) as it:
+            await carry_out(it, attempt=attempt, secret_env="IMPACT_KEY")
+            heads += [head["webhook-id"] for head in it.heads]
+    assert len(set(heads)) == 4
+
+
+async def test_a_service_that_never_comes_to_an_end_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though something comes all the time."""
+    monkeypatch.setattr(webhook, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(webhook, "ANSWER_BYTES_MAX", 10**9)
+
+    is_over, has_ended = asyncio.Event(), asyncio.Event()
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Length: 1000000\r\n\r\n")
+        while not is_over.is_set():
+            writer.write(b" ")
+            await asyncio.sleep(0.05)
+        writer.close()
+        has_ended.set()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    try:
+        with pytest.raises(DriverFailed, match="gave no answer"):
+            async with asyncio.timeout(HANG_S):
+                await WebhookDriver(VirtualClock()).find(order({"url": url}))
+    finally:
+        is_over.set()
+        await has_ended.wait()
+        server.close()
 
 
 @pytest.mark.parametrize(("key", "says"), [(None, "is not set"), ("hunter2", "whsec_")])

@@ -6,11 +6,17 @@ from msgspec.structs import replace
 from fairwarning.core.commands import (
     Activate,
     AddInstances,
+    Approve,
     Cancel,
+    Command,
     Operate,
     OperateAll,
+    Release,
     RenewLease,
     ReportDone,
+    ReportDrained,
+    ReportFailure,
+    ReportSeen,
     Schedule,
     Tick,
 )
@@ -248,6 +254,36 @@ async def test_a_found_event_is_as_its_scope_has_it(store: Store) -> None:
     receipt = await submit(store, id, command)
     assert await store.find_event(command.event_id) == (id, receipt.scope.events[command.event_id])
     assert receipt.transitions[0] == Scheduled(event=receipt.scope.events[command.event_id])
+
+
+async def test_a_found_event_is_as_its_scope_has_it_all_its_life(
+    store: Store, clock: VirtualClock
+) -> None:
+    """Whatever happens to it; only the lease that a node renews is no part of its history."""
+    id = await declare(store, web())
+    web0, event_id = InstanceName("web-0"), new_id()
+    schedule = Schedule(event_id=event_id, type=EventType.REBOOT, targets=(web0,))
+    life: list[tuple[Command, int]] = [
+        (schedule, 0),
+        (ReportSeen(event_ids=(event_id,), instance=web0), 1),
+        (ReportDrained(event_id=event_id, instance=web0), 1),
+        (Approve(event_id=event_id, by=ME), 1),
+        (ReportFailure(event_id=event_id, attempt=1, reason="no"), 1),
+        (Tick(), 10 * MINUTE_MS),
+        (Release(event_id=event_id, attempt=2, node=NODE), 1),
+        (Tick(), 10 * MINUTE_MS),
+        (ReportDone(event_id=event_id), 1),
+    ]
+    happened: set[str] = set()
+    for command, after_ms in life:
+        clock.step(after_ms)
+        # Else what is given back would be taken again in the same turn.
+        node = None if isinstance(command, Release) else NODE
+        receipt = await store.transact(id, deciding(command, node=node), by=ME)
+        happened |= {type(each).__name__ for each in receipt.transitions}
+        assert await store.find_event(event_id) == (id, receipt.scope.events[event_id]), command
+    on_event = {"Scheduled", "Seen", "Drained", "Approved", "Started", "HandedOver"}
+    assert happened >= on_event | {"AttemptFailed", "AttemptLost", "Completed"}
 
 
 async def test_a_change_of_nothing_moves_the_deadline_at_most(

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from fairwarning.core.commands import Operate, Tick
+from fairwarning.core.commands import Cancel, Operate, Tick
 from fairwarning.core.decide import Change, decide
 from fairwarning.core.model import OperationKind, Scope, ScopeId
 from fairwarning.core.operations import pending_operations, refuse_over_limit
@@ -43,6 +43,27 @@ async def test_operations_are_counted_exactly(store: Store) -> None:
     for scope in fleet:
         pending[scope.roster.subscription] += pending_operations(await store.read(scope.id))
     assert pending == {"s1": LIMIT, "s2": LIMIT}
+
+
+async def test_an_operation_that_is_over_is_counted_no_more(store: Store) -> None:
+    scope, other = vm("v"), vm("other")
+    await declare(store, scope, other)
+    seen: list[int] = []
+
+    async def look() -> None:
+        def step(before: Scope, moment: Moment) -> Change:
+            seen.append(moment.pending_operations)
+            return decide(before, Tick(), moment.now_ms)
+
+        await store.transact(other.id, step, by=ME, counting=True)
+
+    await look()
+    await operate(store, scope)
+    await look()
+    (event,) = (await store.read(scope.id)).unfinished
+    await store.transact(scope.id, deciding(Cancel(event_id=event.id)), by=ME)
+    await look()
+    assert seen == [0, 1, 0]
 
 
 async def test_two_hundred_changes_of_one_scope_all_happen(store: Store) -> None:

@@ -200,7 +200,13 @@ async def test_a_transaction_that_postgres_cuts_off_at_its_commit_is_told_to_nob
 ) -> None:
     """A trigger that waits for the COMMIT ends the very session that commits."""
     async with nodes(postgres_dsn, 2) as (one, two):
+        mine, others = heard_of(one), heard_of(two)
         await declare(one, web())
+        # Signals come in the order of their commits: behind this one, no older one is on its way.
+        await one.create([vm("last")], by=ME)
+        await wait_for(lambda: others and others[-1].scope_id == vm("last").id)
+        mine.clear()
+        others.clear()
         with psycopg.connect(postgres_dsn, autocommit=True) as other:
             other.execute(
                 "CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS "
@@ -210,7 +216,6 @@ async def test_a_transaction_that_postgres_cuts_off_at_its_commit_is_told_to_nob
                 "CREATE CONSTRAINT TRIGGER cut_off AFTER INSERT ON journal "
                 "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cut_off()"
             )
-        mine, others = heard_of(one), heard_of(two)
         for write in (
             one.transact(WEB, changing, by=ME),
             one.create([vm("new")], by=ME),

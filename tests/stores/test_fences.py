@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.commands import Schedule, Tick
+from fairwarning.core.commands import AddInstances, Schedule, Tick
 from fairwarning.core.decide import Change
-from fairwarning.core.model import EventType, InstanceName, Scope
+from fairwarning.core.model import EventType, Instance, InstanceName, Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.ports import Fence, FenceBroken, Moment, Record, RecordChanged, Store
@@ -17,6 +17,7 @@ from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.nodes import nodes, stranger
 from tests.stores.steps import busy_writer, changing
+from tests.support.patience import HANG_S
 
 NOTE = Noted(subject="token:t", action="changed")
 
@@ -113,6 +114,17 @@ async def test_what_is_refused_marks_nothing(store: Store) -> None:
         await store.transact(web().id, deciding(event), by=ME, fences=marking)
     with pytest.raises(Refused):
         await store.create([web()], by=ME, fences=marking)
+    await declare(store, vm("other", "10.0.0.1"))
+    used = replace(event, targets=(InstanceName("other"),))
+    await store.transact(vm("other").id, deciding(used), by=ME)
+    for taken in (
+        replace(event, targets=(InstanceName("web-0"),)),
+        AddInstances(instances=(Instance(name=InstanceName("new"), addresses=("10.0.0.1",)),)),
+    ):
+        with pytest.raises(Refused):
+            await store.transact(web().id, deciding(taken), by=ME, fences=marking)
+    with pytest.raises(Refused):
+        await store.create([vm("new", "10.0.0.1")], by=ME, fences=marking)
     with pytest.raises(RecordChanged):
         await store.keep("token", "t", "2", expected=7, by=ME, fences=marking)
     with pytest.raises(RecordChanged):
@@ -174,3 +186,17 @@ async def test_whoever_changes_the_record_finds_all_that_was_done_behind_it(
         assert await two.read(web().id) == receipt.scope
         with pytest.raises(FenceBroken):
             await one.transact(web().id, changing, by=ME, fences=[fence(held)])
+
+
+async def test_a_record_is_held_no_longer_than_its_scope(postgres_dsn: str) -> None:
+    """Who waits for a scope holds no record, or two who wait could wait for each other."""
+    async with nodes(postgres_dsn, 2) as (one, two), stranger(postgres_dsn) as other:
+        held = await prepared(one)
+        await other.enter(web().id)
+        waiting = asyncio.create_task(transact(one, fence(held)))
+        await other.wait_until_blocked()
+        async with asyncio.timeout(HANG_S):
+            await two.keep("lock", "l", "yours", expected=held.revision, by=ME)
+        await other.leave()
+        with pytest.raises(FenceBroken):
+            await waiting

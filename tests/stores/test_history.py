@@ -1,6 +1,7 @@
 """The history, newest first: the journal's entries in the journal's order."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,7 +11,9 @@ from fairwarning.core.model import EventType, InstanceName, ScopeId
 from fairwarning.core.transitions import Cancelled, Noted, Scheduled
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Entry, Position, Store
-from fairwarning.stores.postgres import PostgresStore, journal
+from fairwarning.stores.postgres import PostgresStore, journal, scripts
+from fairwarning.stores.postgres.scripts import Connection, Results
+from fairwarning.stores.statements import Statement
 from tests.stores.fleet import ME, declare, new_id, submit, web, whole_journal
 from tests.stores.nodes import stranger
 from tests.stores.steps import changing
@@ -105,3 +108,26 @@ async def test_who_has_just_done_it_finds_it(postgres: PostgresStore, postgres_d
         (newest,) = await reading
         assert newest.revision == 3
         await slower.leave()
+
+
+async def test_who_looks_back_asks_until_it_is_let_go(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await declare(postgres, web())
+    asked = 0
+    async with stranger(postgres_dsn) as slow:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(id, changing, by=ME)
+
+        async def run(connection: Connection, statements: Sequence[Statement]) -> Results:
+            nonlocal asked
+            found = await scripts.run(connection, statements)
+            asked += "is_let_go" in found
+            if asked == 2:
+                await slow.leave()
+            return found
+
+        monkeypatch.setattr(journal, "run", run)
+        (newest,) = await postgres.history(limit=1)
+    assert (newest.revision, asked) == (3, 3)

@@ -11,7 +11,7 @@ import pytest
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import StoreDown
 from fairwarning.stores.migrations import Migration, SchemaTooNew, load_migrations
-from fairwarning.stores.postgres import PostgresStore
+from fairwarning.stores.postgres import PostgresStore, scripts
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import declare, web, whole_journal
 
@@ -70,13 +70,14 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(
 
 async def test_a_newer_file_is_left_alone(sqlite: SqliteStore, tmp_path: Path) -> None:
     await sqlite.close()
+    newer = len(load_migrations("sqlite")) + 1
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
-        connection.execute("INSERT INTO schema_version (version) VALUES (99)")
+        connection.execute(f"INSERT INTO schema_version (version) VALUES ({newer})")
         connection.commit()
-    with pytest.raises(SchemaTooNew, match=r"store\.db has schema version 99.*upgrade"):
+    with pytest.raises(SchemaTooNew, match=rf"store\.db has schema version {newer} .*upgrade"):
         await sqlite.open()
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
-        connection.execute("DELETE FROM schema_version WHERE version = 99")
+        connection.execute(f"DELETE FROM schema_version WHERE version = {newer}")
         connection.commit()
     await sqlite.open()
 
@@ -112,13 +113,16 @@ async def test_an_older_database_is_migrated_with_all_that_is_in_it(
     assert await fetch(postgres_dsn, b"SELECT added FROM scopes") == [(7,)]
 
 
+@pytest.mark.parametrize("how", ["a statement", "its number"])
 async def test_a_migration_that_fails_leaves_the_database_as_it_was(
-    postgres_dsn: str, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    postgres_dsn: str, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     store = PostgresStore(postgres_dsn, clock)
-    broken = with_next("postgres", f"{ADDED} SELECT nonsense;")
+    broken = with_next("postgres", ADDED if how == "its number" else f"{ADDED} SELECT nonsense;")
     with monkeypatch.context() as patch:
         patch.setattr("fairwarning.stores.postgres.store.load_migrations", lambda _: broken)
+        if how == "its number":
+            patch.setitem(scripts.QUERIES, "record_version", b"SELECT nonsense")
         with pytest.raises(StoreDown, match="SQLSTATE 42703"):
             await store.open()
     columns = b"SELECT 1 FROM information_schema.columns WHERE column_name = 'added'"
@@ -128,6 +132,8 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
 
 
 async def test_a_newer_database_is_left_alone(postgres_dsn: str) -> None:
-    await fetch(postgres_dsn, b"INSERT INTO schema_version (version) VALUES (99)")
-    with pytest.raises(SchemaTooNew, match=r"database 'test_\d+' has schema version 99.*upgrade"):
+    newer = len(load_migrations("postgres")) + 1
+    await fetch(postgres_dsn, b"INSERT INTO schema_version (version) VALUES (%d)" % newer)
+    says = rf"database 'test_\d+' has schema version {newer} .*upgrade"
+    with pytest.raises(SchemaTooNew, match=says):
         await PostgresStore(postgres_dsn).open()

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 
+import psycopg
 import pytest
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Moment, ScopeBusy, Signal, StoreDown
 from fairwarning.stores.codec import encode
 from fairwarning.stores.postgres import PostgresStore
@@ -178,6 +180,96 @@ async def test_what_waits_is_still_sent_when_a_node_closes(postgres_dsn: str) ->
         await sender.create([web()], by=ME)
         await sender.close()
         await wait_for(lambda: told)
+
+
+async def test_a_node_hears_from_the_moment_it_is_open(postgres_dsn: str) -> None:
+    store, told = PostgresStore(postgres_dsn), list[Signal]()
+    store.listen(told.append)
+    await store.open()
+    # Without a turn for the tasks of the store.
+    with psycopg.connect(postgres_dsn, autocommit=True) as other:
+        other.execute("SELECT pg_notify('fairwarning', '[\"other\", [[\"s\", 5]]]')")
+    await wait_for(lambda: told)
+    assert told == [Signal(scope_id=ScopeId("s"), next_deadline_ms=Instant(5))]
+    await store.close()
+
+
+async def test_what_could_not_be_sent_is_sent_when_it_can_be(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 2) as (sender, receiver), stranger(postgres_dsn) as other:
+        told: list[Signal] = []
+        receiver.listen(told.append)
+        await sender.create([web()], by=ME)
+        await wait_for(lambda: told)
+        told.clear()
+        # All but those who listen, so that the next signal finds its connection broken.
+        await other.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = "
+            "current_database() AND pid <> pg_backend_pid() AND query NOT LIKE 'LISTEN%'"
+        )
+        await sender.transact(web().id, changing, by=ME)
+        await wait_for(lambda: told)
+        assert [each.scope_id for each in told] == [web().id]
+
+
+async def test_what_is_done_while_a_node_closes_is_told_to_the_others(postgres_dsn: str) -> None:
+    async with nodes(postgres_dsn, 2) as (sender, receiver), stranger(postgres_dsn) as other:
+        id = await declare(receiver, web())
+        told: list[Signal] = []
+        receiver.listen(told.append)
+        await other.enter(id)
+        caller = asyncio.create_task(sender.transact(id, changing, by=ME))
+        await other.wait_until_blocked()
+        closing = asyncio.create_task(sender.close())
+        await asyncio.sleep(0)
+        await other.leave()
+        await caller
+        await closing
+        await wait_for(lambda: told)
+
+
+async def test_a_node_has_no_more_connections_than_it_may(postgres_dsn: str) -> None:
+    """Two, and two for signals; the others wait for one."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fairwarning'"
+    async with (
+        nodes(postgres_dsn, 1, connections_max=2) as (store,),
+        stranger(postgres_dsn) as other,
+    ):
+        id = await declare(store, web())
+        await other.enter(id)
+        callers = [asyncio.create_task(store.transact(id, changing, by=ME)) for _ in range(6)]
+        await other.wait_until_blocked(2)
+        for _ in range(4):
+            # Whoever could connect has begun to before this one, and is there as soon.
+            async with stranger(postgres_dsn):
+                pass
+        ((open_now,),) = await other.execute(f"{query} AND datname = current_database()")
+        await other.leave()
+        await asyncio.gather(*callers)
+        assert open_now <= 4
+
+
+async def test_the_settings_of_the_database_weaken_no_promise(postgres_dsn: str) -> None:
+    """An answer means durable, and a wait for a lock ends in the newest row."""
+    async with stranger(postgres_dsn) as other:
+        ((name,),) = await other.execute("SELECT current_database()")
+        for setting in (
+            "synchronous_commit = off",
+            "default_transaction_isolation = 'repeatable read'",
+            "default_transaction_read_only = on",
+        ):
+            await other.execute(f'ALTER DATABASE "{name}" SET {setting}')
+    async with nodes(postgres_dsn, 1) as (store,):
+        async with store._parts.database.connection() as connection:
+            cursor = await connection.execute("SHOW synchronous_commit")
+            assert await cursor.fetchall() == [("on",)]
+        id = await declare(store, web())
+        await asyncio.gather(*(store.transact(id, changing, by=ME) for _ in range(5)))
+        assert (await store.read(id)).revision == 7
+
+
+def test_a_store_with_a_clock_of_its_own_is_not_shared(clock: VirtualClock) -> None:
+    assert PostgresStore("").is_shared
+    assert not PostgresStore("", clock).is_shared
 
 
 async def test_strange_words_on_the_channel_are_left_out(postgres_dsn: str) -> None:

@@ -1,15 +1,20 @@
 """Why a reader of the journal misses nothing, one cause at a time."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from fairwarning.core.model import ScopeId
-from fairwarning.stores.postgres import PostgresStore, journal
+from fairwarning.stores.postgres import PostgresStore, journal, scripts
+from fairwarning.stores.postgres.scripts import Connection, Results
+from fairwarning.stores.statements import Statement
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import Stranger, stranger
 from tests.stores.steps import changing
+from tests.support.patience import HANG_S
 
 
 async def append(writer: Stranger, scope_id: ScopeId) -> None:
@@ -40,6 +45,35 @@ async def test_an_entry_waits_for_those_that_may_come_before_it(
     assert [(entry.scope_id, entry.revision) for entry in page] == [(web("slow").id, 99), (id, 3)]
 
 
+async def test_the_end_is_before_all_that_is_still_under_way(
+    postgres: PostgresStore, postgres_dsn: str
+) -> None:
+    id = await declare(postgres, web("quick"), web("slow"))
+    async with stranger(postgres_dsn) as slow:
+        await append(slow, web("slow").id)
+        await postgres.transact(id, changing, by=ME)
+        end = await postgres.end()
+        await slow.leave()
+    page = await postgres.journal(after=end, limit=10)
+    assert [(entry.scope_id, entry.revision) for entry in page] == [(web("slow").id, 99), (id, 3)]
+
+
+async def test_a_reader_of_one_scope_does_not_wait_for_others(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await declare(postgres, web("mine"), web("other"))
+    after = (await whole_journal(postgres))[-1].position
+    monkeypatch.setattr(journal, "HELD_PAUSES_S", (2 * HANG_S,))
+    async with stranger(postgres_dsn) as slow:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(web("other").id, changing, by=ME)
+        async with asyncio.timeout(HANG_S):
+            assert await postgres.journal(after=after, scope_id=id, limit=10) == []
+            assert len(await postgres.history(scope_id=id, limit=10)) == 2
+        await slow.leave()
+
+
 async def test_a_reader_waits_for_what_is_held_back(
     postgres: PostgresStore, postgres_dsn: str
 ) -> None:
@@ -56,8 +90,30 @@ async def test_a_reader_waits_for_what_is_held_back(
         assert [entry.revision for entry in await reading] == [3]
 
 
+async def test_what_is_let_go_while_a_reader_looks_is_not_passed_over(
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the question whether anything is held back and the one for the entries."""
+    id = await declare(postgres, web())
+    after = (await whole_journal(postgres))[-1].position
+    async with stranger(postgres_dsn) as slow:
+        await slow.execute("BEGIN")
+        await slow.execute("SELECT pg_current_xact_id()")
+        await postgres.transact(id, changing, by=ME)
+
+        async def run_apart(connection: Connection, asked: Sequence[Statement]) -> Results:
+            found: dict[str, list[Any]] = {}
+            for statement in asked:
+                found |= await scripts.run(connection, [statement])
+                await slow.leave()
+            return found
+
+        monkeypatch.setattr(journal, "run", run_apart)
+        assert [entry.revision for entry in await postgres.journal(after=after, limit=9)] == [3]
+
+
 async def test_a_reader_waits_likewise_who_reads_from_an_entry_on(
-    postgres: PostgresStore, postgres_dsn: str
+    postgres: PostgresStore, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That entry is always there, and says nothing about those behind it."""
     id = await declare(postgres, web())
@@ -68,7 +124,10 @@ async def test_a_reader_waits_likewise_who_reads_from_an_entry_on(
         await postgres.transact(id, changing, by=ME)
         reading = asyncio.create_task(postgres.journal(after=after, limit=10, inclusive=True))
         await onlooker.wait_until_looked()
-        only = await postgres.journal(after=after, limit=1, inclusive=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "HELD_PAUSES_S", (2 * HANG_S,))
+            async with asyncio.timeout(HANG_S):
+                only = await postgres.journal(after=after, limit=1, inclusive=True)
         assert [entry.position for entry in only] == [after], "who wants no more does not wait"
         await slow.leave()
         assert [entry.revision for entry in await reading] == [2, 3]
@@ -80,9 +139,10 @@ async def test_a_restored_dump_goes_on_with_its_journal(
     """In a server whose transaction numbers are smaller than those in the journal."""
     id = await declare(postgres, web())
     await postgres.close()
-    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
-        connection.execute("UPDATE journal SET xid = xid + 1000000000")
-    for round in range(2):
+    for round in range(3):
+        if round < 2:  # And once more into a third server; then it only starts again.
+            with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+                connection.execute("UPDATE journal SET xid = xid + 1000000000")
         await postgres.open()
         entries = await whole_journal(postgres)
         assert [each.revision for each in entries] == list(range(1, 3 + round))

@@ -3,15 +3,20 @@
 import asyncio
 import os
 import signal
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from fairwarning.core.decide import Change
 from fairwarning.core.model import Scope
+from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Moment, Signal, Store, StoreDown
-from fairwarning.stores.postgres import PostgresStore, database, scripts
+from fairwarning.stores.postgres import PostgresStore, database, scripts, signals
+from fairwarning.stores.postgres.database import conninfo_of
+from fairwarning.stores.postgres.failures import explained
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.nodes import nodes, stranger, wait_for
 from tests.stores.steps import changing
@@ -108,6 +113,22 @@ async def test_a_connection_that_has_failed_is_not_used_again(postgres_dsn: str)
         await wait_for(one_has_gone)
         await other.execute("ALTER TABLE hidden RENAME TO rosters")
         assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+
+
+async def test_a_refusal_keeps_its_connection_and_holds_nothing(postgres_dsn: str) -> None:
+    def refusing(scope: Scope, moment: Moment) -> Change:
+        raise ValueError("no")
+
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'fairwarning'"
+    async with nodes(postgres_dsn, 1) as (store,), stranger(postgres_dsn) as other:
+        id = await declare(store, web())
+        before = set(await other.execute(query))
+        with pytest.raises(ValueError, match="no"):
+            await store.transact(id, refusing, by=ME)
+        with pytest.raises(Refused):
+            await store.create([web()], by=ME)
+        assert (await store.transact(id, changing, by=ME)).scope.revision == 3
+        assert before <= set(await other.execute(query))
 
 
 async def test_a_refusal_is_one_even_if_the_server_goes_away(
@@ -223,3 +244,63 @@ async def test_a_server_that_is_not_there(dsn: str, advice: str) -> None:
 async def test_a_database_that_is_not_there(postgres_server: PostgresServer) -> None:
     with pytest.raises(StoreDown, match=r"cannot be reached.*database"):
         await PostgresStore(postgres_server.dsn("nowhere")).open()
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [
+        ("08006", "check that it runs"),
+        ("25006", "name the primary"),
+        ("40P01", "ask again"),
+        ("42501", "grant it"),
+        ("53100", "disk is full"),
+        ("53300", "out of memory or connections"),
+        ("55P03", "a lock was not free"),
+        ("57014", "took too long"),
+        ("57P01", "once it is up"),
+        ("XX001", "restore a backup"),
+        ("42P01", "SQLSTATE 42P01"),
+    ],
+)
+def test_an_outage_says_what_to_do(state: str, advice: str) -> None:
+    assert advice in str(explained(psycopg.errors.lookup(state)("no")))
+
+
+def test_what_the_url_says_comes_before_the_defaults() -> None:
+    given = conninfo_to_dict(conninfo_of("host=h connect_timeout=9 application_name=mine"))
+    assert (given["connect_timeout"], given["application_name"]) == ("9", "mine")
+    assert given["keepalives_idle"] == "10", "what it does not say has a default"
+
+
+class Broken:
+    """A connection that breaks as soon as it is used."""
+
+    async def close(self) -> None:
+        """It has nothing open."""
+
+
+async def test_the_pause_grows_only_while_there_is_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next outage begins with the shortest one again."""
+    pauses: list[float] = []
+    tries = iter([False, False, True, False, True])
+
+    async def connect() -> Any:
+        if not next(tries):
+            raise psycopg.OperationalError("not yet")
+        return Broken()
+
+    async def use(connection: Any) -> None:
+        raise psycopg.OperationalError("broken")
+
+    async def pause(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == 5:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    with pytest.raises(asyncio.CancelledError):
+        await signals._Renewed(connect).keep(use)
+    least = signals.PAUSE_S_MIN
+    assert pauses == [least, 2 * least, least, 2 * least, least]

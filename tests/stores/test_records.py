@@ -115,11 +115,13 @@ async def test_a_note_is_a_line_of_history_outside_all_scopes(
     clock.step(5)
     await store.keep("rollout", "r", "{}", by=ME)
     await store.keep("rollout", "r", "{}", note=PAUSED, by=ME, why="it's snowing")
-    await store.drop("rollout", "r", note=Noted(subject="rollout:r", action="removed"), by=ME)
+    removed = Noted(subject="rollout:r", action="removed")
+    await store.drop("rollout", "r", note=removed, by=ME, why="it's over")
     first, second = await store.journal(after=before, limit=10)
     assert (first.scope_id, first.revision, first.at_ms) == ("", 0, clock.now())
     assert (first.by, first.why, first.transition) == (ME, "it's snowing", PAUSED)
-    assert second.transition == Noted(subject="rollout:r", action="removed")
+    assert (second.scope_id, second.revision, second.at_ms) == ("", 0, clock.now())
+    assert (second.by, second.why, second.transition) == (ME, "it's over", removed)
     assert await store.history(limit=2) == [second, first]
     assert first not in await whole_journal(store, id)
 

@@ -1,6 +1,7 @@
 """The embedded store: how it groups commits, and whom it keeps waiting."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -45,22 +46,27 @@ async def test_what_waits_is_committed_together(sqlite: SqliteStore) -> None:
     assert told_when_answered == [50] * 50
 
 
+@pytest.mark.parametrize("others", [1, 2])
 async def test_a_job_that_fails_after_it_wrote_leaves_no_trace_and_harms_no_other(
-    sqlite: SqliteStore,
+    sqlite: SqliteStore, others: int
 ) -> None:
     """The scope is written before the address that turns out to be taken."""
     id = await declare(sqlite, web(), vm("v", "10.0.0.1"))
     first = await sqlite.scope_ids(limit=10)
     taken, free = vm("taken", "10.0.0.1"), vm("free", "10.0.0.2")
     async with busy_writer(sqlite, id):
-        before = asyncio.create_task(sqlite.transact(id, changing, by=ME))
-        refused = asyncio.create_task(sqlite.create([taken], by=ME))
-        after = asyncio.create_task(sqlite.create([free], by=ME))
+        jobs: list[asyncio.Task[Any]] = [
+            asyncio.create_task(sqlite.transact(id, changing, by=ME)),
+            asyncio.create_task(sqlite.create([taken], by=ME)),
+        ]
+        if others > 1:
+            jobs.append(asyncio.create_task(sqlite.create([free], by=ME)))
         await asyncio.sleep(0)
-    results = await asyncio.gather(before, refused, after, return_exceptions=True)
-    assert [isinstance(each, Refused) for each in results] == [False, True, False]
+    results = await asyncio.gather(*jobs, return_exceptions=True)
+    assert [isinstance(each, Refused) for each in results] == [False, True, False][: len(jobs)]
     assert (await sqlite.read(id)).revision == 3
-    assert await sqlite.scope_ids(limit=10) == sorted([*first, free.id])
+    expected = [*first, free.id] if others > 1 else first
+    assert await sqlite.scope_ids(limit=10) == sorted(expected)
 
 
 async def test_a_batch_has_a_limit(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +170,54 @@ async def test_a_file_belongs_to_one_store(
     await second.open()
     assert await second.scope_ids(limit=10) == [web().id]
     await second.close()
+
+
+async def test_the_process_that_has_the_file_is_named_and_no_earlier_one(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    path = tmp_path / "store.db"
+    path.with_name("store.db.lock").write_text("99999999999999\n")
+    store, second = SqliteStore(path, clock), SqliteStore(path, clock)
+    await store.open()
+    with pytest.raises(StoreInUse, match=f"process {os.getpid()} holds"):
+        await second.open()
+    await store.close()
+
+
+async def test_the_file_is_given_up_when_all_is_written(
+    sqlite: SqliteStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    id = await declare(sqlite, web())
+    second = SqliteStore(tmp_path / "store.db", clock)
+    async with busy_writer(sqlite, id):
+        closing = asyncio.create_task(sqlite.close())
+        await asyncio.sleep(0)
+        with pytest.raises(StoreInUse):
+            await second.open()
+    await closing
+    await second.open()
+    await second.close()
+
+
+async def test_nobody_else_may_read_the_file(sqlite: SqliteStore, tmp_path: Path) -> None:
+    """It holds signing keys, and so does what SQLite puts beside it."""
+    await declare(sqlite, web())
+    modes = {each: os.stat(tmp_path / each).st_mode for each in ("store.db", "store.db-wal")}
+    assert [name for name, mode in modes.items() if mode & 0o077] == []
+
+
+async def test_what_is_read_together_is_of_one_instant(sqlite: SqliteStore, tmp_path: Path) -> None:
+    id = await declare(sqlite, web())
+
+    def query(connection: sqlite3.Connection) -> list[object]:
+        look = "SELECT revision FROM scopes WHERE id = ?"
+        found = [connection.execute(look, [id]).fetchone()]
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as foreign:
+            foreign.execute("UPDATE scopes SET revision = 7 WHERE id = ?", [id])
+        return [*found, connection.execute(look, [id]).fetchone()]
+
+    assert await sqlite._reader.read(query) == [(2,), (2,)]
+    assert (await sqlite.read(id)).revision == 7
 
 
 async def test_directories_are_made(tmp_path: Path, clock: VirtualClock) -> None:

@@ -1,6 +1,7 @@
 """Full, locked, damaged: the embedded store says so, keeps what it had, and comes back."""
 
 import asyncio
+import errno
 import sqlite3
 import subprocess
 import sys
@@ -161,6 +162,32 @@ async def test_a_file_that_is_damaged_while_in_use(store: SqliteStore, tmp_path:
         await store.transact(fleet[25].id, changing, by=ME)
     path.write_bytes(whole)
     assert (await store.transact(fleet[25].id, changing, by=ME)).scope.revision == 2
+
+
+async def test_a_reader_that_has_failed_opens_the_file_anew(store: SqliteStore) -> None:
+    id = await declare(store, web())
+
+    def broken(connection: sqlite3.Connection) -> object:
+        connection.close()
+        return connection.execute("SELECT 1")
+
+    with pytest.raises(StoreDown, match="cannot work on"):
+        await store._reader.read(broken)
+    assert (await store.read(id)).revision == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "permissions")]
+)
+async def test_a_file_that_cannot_be_made(
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StoreDown, match=advice):
+        await SqliteStore(tmp_path / "store.db", clock).open()
 
 
 async def test_a_directory_that_cannot_be_made(tmp_path: Path, clock: VirtualClock) -> None:

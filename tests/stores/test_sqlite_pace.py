@@ -12,7 +12,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Moment, StoreDown
+from fairwarning.engine.ports import Moment, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection, pace
 from fairwarning.stores.sqlite.pace import QUICK_S, ROW, Pace
 from tests.stores.fleet import ME, declare, vm, web
@@ -109,6 +109,33 @@ async def test_callers_who_come_together_are_left_to_the_thread(
     for _ in range(2 * ROW):
         await asyncio.gather(*(store.transact(id, step, by=ME) for _ in range(5)))
     assert step.threads.count(HERE()) == 1, "the very first could not know"
+    for _ in range(ROW + 1):
+        await store.transact(id, step, by=ME)
+    assert step.threads[-1] == HERE(), "alone again"
+    await store.close()
+
+
+async def test_while_the_thread_is_at_work_nobody_commits_here(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    """They would be in each other's transaction."""
+    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    await store.transact(id, changing, by=ME)
+    loop, inside, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
+        loop.call_soon_threadsafe(inside.set)
+        go_on.wait()
+        return None, ()
+
+    large = asyncio.create_task(store._writer.submit(work))
+    await inside.wait()
+    step = Noting()
+    small = asyncio.create_task(store.transact(id, step, by=ME))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(large, small)
+    assert HERE() not in step.threads
     await store.close()
 
 
@@ -151,10 +178,16 @@ async def test_a_foreign_lock_is_waited_for_on_the_thread(
 
 
 async def test_what_was_begun_here_and_failed_is_not_done_again(
-    tmp_path: Path, clock: VirtualClock
+    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can know whether a commit that failed will be found on the disk."""
-    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    """Nobody can know whether a commit that failed will be found on the disk.
+
+    What comes next is left to the thread, which may wait for a disk that is in trouble.
+    """
+    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    store, id = await open_store(tmp_path, clock, Pace())
+    for _ in range(ROW):
+        await store.transact(id, changing, by=ME)
     threads: list[int] = []
 
     def broken(scope: Scope, moment: Moment) -> Change:
@@ -164,7 +197,10 @@ async def test_what_was_begun_here_and_failed_is_not_done_again(
     with pytest.raises(StoreDown):
         await store.transact(id, broken, by=ME)
     assert threads == [HERE()]
-    await store.transact(id, changing, by=ME)
+    step = Noting()
+    for _ in range(2):
+        await store.transact(id, step, by=ME)
+    assert HERE() not in step.threads
     await store.close()
 
 
