@@ -41,9 +41,11 @@ class Control:
     leases: Leases
     apart: Apart
     """For what may take a second of our own time."""
+    aside: SideProcesses
+    """For what may take longer, or much memory."""
     metadata_urls: Sequence[str] = ()
     """Where instances ask this node."""
-    aside: SideProcesses = field(default_factory=SideProcesses)
-    """For what may take longer, or much memory."""
+    public_url: str = ""
+    """Where people and programs reach the control plane through a proxy; empty: there is none."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two who move a virtual clock at once would both count from the same instant."""

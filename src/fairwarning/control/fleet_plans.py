@@ -84,8 +84,8 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
             return await _understood(await control.apart(_made_here, wish, current))
         except Crowd:
             pass  # A short text, and many instances.
-    caller = wish.caller.token_id
-    return await _understood(await control.aside.run("fleet", _sent(control, wish), caller=caller))
+    frames = await control.aside.run("fleet", lambda: _sent(control, wish), caller=wish.caller.key)
+    return await _understood(frames)
 
 
 def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
