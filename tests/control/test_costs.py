@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -428,6 +429,14 @@ async def test_plans_of_one_caller_have_a_limit_and_others_go_before_them(
         "ada", Role.VIEWER, None, by=ME, why=""
     )
     other = {**TOML, "Authorization": f"Bearer {secret}"}
+    reads = Counter[str]()
+    read = rig.node.store.scopes
+
+    async def scopes(**more: Any) -> list[Scope]:
+        reads[long_work.caller_key.get()] += 1
+        return await read(**more)
+
+    monkeypatch.setattr(rig.node.store, "scopes", scopes)
     waits = asyncio.Event()
     begin = FairTurns._begin
 
@@ -447,6 +456,7 @@ async def test_plans_of_one_caller_have_a_limit_and_others_go_before_them(
     many = [asyncio.create_task(plan("many", TOML)) for _ in range(long_work.CALLER_MAX + 3)]
     for refusal in itertools.islice(asyncio.as_completed(many, timeout=HANG_S), 3):
         assert await refusal == 429
+    assert reads.total() <= 2, "the fleet is read for whoever has his turn, to its end"
     refused = await rig.api.post("/fleet/plan", content=b"#", headers=TOML)
     assert Rig.check(refused, 429)["code"] == "too-many-plans"
     assert refused.headers["retry-after"] == "1"

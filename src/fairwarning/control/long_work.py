@@ -8,6 +8,7 @@ that another has asked for. What is long is done in a process, as large bodies a
 import asyncio
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -32,14 +33,20 @@ class LongWork:
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
         """Raises Problem, and what the work raises."""
-        caller = caller_key.get()
         if is_long:
+            caller = caller_key.get()
             frames = await self._aside.run("call", lambda: _sent(work, given), caller=caller)
             result: T = await _understood(frames)
             return result
+        async with self.turn():
+            return await asyncio.to_thread(work, *given)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """For whoever has to read much before a thread can work on it. Raises Problem."""
         try:
-            async with self._turns.turn(caller):
-                return await asyncio.to_thread(work, *given)
+            async with self._turns.turn(caller_key.get()):
+                yield
         except CallerHasTooMany:
             raise Problem(
                 429,
