@@ -7,11 +7,12 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
 from fairwarning.control import body_room, fleet_plans, http, long_work, side_process
 from fairwarning.control.access import Role
@@ -346,6 +347,35 @@ async def test_a_process_that_was_killed_is_begun_again(killer: Killer) -> None:
     killer.left = 1
     assert await SideProcesses().run("arm", small, caller="") == SMALL_ANSWER
     assert killer.begun == 2
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_process_may_be_killed_while_it_is_sent_something(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, Problem]], Problem]
+) -> None:
+    begun: list[asyncio.subprocess.Process] = []
+    real = asyncio.create_subprocess_exec
+
+    async def begin(*words: Any, **more: Any) -> asyncio.subprocess.Process:
+        begun.append(await real(*words, **more))
+        return begun[-1]
+
+    async def killing() -> AsyncIterator[bytes]:
+        yield b"10"
+        begun[-1].kill()
+        await begun[-1].wait()
+        for _ in range(3):
+            yield b"x" * 100_000
+            await asyncio.sleep(0)
+
+    async def problem() -> Problem:
+        with pytest.raises(Problem) as raised:
+            await SideProcesses().run("arm", killing, caller="")
+        return raised.value
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
+    found = run(problem())
+    assert (found.status, found.code, len(begun)) == (503, "large-body-interrupted", 2)
 
 
 LARGE = {"large": "x" * 20_000}

@@ -92,6 +92,9 @@ class SideProcess:
     async def send(self, frame: bytes) -> None:
         """Raises Problem or ProcessDied, as `receive` does."""
         async with self._in_time():
+            # uvloop raises no ConnectionError for a pipe that it knows to be closed.
+            if self._in.is_closing():
+                raise ConnectionResetError
             self._in.writelines((len(frame).to_bytes(4), frame))
             await self._in.drain()
 
