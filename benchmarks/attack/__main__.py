@@ -1,6 +1,8 @@
 """Attacks the server, and measures what other instances notice: `python -m benchmarks.attack`.
 
-Each attack meets a server of its own. First its neighbours poll in peace, then under attack.
+Each attack meets a server of its own. First its neighbours poll in peace, then under attack: first
+the metadata endpoint's (`pipelining.py`), then costly bodies and many connections for the control
+plane (`bodies.py`, `connections.py`).
 Everything stays on loopback addresses, and every step is bounded in count and time.
 """
 
@@ -15,7 +17,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.attack import pipelining, servers
+from benchmarks.attack import bodies, connections, pipelining, servers
 from benchmarks.attack.model import Attack, Target
 from benchmarks.attack.neighbours import Times, poll, quantile
 from benchmarks.metadata.environment import ROOT
@@ -53,6 +55,11 @@ def main() -> None:
             with servers.nginx() as target:
                 rows.append(_measure(attack, target, options.seconds))
             _print(rows[-1], as_json=options.json)
+    if not options.only and not options.json:
+        # Their servers have both cores, and start processes of their own.
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        bodies.main([])
+        connections.main([])
 
 
 def _options() -> argparse.Namespace:

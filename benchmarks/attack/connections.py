@@ -274,9 +274,9 @@ def shown(took_ms: Sequence[float]) -> str:
     return f"{parts[49]:6.2f} {parts[98]:7.1f} {max(took_ms):8.1f}"
 
 
-def main() -> None:
+def main(wanted: Sequence[str]) -> None:
+    """Runs the attacks that have one of these words in their names, or all."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _FILES))
-    wanted = sys.argv[1:]
     heads = f"{'/healthz':32} | {'GET /api/v1/events':32} | {'peak':>8}"
     print(f"{'polls of another, in ms':30} {'alone: p50, p99, max':>23} | "
           f"{'beside the attack, failed':>29} | {heads}")  # fmt: skip
@@ -286,4 +286,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,11 +1,9 @@
 """The one place where concrete classes are chosen."""
 
-import asyncio
 import secrets
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 from platformdirs import user_data_path
 from starlette.routing import BaseRoute
@@ -15,6 +13,8 @@ from fairwarning.control.app import OPERATIONS, App
 from fairwarning.control.context import AzureDoor, Control
 from fairwarning.control.dispatch import Dispatch
 from fairwarning.control.leases import Leases
+from fairwarning.control.long_work import LongWork
+from fairwarning.control.side_process import SideProcesses
 from fairwarning.control.tokens import Tokens
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
@@ -23,7 +23,7 @@ from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.drivers.webhook import WebhookDriver
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Apart, Clock, Drivers, Ids, Store
+from fairwarning.engine.ports import Clock, Drivers, Ids, Store
 from fairwarning.engine.requests import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
@@ -122,20 +122,6 @@ async def make_metadata_server(
     return MetadataServer(Service(views, endpoint, rules, faults or Faults(clock)), addresses)
 
 
-T = TypeVar("T")
-
-
-def in_a_thread() -> Apart:
-    """One at a time, so that many who ask for much leave polls their share of the processor."""
-    turn = asyncio.Lock()
-
-    async def apart(work: Callable[..., T], *given: Any) -> T:
-        async with turn:
-            return await asyncio.to_thread(work, *given)
-
-    return apart
-
-
 def make_control(
     engine: Engine,
     store: Store,
@@ -145,8 +131,10 @@ def make_control(
     faults: Faults | None = None,
     metadata_urls: Sequence[str] = (),
     requests: Requests | None = None,
+    public_url: str = "",
 ) -> Control:
-    apart = in_a_thread()
+    aside = SideProcesses()
+    apart = LongWork(aside)
     return Control(
         engine=engine,
         store=store,
@@ -160,7 +148,9 @@ def make_control(
         azure=azure,
         leases=Leases(store),
         apart=apart,
+        aside=aside,
         metadata_urls=metadata_urls,
+        public_url=public_url,
     )
 
 

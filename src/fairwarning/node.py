@@ -96,6 +96,8 @@ class NodeSettings:
     seed: int | None = None
     """Of the chance in faults; None: another each time."""
     tls: Tls | None = None
+    public_url: str = ""
+    """The origin under which a reverse proxy shows the control plane, `https://fw.example`."""
     azure: Address | None = None
     """Where Azure's clients, which speak TLS only, are listened to with our own certificate."""
     is_azure_optional: bool = False
@@ -184,8 +186,10 @@ class Node:
             self.faults,
             server.urls,
             self.requests,
+            settings.public_url,
         )
-        needs_token = not is_loopback(settings.control[0])
+        # A proxy forwards strangers, who are not on this machine though it is.
+        needs_token = not is_loopback(settings.control[0]) or bool(settings.public_url)
         app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)
         control_servers = [ControlServer(app, listener, settings.tls)]
         if extra is not None:

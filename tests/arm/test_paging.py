@@ -1,5 +1,6 @@
 """Lists, a page at a time."""
 
+import asyncio
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from fairwarning.control.access import LOCAL
 from fairwarning.control.arm.call import ArmCall
 from fairwarning.control.arm.errors import ArmError
+from fairwarning.control.arm.listing import SLICE, listed
 from fairwarning.control.arm.paging import PAGE_ITEMS_MAX, page
 from fairwarning.control.arm.paths import resource_path
 
@@ -80,3 +82,22 @@ def test_names_that_differ_in_their_zeros_alone_are_all_shown() -> None:
 
 def test_a_token_of_any_length_is_read() -> None:
     assert page(_call(skiptoken="9" * 10_000), _items(3))["value"] == _items(3)
+
+
+async def test_a_long_list_leaves_others_their_turns() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    items = [{"id": f"/x/{number}"} for number in range(10 * SLICE, 0, -1)]
+    reply = await listed(_call(top="3"), items)
+    counting.cancel()
+    assert isinstance(reply.body, dict)
+    assert [each["id"] for each in reply.body["value"]] == ["/x/1", "/x/2", "/x/3"]
+    assert "nextLink" in reply.body
+    assert turns >= 10

@@ -2,29 +2,41 @@
 
 import asyncio
 import gc
+import itertools
 import json
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections import Counter
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
-from fairwarning.control import body_room, http, side_process
+from fairwarning.control import body_room, fleet_plans, http, long_work, side_process
+from fairwarning.control.access import Role
+from fairwarning.control.arm import template_sessions
+from fairwarning.control.arm.templates.worker import KEPT_VALUES_MAX
+from fairwarning.control.fair_turns import FairTurns
 from fairwarning.control.problems import Problem
 from fairwarning.control.side_process import SideProcesses
+from fairwarning.control.tokens import Tokens
 from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
-from tests.control.rig import Rig
+from fairwarning.core.model import Scope
+from tests.control.rig import ME, Rig
 from tests.control.test_limits import talk
 from tests.support.patience import HANG_S
 
 T = TypeVar("T")
+SMALL_ANSWER = [b"ok", b'{"a": 1}']
 MEGA = 4 * 1024 * 1024 - 1024
 HOLD_CPU_S_MAX = 0.25
 """Of the processor's time, which other programs hardly change. It is to be 50 ms; what is refused
 here used to take a second and more."""
 GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/costs"
 DEPLOYMENT = f"{GROUP}/providers/Microsoft.Resources/deployments/d"
+MANY = [{f"name-{number}": "text"} for number in range(60_000)]
 VERSION = {"api-version": "2024-11-01"}
 TOML = {"Content-Type": "application/toml"}
 
@@ -46,8 +58,8 @@ async def longest_hold(work: Awaitable[T]) -> tuple[T, float]:
     return task.result(), longest
 
 
-def deployment(variables: object) -> bytes:
-    template = {"variables": variables, "resources": []}
+def deployment(variables: object, outputs: object = None) -> bytes:
+    template = {"variables": variables, "resources": [], "outputs": outputs}
     return json.dumps({"properties": {"mode": "Incremental", "template": template}}).encode()
 
 
@@ -68,6 +80,8 @@ def nested_loops() -> bytes:
         (b'{a:"' + b"\n" * MEGA, 400),
         (nested_loops(), 201),
         (deployment({"many": [0] * 190_000}), 201),
+        (deployment({"many": MANY}), 201),
+        (deployment({}, {"many": {"type": "array", "value": MANY}}), 201),
     ],
 )
 async def test_no_body_of_arm_holds_the_event_loop(rig: Rig, body: bytes, status: int) -> None:
@@ -76,6 +90,61 @@ async def test_no_body_of_arm_holds_the_event_loop(rig: Rig, body: bytes, status
     answer, hold = await longest_hold(rig.api.put(url, params=VERSION, content=body))
     assert answer.status_code == status, answer.text[:300]
     assert hold < HOLD_CPU_S_MAX
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ({"variables": {"many": MANY}, "resources": []}, ""),
+        ({"resources": [], "outputs": {"many": {"type": "array", "value": MANY}}}, "outputs"),
+        ({"resources": [], "parameters": {"many": {"type": "array", "defaultValue": MANY}}},
+         "parameters"),
+        ({"resources": [{"type": "Microsoft.Network/networkInterfaces", "name": "n",
+                         "apiVersion": "2024-05-01", "location": "westeurope",
+                         "properties": {"many": MANY}}]}, "resource"),
+    ],
+)  # fmt: skip
+async def test_nothing_large_of_a_template_comes_to_the_event_loop(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, template: Any, why: str
+) -> None:
+    sizes: list[int] = []
+    real = side_process.SideProcess.receive
+
+    async def receive(self: side_process.SideProcess) -> bytes:
+        said = await real(self)
+        sizes.append(len(said))
+        return said
+
+    monkeypatch.setattr(side_process.SideProcess, "receive", receive)
+    url = rig.node.control_url
+    await rig.api.put(url + GROUP, params=VERSION, json={"location": "westeurope"})
+    body = {"properties": {"template": template}}
+    answer = await rig.api.put(url + DEPLOYMENT, params=VERSION, json=body)
+    assert answer.status_code == 201, answer.text
+    assert 0 < max(sizes) < 1_000_000
+    found = (await rig.api.get(url + DEPLOYMENT, params=VERSION)).json()["properties"]
+    assert found["provisioningState"] == ("Failed" if why else "Succeeded")
+    said = json.dumps(found.get("error", {}))
+    assert not why or (f"more than {KEPT_VALUES_MAX:,} values" in said and why in said)
+
+
+async def test_a_small_template_that_costs_much_is_worked_on_elsewhere(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    real = side_process.started
+
+    def started(job: str) -> Any:
+        begun.append(job)
+        return real(job)
+
+    monkeypatch.setattr(template_sessions, "started", started)
+    url = rig.node.control_url
+    await rig.api.put(url + GROUP, params=VERSION, json={"location": "westeurope"})
+    cheap = await rig.api.put(url + DEPLOYMENT, params=VERSION, content=deployment({"a": 1}))
+    assert (cheap.status_code, begun) == (201, [])
+    loops = await rig.api.put(url + DEPLOYMENT, params=VERSION, content=nested_loops())
+    assert (loops.status_code, begun) == (200, ["template"])
 
 
 async def test_no_preview_of_a_rollout_holds_the_event_loop(rig: Rig) -> None:
@@ -126,7 +195,7 @@ async def test_a_short_file_of_many_instances_is_planned_elsewhere_too(
     real = SideProcesses.run
 
     async def run(
-        self: SideProcesses, job: str, given: AsyncIterator[bytes], *, caller: str
+        self: SideProcesses, job: str, given: Callable[[], AsyncIterable[bytes]], *, caller: str
     ) -> list[bytes]:
         asked.append(job)
         return await real(self, job, given, caller=caller)
@@ -208,9 +277,14 @@ async def test_all_bodies_together_have_a_limit_and_small_ones_never_wait(
             pass
 
 
-async def endless(_: object = None) -> AsyncIterator[bytes]:
+async def endless() -> AsyncIterator[bytes]:
     yield b"100"
     await asyncio.Event().wait()
+
+
+async def small() -> AsyncIterator[bytes]:
+    yield b"10"
+    yield b"{a: 1,}"
 
 
 async def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,27 +298,203 @@ async def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.Monkey
     monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
     monkeypatch.setattr(side_process, "WORK_S_MAX", 0.05)
     with pytest.raises(Problem) as raised:
-        await SideProcesses().run("arm", endless(), caller="")
+        await SideProcesses().run("arm", endless, caller="")
     assert raised.value.code == "body-too-costly"
     assert [each.returncode is not None for each in begun] == [True]
 
 
 async def test_one_caller_does_not_take_all_processes() -> None:
     aside = SideProcesses()
-    waiting = [asyncio.create_task(aside.run("arm", endless(), caller="one")) for _ in range(4)]
+    waiting = [asyncio.create_task(aside.run("arm", endless, caller="one")) for _ in range(4)]
     await asyncio.sleep(0)
     with pytest.raises(Problem) as raised:
-        await aside.run("arm", endless(), caller="one")
-    assert (raised.value.status, raised.value.code) == (503, "too-many-large-bodies")
-    for task in waiting[:1]:
-        task.cancel()
-    await asyncio.wait(waiting[:1])
-
-    async def small() -> AsyncIterator[bytes]:
-        yield b"10"
-        yield b"{a: 1,}"
-
+        await aside.run("arm", endless, caller="one")
+    assert (raised.value.status, raised.value.code) == (429, "too-many-large-bodies")
+    assert raised.value.headers["Retry-After"] == "5"
+    assert await aside.run("arm", small, caller="other") == SMALL_ANSWER
+    assert not any(task.done() for task in waiting)
     for task in waiting:
         task.cancel()
     await asyncio.wait(waiting)
-    assert await aside.run("arm", small(), caller="other") == [b"ok", b'{"a": 1}']
+    assert await aside.run("arm", small, caller="one") == SMALL_ANSWER
+
+
+class Killer:
+    """Kills the first processes that are started, as the kernel does when memory is short."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = 0
+        self.begun = 0
+        real = asyncio.create_subprocess_exec
+
+        async def begin(*words: Any, **more: Any) -> asyncio.subprocess.Process:
+            process = await real(*words, **more)
+            self.begun += 1
+            if self.left:
+                self.left -= 1
+                process.kill()
+            return process
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
+
+
+@pytest.fixture
+def killer(monkeypatch: pytest.MonkeyPatch) -> Killer:
+    return Killer(monkeypatch)
+
+
+async def test_a_process_that_was_killed_is_begun_again(killer: Killer) -> None:
+    killer.left = 1
+    assert await SideProcesses().run("arm", small, caller="") == SMALL_ANSWER
+    assert killer.begun == 2
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_process_may_be_killed_while_it_is_sent_something(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[Coroutine[Any, Any, Problem]], Problem]
+) -> None:
+    begun: list[asyncio.subprocess.Process] = []
+    real = asyncio.create_subprocess_exec
+
+    async def begin(*words: Any, **more: Any) -> asyncio.subprocess.Process:
+        begun.append(await real(*words, **more))
+        return begun[-1]
+
+    async def killing() -> AsyncIterator[bytes]:
+        yield b"10"
+        begun[-1].kill()
+        await begun[-1].wait()
+        for _ in range(3):
+            yield b"x" * 100_000
+            await asyncio.sleep(0)
+
+    async def problem() -> Problem:
+        with pytest.raises(Problem) as raised:
+            await SideProcesses().run("arm", killing, caller="")
+        return raised.value
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
+    found = run(problem())
+    assert (found.status, found.code, len(begun)) == (503, "large-body-interrupted", 2)
+
+
+LARGE = {"large": "x" * 20_000}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (
+            f"{GROUP}/providers/Microsoft.Network/networkInterfaces/n",
+            {"location": "westeurope", "properties": LARGE},
+        ),
+        (DEPLOYMENT, {"properties": {"template": {"variables": LARGE, "resources": []}}}),
+    ],
+)
+async def test_a_body_is_not_blamed_for_a_process_that_was_killed(
+    rig: Rig, killer: Killer, path: str, body: Any
+) -> None:
+    url = rig.node.control_url
+    group = {"location": "westeurope"}
+    assert (await rig.api.put(url + GROUP, params=VERSION, json=group)).status_code == 201
+    killer.left = 2
+    answer = await rig.api.put(url + path, params=VERSION, json=body)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5"), answer.text
+    assert answer.json()["error"]["code"] == "LargeBodyInterrupted"
+    assert (await rig.api.get(url + path, params=VERSION)).status_code == 404
+    answer = await rig.api.put(url + path, params=VERSION, json=body)
+    assert answer.status_code == 201, answer.text
+
+
+async def test_a_deployment_goes_on_in_another_process(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process is killed after each answer, until it has been replaced once."""
+    real = side_process.SideProcess.receive
+    answers = 0
+
+    async def receive(self: side_process.SideProcess) -> bytes:
+        nonlocal answers
+        said = await real(self)
+        answers += 1
+        if answers == 4:
+            self._process.kill()
+            await self._process.wait()
+        return said
+
+    monkeypatch.setattr(side_process.SideProcess, "receive", receive)
+    names = [f"n{number}" for number in range(3)]
+    kind = "Microsoft.Network/networkInterfaces"
+    resources = [
+        {"type": kind, "name": each, "apiVersion": "2024-05-01", "location": "westeurope",
+         "tags": {"before": f"[reference('{names[0]}').provisioningState]"} if n else {},
+         "properties": {}}
+        for n, each in enumerate(names)
+    ]  # fmt: skip
+    template = {"variables": LARGE, "resources": resources}
+    url = rig.node.control_url
+    await rig.api.put(url + GROUP, params=VERSION, json={"location": "westeurope"})
+    body = {"properties": {"template": template}}
+    answer = await rig.api.put(url + DEPLOYMENT, params=VERSION, json=body)
+    assert answer.status_code == 201, answer.text
+    found = (await rig.api.get(url + DEPLOYMENT, params=VERSION)).json()["properties"]
+    assert (found["provisioningState"], len(found["outputResources"])) == ("Succeeded", 3), found
+    last = (await rig.api.get(f"{url}{GROUP}/providers/{kind}/n2", params=VERSION)).json()
+    assert last["tags"] == {"before": "Succeeded"}
+
+
+async def test_plans_of_one_caller_have_a_limit_and_others_go_before_them(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, begun = threading.Event(), threading.Event()
+    real = fleet_plans._made_here
+
+    def made(wish: fleet_plans.Wish, current: Sequence[Scope]) -> list[bytes]:
+        begun.set()
+        assert gate.wait(HANG_S)
+        return real(wish, current)
+
+    monkeypatch.setattr(fleet_plans, "_made_here", made)
+    token, secret = await Tokens(rig.node.store, rig.node.clock).create(
+        "ada", Role.VIEWER, None, by=ME, why=""
+    )
+    other = {**TOML, "Authorization": f"Bearer {secret}"}
+    reads = Counter[str]()
+    read = rig.node.store.scopes
+
+    async def scopes(**more: Any) -> list[Scope]:
+        reads[long_work.caller_key.get()] += 1
+        return await read(**more)
+
+    monkeypatch.setattr(rig.node.store, "scopes", scopes)
+    waits = asyncio.Event()
+    begin = FairTurns._begin
+
+    async def noted(self: FairTurns, caller: str) -> None:
+        asyncio.get_running_loop().call_soon(waits.set if caller == token.id else int)
+        await begin(self, caller)
+
+    monkeypatch.setattr(FairTurns, "_begin", noted)
+    done: list[str] = []
+
+    async def plan(who: str, headers: dict[str, str]) -> int:
+        status = (await rig.api.post("/fleet/plan", content=b"#", headers=headers)).status_code
+        done.append(who)
+        return status
+
+    # The 32 that are let in wait, and only those beyond them are answered before the gate opens.
+    many = [asyncio.create_task(plan("many", TOML)) for _ in range(long_work.CALLER_MAX + 3)]
+    for refusal in itertools.islice(asyncio.as_completed(many, timeout=HANG_S), 3):
+        assert await refusal == 429
+    assert reads.total() <= 2, "the fleet is read for whoever has his turn, to its end"
+    refused = await rig.api.post("/fleet/plan", content=b"#", headers=TOML)
+    assert Rig.check(refused, 429)["code"] == "too-many-plans"
+    assert refused.headers["retry-after"] == "1"
+    assert await asyncio.to_thread(begun.wait, HANG_S)
+    one = asyncio.create_task(plan("one", other))
+    async with asyncio.timeout(HANG_S):
+        await waits.wait()
+    gate.set()
+    statuses = await asyncio.gather(*many, one)
+    assert sorted(statuses) == [200] * 33 + [429] * 3
+    assert done.index("one") <= 3 + 3

@@ -89,7 +89,7 @@ async def test_it_is_not_ready_when_its_database_was_deleted(
                 ).status_code == 503  # fmt: skip
         assert await status(rig, "/readyz") == 503
         assert await status(rig, "/healthz") == 200
-        assert value(await metrics(rig), "fairwarning_store_up") == 1
+        assert value(await metrics(rig), "fairwarning_store_up") == 0
 
 
 async def test_it_is_not_ready_when_its_disk_is_full(
@@ -98,8 +98,13 @@ async def test_it_is_not_ready_when_its_disk_is_full(
     async def keep(*_: Any, **__: Any) -> None:
         raise StoreDown("the disk is full")
 
+    await rig.schedule("db")
     monkeypatch.setattr(rig.node.store, "keep", keep)
     assert await status(rig, "/readyz") == 503
+    text = await metrics(rig)
+    assert value(text, "fairwarning_store_up") == 0
+    # What can still be read is still told.
+    assert value(text, 'fairwarning_events{phase="scheduled",type="Reboot"}') == 1
 
 
 async def test_many_who_ask_whether_it_is_ready_cost_one_write(rig: Rig) -> None:

@@ -151,6 +151,34 @@ async def test_another_site_can_neither_log_somebody_in_nor_out(tmp_path: Path) 
             assert answer.status_code == 303
 
 
+async def test_behind_a_proxy_that_ends_tls_one_logs_in_under_its_name() -> None:
+    """The browser names the proxy in `Origin`, and the proxy speaks plain HTTP on loopback."""
+    async with running(public_url="https://fw.example") as rig:
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        _, secret = await tokens.create("ada", Role.VIEWER, None, by=ME, why="")
+        async with http_client(rig.node.control_url) as client:
+            # Whoever comes through the proxy is not on this machine, though it is.
+            assert (await client.get("/api/v1/events")).status_code == 401
+            assert (await client.get("/")).headers["location"] == "/login?next=/"
+            given = {"token": secret}
+            for origin in ("https://evil.example", "http://fw.example", "null"):
+                claims = {"Origin": origin, "X-Forwarded-Host": "evil.example",
+                          "X-Forwarded-Proto": origin.partition(":")[0]}  # fmt: skip
+                answer = await client.post("/login", data=given, headers=claims)
+                assert answer.status_code == 403, origin
+            ours = {"Origin": "https://fw.example", "Sec-Fetch-Site": "same-origin"}
+            answer = await client.post("/login", data=given, headers=ours)
+            assert answer.status_code == 303
+            assert "secure" in answer.headers["set-cookie"].lower()
+            client.cookies.set("fairwarning", secret)  # It does not go over plain HTTP by itself.
+            page = await client.get("/")
+            assert "ada" in page.text
+            form_key = re.search(r'name="form_key" value="([0-9a-f]+)"', page.text)
+            assert form_key is not None
+            answer = await client.post("/logout", data={"form_key": form_key[1]}, headers=ours)
+            assert answer.status_code == 303
+
+
 async def test_an_open_page_hears_no_more_when_its_token_is_revoked(tmp_path: Path) -> None:
     certificate, key, authority = make_certificate(tmp_path)
     async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:

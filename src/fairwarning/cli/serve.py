@@ -15,6 +15,7 @@ from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
 from fairwarning.cli.file_limit import raise_file_limit
 from fairwarning.cli.fleet_file import read_fleet
+from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.serve_address import one_address
 from fairwarning.cli.serve_config import read_config
@@ -54,6 +55,7 @@ Examples:
   fairwarning serve --clock-speed 60
   fairwarning serve --metadata 169.254.169.254:80 --store postgresql://fw@db/fairwarning
 """
+_PORTS = {"http": 80, "https": 443}
 
 
 def _address(_: click.Context, __: click.Parameter, values: Sequence[str]) -> list[tuple[str, int]]:
@@ -68,6 +70,22 @@ def _azure_address(
     _: click.Context, __: click.Parameter, value: str | None
 ) -> tuple[str, int] | None:
     return None if value is None else one_address(value)
+
+
+def _origin(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    """As a browser writes it in `Origin`; empty: none."""
+    if value is None:
+        return ""
+    try:
+        found = urlsplit(value.lower())
+        port = f":{found.port}" if found.port not in (None, _PORTS.get(found.scheme)) else ""
+    except ValueError:
+        found, port = urlsplit(""), ""
+    is_whole = found.path in ("", "/") and not (found.query or found.fragment or found.username)
+    if found.scheme not in _PORTS or not found.hostname or not is_whole:
+        raise click.BadParameter("write a URL without a path, such as https://fw.example")
+    host = f"[{found.hostname}]" if ":" in found.hostname else found.hostname
+    return f"{found.scheme}://{host}{port}"
 
 
 def _idle_ms(_: click.Context, __: click.Parameter, value: str) -> int:
@@ -211,6 +229,13 @@ def _duration_ms(value: str) -> int:
     help="Take approvals without `Metadata: true`, as old samples send them.",
 )
 @click.option(
+    "--public-url",
+    metavar="URL",
+    callback=_origin,
+    help="Where a reverse proxy that ends TLS shows the control plane, such as "
+    "https://fw.example. Then everybody needs a token, on loopback too.",
+)
+@click.option(
     "--proxy",
     "proxies",
     multiple=True,
@@ -246,6 +271,7 @@ def serve(
     control: tuple[str, int],
     certificate: Path | None,
     key: Path | None,
+    public_url: str,
     azure: tuple[str, int] | None,
     no_azure: bool,
     azure_folder: Path | None,
@@ -297,6 +323,7 @@ def serve(
             is_clock_virtual=clock == "virtual",
             clock_speed=clock_speed or 0,
             tls=None if certificate is None or key is None else Tls(certificate, key),
+            public_url=public_url,
             azure=azure or (None if no_azure or certificate else _next_to(control)),
             is_azure_optional=azure is None,
             azure_folder=azure_folder,
@@ -336,6 +363,7 @@ async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with Node(settings) as node:
         poll = None if as_json else await _example(node.store)
+        ShortCollections().begin()
         _tell_ready(node, settings.store_url, poll, as_json=as_json)
         await stopping.wait()
 

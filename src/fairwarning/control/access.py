@@ -52,6 +52,13 @@ class Caller(NamedTuple):
     role: Role
     token_id: str = ""
     """Names are given again, ids of tokens are not. Empty: without a token, on loopback."""
+    address: str = ""
+    """Where the request came from, of a caller without a token."""
+
+    @property
+    def key(self) -> str:
+        """What limits for one caller go by."""
+        return self.token_id or self.address
 
     @property
     def actor(self) -> Actor:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fairwarning.control.leases import Leases
+from fairwarning.control.long_work import LongWork
 from fairwarning.control.side_process import SideProcesses
 from fairwarning.control.tokens import Tokens
 from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Apart, Clock, Store
+from fairwarning.engine.ports import Clock, Store
 from fairwarning.engine.requests import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
@@ -39,11 +40,13 @@ class Control:
     requests: Requests
     azure: AzureDoor
     leases: Leases
-    apart: Apart
+    apart: LongWork
     """For what may take a second of our own time."""
+    aside: SideProcesses
+    """For what may take longer, or much memory."""
     metadata_urls: Sequence[str] = ()
     """Where instances ask this node."""
-    aside: SideProcesses = field(default_factory=SideProcesses)
-    """For what may take longer, or much memory."""
+    public_url: str = ""
+    """Where people and programs reach the control plane through a proxy; empty: there is none."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two who move a virtual clock at once would both count from the same instant."""

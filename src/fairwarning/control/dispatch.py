@@ -9,9 +9,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from fairwarning.control.access import LOCAL, Caller, Role
+from fairwarning.control.connections import client_of
 from fairwarning.control.context import Control
 from fairwarning.control.hosts import refuse_foreign
 from fairwarning.control.idempotency import Idempotency, answer_of
+from fairwarning.control.long_work import caller_key
 from fairwarning.control.metrics import Metrics
 from fairwarning.control.open_streams import OpenStreams
 from fairwarning.control.operation import Call, Operation
@@ -53,11 +55,16 @@ class Dispatch:
 
     async def identify(self, request: Request, role: Role) -> Caller:
         """Who asks, if that one may. Raises Problem."""
+        caller = await self._identify(request, role)
+        caller_key.set(caller.key)
+        return caller
+
+    async def _identify(self, request: Request, role: Role) -> Caller:
         if not self._needs_token:
             refuse_foreign(request.headers, request.url.scheme)
         given = request.headers.getlist("authorization")
         if not given and not self._needs_token:
-            return LOCAL
+            return local_caller(request)
         scheme, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         is_bearer = scheme.lower() == "bearer"
         caller = await self._control.tokens.caller(text.strip()) if is_bearer else None
@@ -110,6 +117,12 @@ class Dispatch:
         if answer.is_replay:
             response.headers["Idempotent-Replay"] = "true"
         return response
+
+
+def local_caller(request: Request) -> Caller:
+    """Whoever has no token and needs none."""
+    address = "" if request.client is None else client_of(request.client.host)
+    return LOCAL._replace(address=address)
 
 
 def as_problem(error: Exception) -> Problem:

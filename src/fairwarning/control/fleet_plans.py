@@ -79,13 +79,16 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
     """Raises Problem, Refused or StoreDown."""
     is_small = len(wish.document.body) <= SMALL_BYTES
     if is_small and len(control.views.ids()) <= SMALL_SCOPES:
-        current = [scope async for page in _pages(control) for scope in page]
         try:
-            return await _understood(await control.apart(_made_here, wish, current))
+            # Who has too many under way is refused before the fleet is read for him.
+            async with control.apart.turn():
+                current = [scope async for page in _pages(control) for scope in page]
+                frames = await asyncio.to_thread(_made_here, wish, current)
+            return await _understood(frames)
         except Crowd:
             pass  # A short text, and many instances.
-    caller = wish.caller.token_id
-    return await _understood(await control.aside.run("fleet", _sent(control, wish), caller=caller))
+    frames = await control.aside.run("fleet", lambda: _sent(control, wish), caller=wish.caller.key)
+    return await _understood(frames)
 
 
 def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:

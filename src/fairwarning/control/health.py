@@ -47,13 +47,17 @@ class Health:
         return PlainTextResponse("ok\n")
 
     async def _readyz(self, _: Request) -> Response:
+        if not await self._has_written():
+            return problem_response(of_outage())
+        return PlainTextResponse("ready\n")
+
+    async def _has_written(self) -> bool:
+        """Whether the last write did, which was a moment ago at most."""
         async with self._trying:
             if _now_s() - self._tried_s >= WRITE_EVERY_S:
                 self._can_write = await self._write()
                 self._tried_s = _now_s()
-        if not self._can_write:
-            return problem_response(of_outage())
-        return PlainTextResponse("ready\n")
+            return self._can_write
 
     async def _write(self) -> bool:
         """A store that answers questions may still be full, deleted, or a copy that only reads."""
@@ -69,9 +73,16 @@ class Health:
             await self._refuse_strangers(request)
         except Exception as error:
             return problem_response(as_problem(error))
+        try:
+            async with asyncio.timeout(FIGURES_S_MAX):
+                can_write = await self._has_written()
+        except TimeoutError:
+            can_write = False
         control = self._control
-        return Response(await self._metrics.render(control.store, control.engine, FIGURES_S_MAX),
-                        media_type=_TEXT)  # fmt: skip
+        text = await self._metrics.render(
+            control.store, control.engine, FIGURES_S_MAX, can_write=can_write
+        )
+        return Response(text, media_type=_TEXT)
 
     async def _refuse_strangers(self, request: Request) -> None:
         """While the store is down nobody's token can be looked up, and figures matter most."""

@@ -27,12 +27,17 @@ def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
     refuse_foreign_page(headers, scheme)
 
 
-def refuse_foreign_page(headers: Mapping[str, str], scheme: str) -> None:
-    """For what only a page of ours may send, on any listener. Raises Problem."""
+def refuse_foreign_page(headers: Mapping[str, str], scheme: str, public_url: str = "") -> None:
+    """For what only a page of ours may send, on any listener. Raises Problem.
+
+    A proxy that ends TLS shows our pages under `public_url`. Nothing that it could say in a header
+    is believed: whoever can reach us could say the same.
+    """
     host = headers.get("host", "")
     origin = headers.get("origin")
     site = headers.get("sec-fetch-site", "none")
-    is_foreign = origin is not None and origin.lower() != f"{scheme}://{host.lower()}"
+    ours = (f"{scheme}://{host.lower()}", public_url or None)
+    is_foreign = origin is not None and origin.lower() not in ours
     if is_foreign or site not in ("none", "same-origin"):
         raise Problem(
             403,

@@ -102,8 +102,9 @@ class Metrics:
             "fairwarning_overdue_scopes", "Scopes whose deadline has passed", registry=registry
         )
         self._store_up = Gauge(
-            "fairwarning_store_up", "1 if the store answered just now, 0 if not", registry=registry
-        )
+            "fairwarning_store_up", "1 if the store answers and could be written to, 0 if not",
+            registry=registry,
+        )  # fmt: skip
         self._age = Gauge(
             "fairwarning_documents_age_seconds", "How old the documents that are served may be",
             registry=registry,
@@ -137,8 +138,13 @@ class Metrics:
         if started.cause is StartCause.DUE and started.at_ms - event.not_before_ms > LATE_MS:
             self._late.labels(event.type.value).inc()
 
-    async def render(self, store: Store, engine: Engine, within_s: float) -> bytes:
-        """Always answers. While the store does not, what only it knows is left out."""
+    async def render(
+        self, store: Store, engine: Engine, within_s: float, *, can_write: bool
+    ) -> bytes:
+        """Always answers. While the store does not, what only it knows is left out.
+
+        `can_write`: it took a write a moment ago.
+        """
         try:
             async with asyncio.timeout(within_s):
                 await self._ask(store)
@@ -148,7 +154,7 @@ class Metrics:
             self._overdue.set(float("nan"))
             self._store_up.set(0)
         else:
-            self._store_up.set(1)
+            self._store_up.set(can_write)
             self._answered_s = time.monotonic()
         lag_s = engine.views_lag_s
         since_s = time.monotonic() - self._answered_s

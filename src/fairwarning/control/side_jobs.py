@@ -9,6 +9,8 @@ from typing import BinaryIO
 NICENESS = 5
 MEMORY_BYTES_MAX = 3 * 1024**3
 CPU_S_MAX = 110
+EXIT_TOO_COSTLY = 3
+"""The memory was not enough. Too much time of the processor ends it by a signal."""
 
 Job = Callable[[Iterator[bytes]], Iterator[bytes]]
 
@@ -24,11 +26,20 @@ def job_called(name: str) -> Job:
             from fairwarning.control.arm.loose_json import json_job  # noqa: PLC0415
 
             return json_job
+        case "template":
+            from fairwarning.control.arm.templates.worker import template_job  # noqa: PLC0415
+
+            return template_job
+        case "call":
+            from fairwarning.control.long_work import call_job  # noqa: PLC0415
+
+            return call_job
         case _:
             raise ValueError(f"there is no job {name!r}")
 
 
 def frames(source: BinaryIO) -> Iterator[bytes]:
+    """Whoever hangs up ends them too: then nobody waits for what comes of them."""
     while length := int.from_bytes(source.read(4)):
         yield source.read(length)
 
@@ -39,11 +50,16 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
     job = job_called(sys.argv[1])
     out = sys.stdout.buffer
-    for frame in job(frames(sys.stdin.buffer)):
-        out.write(len(frame).to_bytes(4))
-        out.write(frame)
-    out.write(bytes(4))
-    out.flush()
+    try:
+        for frame in job(frames(sys.stdin.buffer)):
+            out.write(len(frame).to_bytes(4))
+            out.write(frame)
+            # Somebody may wait for this one before he sends the next.
+            out.flush()
+        out.write(bytes(4))
+        out.flush()
+    except MemoryError:
+        os._exit(EXIT_TOO_COSTLY)
 
 
 if __name__ == "__main__":

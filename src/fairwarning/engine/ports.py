@@ -403,4 +403,6 @@ Ids = Callable[[], EventId]
 class Apart(Protocol):
     """Does long work of our own where it holds nobody up."""
 
-    async def __call__(self, work: Callable[..., T], *given: Any) -> T: ...
+    async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
+        """`is_long`: it may take more than a moment. Then it changes nothing that it is given."""
+        ...

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.checks import refuse_spec
@@ -31,6 +32,8 @@ from fairwarning.engine.service import Engine
 
 PAGE_SCOPES_MAX = 1_000
 READ_ONE_BY_ONE_MAX = 50
+SHORT_MAX = 100
+"""Scopes, times what is in the calendar, of an estimate that takes only a moment."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +82,8 @@ class Rollouts:
         """What `create` would do, and when. Refuses what it would refuse."""
         refuse_spec(spec)
         scopes = await self._chosen(spec)
-        return await self._apart(preview, spec, scopes, await self._runner.now())
+        now = await self._runner.now()
+        return await self._apart(preview, spec, scopes, now, is_long=_is_long(spec, scopes))
 
     async def create(
         self, spec: RolloutSpec, *, by: Actor, why: str = "", seed: str | None = None
@@ -95,15 +99,19 @@ class Rollouts:
                 spec=spec,
                 created_ms=now,
                 created_by=by,
-                steps=await self._apart(checked_steps, spec, scopes, now),
+                steps=await self._apart(
+                    checked_steps, spec, scopes, now, is_long=_is_long(spec, scopes)
+                ),
                 seed=seed,
             )
+            # Before it is kept: whoever hears that this failed has no rollout.
+            estimated = await self._estimated(rollout, {each.id: each for each in scopes}, now)
             try:
                 await self._records.keep(rollout, expected=0, by=by, why=why, action="created")
             except RecordChanged:
                 continue  # The id is taken; another is drawn.
             self._runner.ring()
-            return await self._apart(estimate, rollout, {each.id: each for each in scopes}, now)
+            return estimated
 
     async def made_for(self, seed: str) -> Rollout:
         """Refuses if there is none of the last day."""
@@ -117,7 +125,7 @@ class Rollouts:
             return rollout
         left = {step.scope_id for step in rollout.steps if step.phase in UNFINISHED}
         present = await self._present(left)
-        return await self._apart(estimate, rollout, present, await self._runner.now())
+        return await self._estimated(rollout, present, await self._runner.now())
 
     async def page(self, after: str = "", limit: int = 50) -> list[Rollout]:
         """Newest first, from the one after `after` on; without estimates."""
@@ -154,6 +162,10 @@ class Rollouts:
                 self._runner.ring()
                 return changed
 
+    async def _estimated(self, rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
+        is_long = _is_long(rollout.spec, scopes)
+        return await self._apart(estimate, rollout, scopes, now, is_long=is_long)
+
     async def _chosen(self, spec: RolloutSpec) -> tuple[Scope, ...]:
         """In the order that was asked for; of a whole fleet, those that have instances."""
         if not spec.scope_ids:
@@ -178,8 +190,13 @@ class Rollouts:
             after = page[-1].id
 
 
-async def _here(work: Callable[..., T], *given: Any) -> T:
+async def _here(work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
     return work(*given)
+
+
+def _is_long(spec: RolloutSpec, scopes: Collection[object]) -> bool:
+    """Each step of each scope looks for its place in the calendar."""
+    return len(scopes) * (1 + len(spec.windows) + len(spec.blackouts)) > SHORT_MAX
 
 
 def _to(phase: RolloutPhase) -> Callable[[Rollout], Rollout]:

@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute, Route
 
 from fairwarning.control.context import Control
 from fairwarning.control.dispatch import Dispatch, as_problem, read_all
-from fairwarning.control.hosts import refuse_foreign_page
 from fairwarning.control.operation import Operation
 from fairwarning.control.problems import Problem, of_stop
 from fairwarning.control.reading import BODY_BYTES_MAX
@@ -151,7 +150,7 @@ class Portal:
             return self._frame.bare("login.html", failed=False, next=onward)
         try:
             # Or another site could log somebody in under a name that is not theirs.
-            refuse_foreign_page(request.headers, request.url.scheme)
+            self._sessions.refuse_foreign_page(request)
         except Problem as problem:
             return self._frame.bare("plain_problem.html", problem.status, problem=problem)
         fields = read_form(await read_all(request, BODY_BYTES_MAX),
@@ -160,12 +159,12 @@ class Portal:
         if await self._control.tokens.caller(token) is None:
             return self._frame.bare("login.html", 401, failed=True, next=onward)
         response = RedirectResponse(onward, 303)
-        self._sessions.log_in(response, token, is_secure=request.url.scheme == "https")
+        self._sessions.log_in(request, response, token)
         return response
 
     async def _log_out(self, request: Request) -> Response:
         try:
-            refuse_foreign_page(request.headers, request.url.scheme)
+            self._sessions.refuse_foreign_page(request)
         except Problem as problem:
             return self._frame.bare("plain_problem.html", problem.status, problem=problem)
         response = RedirectResponse("/login", 303)

@@ -11,9 +11,11 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairwarning.control.access import LOCAL, Caller
+from fairwarning.control.access import Caller
 from fairwarning.control.context import Control
+from fairwarning.control.dispatch import local_caller
 from fairwarning.control.hosts import refuse_foreign, refuse_foreign_page
+from fairwarning.control.long_work import caller_key
 from fairwarning.control.problems import Problem
 
 COOKIE = "fairwarning"
@@ -28,9 +30,15 @@ class Sessions:
 
     async def caller(self, request: Request) -> Caller | None:
         """None: nobody has logged in. Raises Problem for a foreign host or page."""
+        caller = await self._caller(request)
+        if caller is not None:
+            caller_key.set(caller.key)
+        return caller
+
+    async def _caller(self, request: Request) -> Caller | None:
         if not self.needs_token:
             refuse_foreign(request.headers, request.url.scheme)
-            return LOCAL
+            return local_caller(request)
         token = request.cookies.get(COOKIE, "")
         return await self._control.tokens.caller(token) if token else None
 
@@ -40,7 +48,7 @@ class Sessions:
         return hmac.new(key, b"form", hashlib.sha256).hexdigest()
 
     def refuse_forged(self, request: Request, given: str) -> None:
-        refuse_foreign_page(request.headers, request.url.scheme)
+        self.refuse_foreign_page(request)
         if not hmac.compare_digest(given.encode(), self.form_key(request).encode()):
             raise Problem(
                 403,
@@ -48,7 +56,14 @@ class Sessions:
                 "this page was open for too long; load it again, then retry",
             )
 
-    def log_in(self, response: Response, token: str, *, is_secure: bool) -> None:
+    def refuse_foreign_page(self, request: Request) -> None:
+        """Raises Problem."""
+        refuse_foreign_page(request.headers, request.url.scheme, self._control.public_url)
+
+    def log_in(self, request: Request, response: Response, token: str) -> None:
+        is_secure = "https" in (
+            request.url.scheme, self._control.public_url.partition(":")[0]
+        )  # fmt: skip
         response.set_cookie(
             COOKIE, token, max_age=AGE_S, httponly=True, samesite="strict", secure=is_secure
         )

@@ -13,7 +13,11 @@ from starlette.routing import Route
 from fairwarning.control.access import Caller, Role
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, as_arm_error
-from fairwarning.control.arm.loose_json import TooMuch, strict_json
+from fairwarning.control.arm.loose_json import (
+    not_understood,
+    object_in,
+    read_json,
+)
 from fairwarning.control.arm.operations import Operations, new_operation_id
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.arm.router import Router
@@ -24,7 +28,6 @@ from fairwarning.control.problems import Problem, of_stop
 
 TEMPLATE_BYTES_MAX = 4 * 1024 * 1024
 """As on Azure."""
-TEMPLATE_VALUES_MAX = 200_000
 BODY_BYTES_MAX = 512 * 1024
 """Of one resource."""
 BODY_VALUES_MAX = 20_000
@@ -75,37 +78,41 @@ class ArmApp:
         caller = await self._dispatch.identify(request, role_of(request.method, path))
         query = {name.lower(): value for name, value in request.query_params.items()}
         refuse_version(query.get("api-version"))
-        body = await self._body(request, path, caller)
+        is_template = path.key == _DEPLOYMENTS
+        raw = await _sent(request, TEMPLATE_BYTES_MAX if is_template else BODY_BYTES_MAX)
         call = ArmCall(
             method=request.method,
             path=path,
             query=query,
-            body=body,
+            body=None if is_template else await self._body(raw, caller),
+            template=raw if is_template else b"",
             caller=caller,
-            base_url=f"{request.url.scheme}://{request.headers.get('host', '')}",
+            base_url=self.arm.control.public_url
+            or f"{request.url.scheme}://{request.headers.get('host', '')}",
             why=request.headers.get("commandname", "")[:100],
         )
         return await self.arm.answer(call)
 
-    async def _body(self, request: Request, path: ResourcePath, caller: Caller) -> Json | None:
-        """Whoever asks for something, or has it deleted, says all of it in the path."""
-        if request.method in ("GET", "HEAD", "DELETE"):
-            return None
-        is_template = path.key == _DEPLOYMENTS
-        raw = await read_all(request, TEMPLATE_BYTES_MAX if is_template else BODY_BYTES_MAX)
-        values_max = TEMPLATE_VALUES_MAX if is_template else BODY_VALUES_MAX
+    async def _body(self, raw: bytes, caller: Caller) -> Json | None:
         if len(raw) <= SMALL_BYTES:
-            return read_json(raw, values_max)
+            return read_json(raw, BODY_VALUES_MAX)
 
         async def given() -> AsyncIterator[bytes]:
-            yield str(values_max).encode()
+            yield str(BODY_VALUES_MAX).encode()
             yield raw
 
         aside = self.arm.control.aside
-        kind, said = await aside.run("arm", given(), caller=caller.token_id)
+        kind, said = await aside.run("arm", given, caller=caller.key)
         if kind != b"ok":
-            raise _not_understood(said.decode())
-        return _object(said)
+            raise not_understood(said.decode())
+        return object_in(said)
+
+
+async def _sent(request: Request, bytes_max: int) -> bytes:
+    """Whoever asks for something, or has it deleted, says all of it in the path."""
+    if request.method in ("GET", "HEAD", "DELETE"):
+        return b""
+    return await read_all(request, bytes_max)
 
 
 def error_response(error: Exception) -> Response:
@@ -143,31 +150,3 @@ def refuse_version(version: str | None) -> None:
             "InvalidApiVersionParameter",
             f"The api-version '{version[:40]}' is invalid; write a date like 2024-11-01.",
         )
-
-
-def read_json(raw: bytes, values_max: int = TEMPLATE_VALUES_MAX) -> Json | None:
-    """An object, or nothing at all. Raises ArmError."""
-    if not raw.strip():
-        return None
-    try:
-        return _object(strict_json(raw.decode(), values_max).encode())
-    except (TooMuch, UnicodeDecodeError) as problem:
-        raise _not_understood(str(problem)) from None
-
-
-def _object(strict: bytes) -> Json:
-    try:
-        body = msgspec.json.decode(strict)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
-        raise _not_understood(str(problem)) from None
-    if not isinstance(body, dict):
-        raise _not_understood(f"it is of type {type(body).__name__}; send a JSON object")
-    return body
-
-
-def _not_understood(why: str) -> ArmError:
-    return ArmError(
-        400,
-        "InvalidRequestContent",
-        f"The request content was invalid and could not be deserialized: '{why}'.",
-    )

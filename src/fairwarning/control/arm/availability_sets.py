@@ -140,7 +140,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def list_all(arm: Arm, call: ArmCall) -> Reply:
-    return listed(call, [_shown(call, each) async for each in _all(arm, call.path)])
+    return await listed(call, [_shown(call, each) async for each in _all(arm, call.path)])
 
 
 async def _all(arm: Arm, path: ResourcePath) -> AsyncIterator[StandingSet]:

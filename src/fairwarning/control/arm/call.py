@@ -23,6 +23,8 @@ class ArmCall:
     query: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case."""
     body: Json | None = None
+    template: bytes = b""
+    """The body of a deployment, unread: reading it may take long."""
     caller: Caller
     base_url: str
     """As the client wrote it, `https://localhost:8171`: it must find its operations there."""

@@ -4,8 +4,7 @@ Whatever is wrong with a template or a resource is kept as the deployment's fail
 reader to find; the resources that were made before stay, as in Azure's incremental mode.
 """
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -25,12 +24,11 @@ from fairwarning.control.arm.kept_groups import needed, refuse_going
 from fairwarning.control.arm.operations import Operation, new_operation_id
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.control.arm.templates.expanding import Planned
+from fairwarning.control.arm.template_sessions import TemplateSession
 from fairwarning.control.arm.templates.faults import invalid, shown
-from fairwarning.control.arm.templates.limits import Budget
-from fairwarning.control.arm.templates.plan import Answer, Plan, Read
 from fairwarning.control.arm.templates.references import Wanted
 from fairwarning.control.arm.templates.surroundings import API_VERSIONS, Surroundings
+from fairwarning.control.arm.templates.worker import ROOT, Evaluated, Planning, Resource
 from fairwarning.control.problems import Problem
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
@@ -39,6 +37,8 @@ from fairwarning.engine.ports import RecordChanged
 LEVELS_MAX = 5
 """Of deployments within deployments."""
 _VERSION = "2024-11-01"
+_LATER = (429, 503)
+"""What makes no failure of a deployment that has made nothing yet: the client asks again."""
 
 
 @dataclass(slots=True)
@@ -49,25 +49,34 @@ class Outcome:
     events: list[EventId] = field(default_factory=list)
     outputs: Json = field(default_factory=dict)
     parameters: Json = field(default_factory=dict)
-    needs: dict[str, list[str]] = field(default_factory=dict)
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: Json = field(default_factory=dict)
+    template_hash: str = ""
     failure: Failure | None = None
 
 
 async def deploy(
-    arm: Arm, call: ArmCall, body: Json, *, budget: Budget | None = None, level: int = 1
+    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, *, level: int = 1
 ) -> Kept:
-    """Keeps how it went. Raises ArmError if a deployment of this name is still running."""
+    """Keeps how it went. Raises ArmError if a deployment of this name is still running, and
+    Problem if nothing could be begun just now.
+    """
     before = await arm.shelf.find(call.path.id)
     if before is not None:
         await refuse_running(arm, before)
     outcome = Outcome()
+    outcome.tags, outcome.template_hash = await session.about(deployment)
     try:
-        plan = await planned(arm, call, body, budget or Budget(), level)
+        plan = await planned(arm, call, session, deployment, level)
         outcome.parameters, outcome.needs = plan.parameters, plan.needs
-        await _Maker(arm, call, plan, outcome, level).make_all()
-    except (ArmError, Refused, Problem) as error:
+        await _Maker(arm, call, session, deployment, plan, outcome, level).make_all()
+    except Problem as problem:
+        if problem.status in _LATER and not outcome.steps:
+            raise
+        outcome.failure = as_deployment_failure(as_arm_error(problem).failure)
+    except (ArmError, Refused) as error:
         outcome.failure = as_deployment_failure(as_arm_error(error).failure)
-    return await _keep(arm, call, body, before, outcome)
+    return await _keep(arm, call, before, outcome)
 
 
 async def refuse_running(arm: Arm, kept: Kept) -> None:
@@ -84,37 +93,13 @@ def _active(name: str) -> ArmError:
     )
 
 
-async def planned(arm: Arm, call: ArmCall, body: Json, budget: Budget, level: int = 1) -> Plan:
-    """What the deployment would do. Raises ArmError."""
-    properties = body["properties"]
+async def planned(
+    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, level: int = 1
+) -> Planning:
+    """What the deployment would do. Raises ArmError or Problem."""
     if level > LEVELS_MAX:
         raise invalid(f"Deployments are nested more than {LEVELS_MAX} levels deep")
-    _refuse_mode(properties.get("mode"))
-    for link in ("templateLink", "parametersLink"):
-        if properties.get(link):
-            raise ArmError(
-                400,
-                "InvalidTemplate",
-                f"A {link} is not followed here; send the content itself.",
-            )
-    template = properties.get("template")
-    if not isinstance(template, dict):
-        raise invalid("The template must be an object")
-    place = await _surroundings(arm, call)
-    # Elsewhere, because a template may take a second, and instances poll meanwhile.
-    apart = arm.control.apart
-    return await apart(Plan, template, properties.get("parameters"), place, budget)
-
-
-def _refuse_mode(mode: object) -> None:
-    if mode is None or (isinstance(mode, str) and mode.lower() == "incremental"):
-        return
-    raise ArmError(
-        400,
-        "InvalidDeploymentMode",
-        f"The deployment mode '{shown(str(mode))}' is not supported: nothing is ever deleted "
-        "because a template does not name it. Use the mode 'Incremental'.",
-    )
+    return await session.plan(deployment, await _surroundings(arm, call))
 
 
 async def _surroundings(arm: Arm, call: ArmCall) -> Surroundings:
@@ -148,24 +133,37 @@ def _path(id: str) -> ResourcePath:
 
 
 class _Maker:
-    def __init__(self, arm: Arm, call: ArmCall, plan: Plan, outcome: Outcome, level: int) -> None:
+    def __init__(
+        self,
+        arm: Arm,
+        call: ArmCall,
+        session: TemplateSession,
+        deployment: int,
+        plan: Planning,
+        outcome: Outcome,
+        level: int,
+    ) -> None:
         self._arm = arm
         self._call = call
+        self._session = session
+        self._deployment = deployment
         self._plan = plan
         self._outcome = outcome
         self._level = level
 
     async def make_all(self) -> None:
         """Up to the first that fails. Raises ArmError, Refused or Problem."""
-        for each in self._plan.resources:
-            await self._step(each)
-        self._outcome.outputs = await self._evaluated(self._plan.outputs)
+        session, deployment = self._session, self._deployment
+        for number, each in enumerate(self._plan.resources):
+            await self._step(number, each)
+        found = await self._evaluated(lambda: session.outputs(deployment))
+        self._outcome.outputs = found.value
 
-    async def _step(self, each: Planned) -> None:
+    async def _step(self, number: int, each: Resource) -> None:
         began = self._arm.control.clock.now()
         step = Step(id=each.id, type=each.type, name=each.name, at_ms=began, status=200)
         try:
-            status, operation = await self._make(each)
+            status, operation = await self._make(number, each)
         except (ArmError, Refused, Problem) as error:
             found = as_arm_error(error)
             step = msgspec.structs.replace(step, status=found.status, failure=found.failure)
@@ -178,27 +176,29 @@ class _Maker:
         self._outcome.steps.append(msgspec.structs.replace(step, status=status, operation=id))
         self._outcome.events += () if operation is None else operation.events
 
-    async def _make(self, each: Planned) -> tuple[int, Operation | None]:
+    async def _make(self, number: int, each: Resource) -> tuple[int, Operation | None]:
         refuse_version(each.api_version)
-        body = await self._evaluated(lambda read: self._plan.body(each, read))
+        session, deployment = self._session, self._deployment
+        found = await self._evaluated(lambda: session.body(deployment, number))
         path = _path(each.id)
         query = {"api-version": each.api_version}
-        call = replace(self._call, method="PUT", path=path, query=query, body=body)
+        call = replace(
+            self._call, method="PUT", path=path, query=query, body=found.value, template=b""
+        )
         if each.is_deployment:
-            return 201, await self._nested(call, body)
+            return 201, await self._nested(call, found.nested)
         reply = await self._arm.answer(call)
         operation = await self._operation(reply)
         if operation is not None:
             await self._refuse_failed(operation)
         return reply.status, operation
 
-    async def _nested(self, call: ArmCall, body: Json) -> Operation:
+    async def _nested(self, call: ArmCall, deployment: int) -> Operation:
         path = call.path
         group = await needed(self._arm, path.subscription, path.group)
         refuse_going(group)
-        refuse_nothing(body)
         call = replace(call, path=replace(path, group=group.name))
-        kept = await deploy(self._arm, call, body, budget=self._plan.budget, level=self._level + 1)
+        kept = await deploy(self._arm, call, self._session, deployment, level=self._level + 1)
         operation = deployment_in(kept).operation
         await self._refuse_failed(operation)
         return operation
@@ -214,13 +214,12 @@ class _Maker:
         id = url.partition("?")[0].rpartition("/")[2]
         return await self._arm.operations.find(id) if id else None
 
-    async def _evaluated(self, ask: Callable[[Read], Answer]) -> Json:
+    async def _evaluated(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
         """Each round reads something new, so that it ends."""
-        read: dict[str, Json] = {}
-        while (answer := await self._arm.control.apart(ask, read)).wanted:
-            for each in answer.wanted:
-                read[each.id.lower()] = await self._referred(each)
-        return answer.value
+        while (found := await ask()).wanted:
+            for each in found.wanted:
+                await self._session.tell(each.id, await self._referred(each))
+        return found
 
     async def _referred(self, wanted: Wanted) -> Json:
         version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
@@ -228,29 +227,16 @@ class _Maker:
         return await _read(self._arm, self._call, wanted.id, version)
 
 
-def refuse_nothing(body: Json | None) -> Json:
-    """The body, if it can be a deployment at all. Raises ArmError."""
-    properties = body.get("properties") if body is not None else None
-    if body is None or not isinstance(properties, dict):
-        why = "a deployment has 'properties' with a 'template'"
-    elif not properties.get("template") and not properties.get("templateLink"):
-        why = "the 'properties' of a deployment have a 'template'"
-    else:
-        return body
-    raise ArmError(400, "InvalidRequestContent", f"The request content was invalid: {why}.")
-
-
-async def _keep(arm: Arm, call: ArmCall, body: Json, before: Kept | None, outcome: Outcome) -> Kept:
+async def _keep(arm: Arm, call: ArmCall, before: Kept | None, outcome: Outcome) -> Kept:
     path = call.path
     operation = await arm.operations.begin(
         call, verb="deploy", target=path.id, events=outcome.events, failure=outcome.failure
     )
-    tags = body.get("tags")
     deployment = Deployment(
         correlation_id=new_operation_id(),
-        template_hash=_hash(body["properties"].get("template")),
+        template_hash=outcome.template_hash,
         operation=operation,
-        tags=tags if isinstance(tags, dict) else {},
+        tags=outcome.tags,
         parameters=outcome.parameters,
         outputs=outcome.outputs,
         steps=tuple(outcome.steps),
@@ -280,8 +266,3 @@ def _made_needs(outcome: Outcome) -> dict[str, list[str]]:
         for id, others in outcome.needs.items()
         if id in made and others
     }
-
-
-def _hash(template: object) -> str:
-    text = msgspec.json.encode(template, order="sorted")
-    return str(int.from_bytes(hashlib.sha256(text).digest()[:8]))

@@ -7,7 +7,7 @@ What is wrong with a template is told when the client looks how its deployment g
 import re
 
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.control.arm.deploying import deploy, planned, refuse_nothing, refuse_running
+from fairwarning.control.arm.deploying import deploy, planned, refuse_running
 from fairwarning.control.arm.deployment_records import (
     TYPE,
     Step,
@@ -28,17 +28,17 @@ from fairwarning.control.arm.operations import (
 )
 from fairwarning.control.arm.paths import resource_id
 from fairwarning.control.arm.shelf import Kept
+from fairwarning.control.arm.template_sessions import template_session
 from fairwarning.control.arm.templates.faults import shown
-from fairwarning.control.arm.templates.limits import Budget
 
 _NAME = re.compile(r"[-\w._()]{1,64}")
 
 
 async def put(arm: Arm, call: ArmCall) -> Reply:
     _refuse_place(call)
-    body = refuse_nothing(call.body)
-    is_new = await arm.shelf.find(call.path.id) is None
-    kept = await deploy(arm, call, body)
+    async with template_session(arm, call) as session:
+        is_new = await arm.shelf.find(call.path.id) is None
+        kept = await deploy(arm, call, session)
     operation = deployment_in(kept).operation
     url = (
         f"{call.base_url}{kept.id}/operationStatuses/{operation.id}?api-version={call.api_version}"
@@ -93,7 +93,8 @@ async def status(arm: Arm, call: ArmCall) -> Reply:
 
 async def validate(arm: Arm, call: ArmCall) -> Reply:
     _refuse_place(call)
-    plan = await planned(arm, call, refuse_nothing(call.body), Budget())
+    async with template_session(arm, call) as session:
+        plan = await planned(arm, call, session)
     properties = {
         "mode": "Incremental",
         "provisioningState": "Succeeded",

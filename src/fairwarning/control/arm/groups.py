@@ -57,7 +57,7 @@ async def list_all(arm: Arm, call: ArmCall) -> Reply:
     wanted = conditions(call, ("tagName", "tagValue"))
     groups = kept_groups.groups_of(arm, call.path.subscription)
     rows = [await group_json(arm, each) async for each in groups]
-    return listed(call, first(call, (row for row in rows if has_tag(row["tags"], wanted))))
+    return await listed(call, first(call, (row for row in rows if has_tag(row["tags"], wanted))))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:

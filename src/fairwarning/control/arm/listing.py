@@ -1,10 +1,28 @@
-"""A list of resources as an answer, a page at a time. Pure."""
+"""A list of resources as an answer, a page at a time.
 
+To find a page of many thousand resources takes long, so it is done in slices.
+"""
+
+import asyncio
+import heapq
 from collections.abc import Iterable
 
 from fairwarning.control.arm.call import ArmCall, Json, Reply
-from fairwarning.control.arm.paging import page
+from fairwarning.control.arm.paging import page, place_of, start_of, top_of
+
+SLICE = 200
+"""So many resources are looked at before others have their turn."""
 
 
-def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
-    return Reply(200, page(call, resources))
+async def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
+    """Raises ArmError."""
+    after, most = start_of(call), top_of(call) + 1
+    found = []
+    for number, each in enumerate(resources):
+        place = place_of(each["id"])
+        if place > after:
+            found.append((place, number, each))
+        if number % SLICE == SLICE - 1:
+            await asyncio.sleep(0)
+    nearest = heapq.nsmallest(most, found)
+    return Reply(200, page(call, [each for _, _, each in nearest]))

@@ -76,6 +76,15 @@ class Login:
             ),
         ]
 
+    def _base_url(self, request: Request) -> str:
+        """As the client wrote it, because that is what it can reach. Raises ArmError."""
+        host = request.headers.get("host", "")
+        if not host:
+            raise ArmError(
+                400, "InvalidHostName", "The request names no host; send the header Host."
+            )
+        return self._control.public_url or f"{request.url.scheme}://{host}"
+
     def _open(self, handler: _Handler, refusal: Callable[[Exception], Response]) -> _Handler:
         """Without a token, but on loopback for this machine's own programs only."""
 
@@ -91,18 +100,18 @@ class Login:
 
     async def _endpoints(self, request: Request) -> Response:
         version = api_version(request)
-        found = endpoints(base_url(request))
+        found = endpoints(self._base_url(request))
         return _json([found] if version[:10] <= _LAST_ARRAY_VERSION else found)
 
     async def _show_aliases(self, _: Request) -> Response:
         return Response(self._aliases, media_type="application/json")
 
     async def _adfs(self, request: Request) -> Response:
-        base = f"{base_url(request)}/adfs"
+        base = f"{self._base_url(request)}/adfs"
         return _json(openid_configuration(base, f"{base}/oauth2"))
 
     async def _directory(self, request: Request) -> Response:
-        base = f"{base_url(request)}/{request.path_params['tenant']}"
+        base = f"{self._base_url(request)}/{request.path_params['tenant']}"
         return _json(openid_configuration(f"{base}/v2.0", f"{base}/oauth2/v2.0"))
 
     async def _tenants(self, request: Request) -> Response:
@@ -128,7 +137,7 @@ class Login:
 
     async def _device_code(self, request: Request) -> Response:
         path = request.url.path.removesuffix("devicecode")
-        return _json(device_code(f"{base_url(request)}{path}authorize"), headers=_UNCACHED)
+        return _json(device_code(f"{self._base_url(request)}{path}authorize"), headers=_UNCACHED)
 
     async def _token(self, request: Request) -> Response:
         secret = asked_secret(
@@ -164,14 +173,6 @@ def api_version(request: Request) -> str:
     version = query.get("api-version", "")
     refuse_version(version)
     return version
-
-
-def base_url(request: Request) -> str:
-    """As the client wrote it, because that is what it can reach. Raises ArmError."""
-    host = request.headers.get("host", "")
-    if not host:
-        raise ArmError(400, "InvalidHostName", "The request names no host; send the header Host.")
-    return f"{request.url.scheme}://{host}"
 
 
 def endpoints(base: str) -> Mapping[str, object]:

@@ -7,8 +7,13 @@ lines and commas at the end, behind a key without quotes.
 import re
 from collections.abc import Iterator
 
+import msgspec
+
+from fairwarning.control.arm.call import Json
+from fairwarning.control.arm.errors import ArmError
+
 DEPTH_MAX = 100
-VALUES_MAX = 200_000
+TEMPLATE_VALUES_MAX = 200_000
 
 # No text is looked at twice, and no group repeats without end: each round of one takes memory until
 # the pattern is over. No possessive quantifiers: Python 3.11.2, which Debian 12 has, reads nested
@@ -23,7 +28,7 @@ class TooMuch(ValueError):
     """The text nests too deeply, or has too many values."""
 
 
-def strict_json(text: str, values_max: int = VALUES_MAX) -> str:
+def strict_json(text: str, values_max: int = TEMPLATE_VALUES_MAX) -> str:
     """The same as JSON; what is no JSON for other reasons stays as wrong as it is.
 
     Raises TooMuch, also for what is JSON already.
@@ -38,6 +43,34 @@ def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
         yield from (b"ok", strict_json(text, values_max).encode())
     except (TooMuch, UnicodeDecodeError) as problem:
         yield from (b"wrong", str(problem).encode())
+
+
+def read_json(raw: bytes, values_max: int = TEMPLATE_VALUES_MAX) -> Json | None:
+    """An object, or nothing at all. Raises ArmError."""
+    if not raw.strip():
+        return None
+    try:
+        return object_in(strict_json(raw.decode(), values_max).encode())
+    except (TooMuch, UnicodeDecodeError) as problem:
+        raise not_understood(str(problem)) from None
+
+
+def object_in(strict: bytes) -> Json:
+    try:
+        body = msgspec.json.decode(strict)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
+        raise not_understood(str(problem)) from None
+    if not isinstance(body, dict):
+        raise not_understood(f"it is of type {type(body).__name__}; send a JSON object")
+    return body
+
+
+def not_understood(why: str) -> ArmError:
+    return ArmError(
+        400,
+        "InvalidRequestContent",
+        f"The request content was invalid and could not be deserialized: '{why}'.",
+    )
 
 
 class _Walk:

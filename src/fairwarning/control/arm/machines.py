@@ -1,5 +1,6 @@
 """Virtual machines: made, changed, shown, listed and deleted."""
 
+import asyncio
 import re
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from fairwarning.control.arm.fleet import Machine, machines_in
 from fairwarning.control.arm.instance_views import events_of, view_json
 from fairwarning.control.arm.inventory import scopes_in
 from fairwarning.control.arm.kept_machines import TYPE, Standing, machine_id, of_machine, standing
-from fairwarning.control.arm.listing import listed
+from fairwarning.control.arm.listing import SLICE, listed
 from fairwarning.control.arm.locks import locked
 from fairwarning.control.arm.machine_actions import ACTIONS
 from fairwarning.control.arm.machine_answers import existing, shown
@@ -108,7 +109,9 @@ async def list_all(arm: Arm, call: ArmCall) -> Reply:
             if wanted_set is None or _is_in(machine, wanted_set):
                 stands = await of_machine(arm, machine, kept.get(machine_id(machine).lower()))
                 found.append(shown(arm, call, stands))
-    return listed(call, found)
+            if len(found) % SLICE == 0:
+                await asyncio.sleep(0)
+    return await listed(call, found)
 
 
 def _wanted_set(call: ArmCall) -> str | None:

@@ -70,7 +70,7 @@ async def list_all(arm: Arm, call: ArmCall) -> Reply:
         found = await _events_of(arm, path.parent)
     else:
         found = [each async for each in _events_in(arm, path.subscription, path.group)]
-    return listed(call, [row_of(each) for each in found])
+    return await listed(call, [row_of(each) for each in found])
 
 
 async def show(arm: Arm, call: ArmCall) -> Reply:

@@ -68,7 +68,7 @@ async def list_parts(arm: Arm, call: ArmCall) -> Reply:
         raise not_found(call.path.type, call.path.name, call.path.group)
     name = part_list(call.path.type, call.path.tail) or call.path.tail
     found = [part_json(parent, name, each) for each in _parts(parent, name)]
-    return listed(call, found)
+    return await listed(call, found)
 
 
 async def refuse_subnets_in_use(arm: Arm, network: ResourcePath, before: Json, body: Json) -> None:

@@ -148,7 +148,7 @@ async def list_all(arm: Arm, call: ArmCall) -> Reply:
     if part_list(call.path.type, call.path.tail):
         return await list_parts(arm, call)
     found = [await _shown(arm, each) async for each in _of_type(arm, call.path)]
-    return listed(call, found)
+    return await listed(call, found)
 
 
 async def _of_type(arm: Arm, path: ResourcePath) -> AsyncIterator[Kept]:

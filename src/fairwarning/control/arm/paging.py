@@ -9,22 +9,29 @@ from fairwarning.control.arm.errors import ArmError
 
 PAGE_ITEMS_MAX = 500
 _AFTER = "$skiptoken"
+Place = tuple[list[tuple[int, str]], str]
+"""In the order of a list."""
 
 
 def page(call: ArmCall, items: Iterable[Json]) -> Json:
     """A page goes on after the id that ended the one before, so that no change between the two
     makes a reader miss what was there all the time. Raises ArmError."""
-    after = _order(call.query.get(_AFTER, ""))
-    ordered = sorted(items, key=lambda each: _order(each["id"]))
-    rest = [each for each in ordered if _order(each["id"]) > after]
-    top = _top(call)
+    after = start_of(call)
+    ordered = sorted((place_of(each["id"]), at, each) for at, each in enumerate(items))
+    rest = [each for place, _, each in ordered if place > after]
+    top = top_of(call)
     found: Json = {"value": rest[:top]}
     if len(rest) > top:
         found["nextLink"] = _next_link(call, rest[top - 1]["id"])
     return found
 
 
-def _order(id: str) -> tuple[list[tuple[int, str]], str]:
+def start_of(call: ArmCall) -> Place:
+    """A page has what comes after this."""
+    return place_of(call.query.get(_AFTER, ""))
+
+
+def place_of(id: str) -> Place:
     """By name, and numbers by size: 2 comes before 10, and 1 and 01 are two all the same."""
     parts = re.split(r"([0-9]+)", id.lower())
     return [_size(part) if at % 2 else (0, part) for at, part in enumerate(parts)], id.lower()
@@ -36,7 +43,7 @@ def _size(digits: str) -> tuple[int, str]:
     return len(said), said
 
 
-def _top(call: ArmCall) -> int:
+def top_of(call: ArmCall) -> int:
     text = call.query.get("$top", str(PAGE_ITEMS_MAX))
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise ArmError(

@@ -1,13 +1,12 @@
 """Instances of scale sets, one by one."""
 
-from fairwarning.control.arm import scale_set_interfaces
+from fairwarning.control.arm import listing, scale_set_interfaces
 from fairwarning.control.arm.call import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.fleet import Machine
 from fairwarning.control.arm.instance_filters import condition_of
 from fairwarning.control.arm.instance_views import view_json
 from fairwarning.control.arm.kept_scale_sets import INSTANCE_TYPE, TYPE, Standing, needed
-from fairwarning.control.arm.paging import page
 from fairwarning.control.arm.scale_set_actions import (
     ALL,
     KINDS,
@@ -34,7 +33,7 @@ async def all_shown(arm: Arm, call: ArmCall) -> Reply:
         machines = [each for each in machines if holds(each)]
     body = true_body(found)
     rows = [_instance_json(arm, call, found, each, body) for each in machines]
-    return Reply(200, page(call, rows))
+    return await listing.listed(call, rows)
 
 
 async def shown(arm: Arm, call: ArmCall) -> Reply:

@@ -1,9 +1,9 @@
 """The interfaces of a scale set's instances, where their owner reads their addresses."""
 
+from fairwarning.control.arm import listing
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.fleet import Machine
 from fairwarning.control.arm.kept_scale_sets import INSTANCE_TYPE, TYPE, Standing, needed
-from fairwarning.control.arm.paging import page
 from fairwarning.control.arm.scale_set_instance_json import instance_id_of, one_called
 from fairwarning.control.arm.scale_set_json import true_body
 from fairwarning.control.arm.scale_set_reading import primary_card, subnet_of
@@ -13,19 +13,19 @@ _TAIL = "networkinterfaces"
 
 async def all_listed(arm: Arm, call: ArmCall) -> Reply:
     found = await needed(arm, call.path)
-    return _listed(call, found, found.machines)
+    return await _listed(call, found, found.machines)
 
 
 async def listed(arm: Arm, call: ArmCall) -> Reply:
     found = await needed(arm, call.path)
-    return _listed(call, found, [one_called(found, call.path)])
+    return await _listed(call, found, [one_called(found, call.path)])
 
 
-def _listed(call: ArmCall, found: Standing, machines: list[Machine]) -> Reply:
+async def _listed(call: ArmCall, found: Standing, machines: list[Machine]) -> Reply:
     profile = true_body(found)["properties"]["virtualMachineProfile"]
     # An instance without an address has no interface that anybody could use.
     rows = [interface_json(found, each, profile) for each in machines if each.instance.addresses]
-    return Reply(200, page(call, rows))
+    return await listing.listed(call, rows)
 
 
 def interface_json(found: Standing, machine: Machine, profile: Json) -> Json:

@@ -1,6 +1,6 @@
 """Scale sets: made, shown, changed and deleted."""
 
-from fairwarning.control.arm import scale_set_actions
+from fairwarning.control.arm import listing, scale_set_actions
 from fairwarning.control.arm.bodies import object_at, said
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError
@@ -8,7 +8,6 @@ from fairwarning.control.arm.instance_views import set_view_json
 from fairwarning.control.arm.kept_scale_sets import TYPE, Standing, all_of, needed, standing
 from fairwarning.control.arm.locks import locked
 from fairwarning.control.arm.operations import accepted, lro_headers
-from fairwarning.control.arm.paging import page
 from fairwarning.control.arm.profiles import refuse_too_new
 from fairwarning.control.arm.scale_set_changing import change
 from fairwarning.control.arm.scale_set_creating import create
@@ -24,7 +23,7 @@ async def shown(arm: Arm, call: ArmCall) -> Reply:
 
 async def all_shown(arm: Arm, call: ArmCall) -> Reply:
     sets = all_of(arm, call.path.subscription, call.path.group)
-    return Reply(200, page(call, [set_json(each, call) async for each in sets]))
+    return await listing.listed(call, [set_json(each, call) async for each in sets])
 
 
 async def view_shown(arm: Arm, call: ArmCall) -> Reply:

@@ -46,7 +46,7 @@ async def list_resources(arm: Arm, call: ArmCall) -> Reply:
         async for _ in groups_of(arm, path.subscription):
             pass
     rows = await resources_in(arm, path.subscription, group)
-    return listed(call, first(call, (row for row in rows if _is_wanted(row, wanted))))
+    return await listed(call, first(call, (row for row in rows if _is_wanted(row, wanted))))
 
 
 def _is_wanted(row: Json, wanted: dict[str, str]) -> bool:

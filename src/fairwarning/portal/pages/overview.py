@@ -108,7 +108,8 @@ async def _start(desk: Desk) -> Mapping[str, Any]:
 
 def base_of(desk: Desk) -> str:
     """Where this server is, as the reader knows it."""
-    return f"{desk.request.url.scheme}://{desk.request.url.netloc}"
+    own = f"{desk.request.url.scheme}://{desk.request.url.netloc}"
+    return desk.control.public_url or own
 
 
 PAGES = (Page("/", overview),)

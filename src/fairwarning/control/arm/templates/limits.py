@@ -16,6 +16,8 @@ DEPTH_MAX = 100
 """Of values, and of expressions that lead to others through variables and parameters."""
 WORK_MAX = 1_000_000
 """About one for each value that is looked at."""
+SMALL_WORK = 20_000
+"""What a template may cost in our own process, where polls wait for it: some tens of ms."""
 _CHARACTERS_A_UNIT = 64
 
 
@@ -33,6 +35,11 @@ class Budget:
         self._left = work
         self._resources = RESOURCES_MAX
         self._depth = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Somebody wanted more than there was."""
+        return self._left < 0
 
     def spend(self, units: int = 1) -> None:
         self._left -= units
