@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.control.arm.app import read_json
 from fairwarning.control.arm.errors import ArmError
-from fairwarning.control.arm.loose_json import TooMuch, strict_json
+from fairwarning.control.arm.loose_json import TooMuch, read_json, strict_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9),

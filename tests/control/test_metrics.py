@@ -34,7 +34,7 @@ class FakeStore:
 async def rendered(metrics: Metrics, due: Due | None = None, lag_s: float | None = None) -> str:
     found = due or Due(now_ms=T0, scope_ids=(), next_deadline_ms=None)
     engine = cast(Engine, SimpleNamespace(views_lag_s=lag_s))
-    return (await metrics.render(cast(Store, FakeStore(found)), engine, 9)).decode()
+    return (await metrics.render(cast(Store, FakeStore(found)), engine, 9, can_write=True)).decode()
 
 
 def committed(*transitions: Transition) -> Receipt:

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterable
 
 from fairwarning.control.arm.call import ArmCall, Json, Reply
-from fairwarning.control.arm.paging import page, place_of, start_of, top_of
+from fairwarning.control.arm.paging import page, page_items, place_of, start_of
 
 SLICE = 200
 """So many resources are looked at before others have their turn."""
@@ -16,7 +16,7 @@ SLICE = 200
 
 async def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
     """Raises ArmError."""
-    after, most = start_of(call), top_of(call) + 1
+    after, most = start_of(call), page_items(call) + 1
     found = []
     for number, each in enumerate(resources):
         place = place_of(each["id"])

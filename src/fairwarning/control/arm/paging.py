@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
 from fairwarning.control.arm.call import ArmCall, Json
-from fairwarning.control.arm.errors import ArmError
+from fairwarning.control.arm.filtering import top_of
 
 PAGE_ITEMS_MAX = 500
 _AFTER = "$skiptoken"
@@ -19,7 +19,7 @@ def page(call: ArmCall, items: Iterable[Json]) -> Json:
     after = start_of(call)
     ordered = sorted((place_of(each["id"]), at, each) for at, each in enumerate(items))
     rest = [each for place, _, each in ordered if place > after]
-    top = top_of(call)
+    top = page_items(call)
     found: Json = {"value": rest[:top]}
     if len(rest) > top:
         found["nextLink"] = _next_link(call, rest[top - 1]["id"])
@@ -43,15 +43,10 @@ def _size(digits: str) -> tuple[int, str]:
     return len(said), said
 
 
-def top_of(call: ArmCall) -> int:
-    text = call.query.get("$top", str(PAGE_ITEMS_MAX))
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        raise ArmError(
-            400,
-            "InvalidTopInQueryString",
-            f"Invalid $top '{text[:40]}' specified in the query string; write a number from 1 on.",
-        )
-    return min(int(text), PAGE_ITEMS_MAX)
+def page_items(call: ArmCall) -> int:
+    """How many items a page of this request has at most."""
+    asked = call.query.get("$top")
+    return PAGE_ITEMS_MAX if asked is None else min(top_of(asked), PAGE_ITEMS_MAX)
 
 
 def _next_link(call: ArmCall, last: str) -> str:
