@@ -8,7 +8,8 @@ from fairwarning.agent import identifying, logs
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Config
 from fairwarning.agent.runner import Runner
-from fairwarning.client import AsyncScheduledEvents, Instance
+from fairwarning.client import AsyncScheduledEvents
+from fairwarning.client.model import Instance
 
 _FIXED = ("endpoint", "name", "state", "listen")
 """What a reload cannot change."""

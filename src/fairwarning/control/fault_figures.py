@@ -1,6 +1,6 @@
 """Faults in the metrics, so that nobody takes a rehearsal for an outage."""
 
-from collections import Counter
+import collections
 from collections.abc import Iterable
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -15,7 +15,7 @@ class FaultFigures(Collector):
         self._faults = faults
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
-        counts = Counter(each.kind for each in self._faults.list())
+        counts = collections.Counter(each.kind for each in self._faults.list())
         is_set = GaugeMetricFamily(
             "fairwarning_faults_set", "Faults that are set on the endpoint", labels=["kind"]
         )

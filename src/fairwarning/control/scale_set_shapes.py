@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fairwarning.control.shapes import Event, In, Name, Out, Scope
+from fairwarning.control import shapes
+from fairwarning.control.shapes import Event, In, Name, Out
 from fairwarning.core.fleet import CAPACITY_MAX
 from fairwarning.core.spans import DURATION_PATTERN
 
@@ -68,4 +69,4 @@ class PolicyBody(In):
 
 
 class Scopes(Out):
-    scopes: list[Scope]
+    scopes: list[shapes.Scope]

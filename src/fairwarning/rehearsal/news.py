@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from fairwarning.rehearsal.operator import Json, Operator
+from fairwarning.rehearsal.model import Json
+from fairwarning.rehearsal.operator import Operator
 
 PAGE = 100
 PAGES_MAX = 50

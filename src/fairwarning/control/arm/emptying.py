@@ -3,7 +3,7 @@
 What else is kept in the group goes with the group itself, once its last machine has gone.
 """
 
-from dataclasses import replace
+import dataclasses
 from urllib.parse import urlsplit
 
 from fairwarning.control.arm.call import Arm, ArmCall
@@ -39,7 +39,9 @@ def _resources(scope: Scope) -> list[str]:
 async def _delete(arm: Arm, call: ArmCall, id: str) -> tuple[EventId, ...]:
     path = resource_path(id)
     query = {"api-version": call.api_version}
-    reply = await arm.answer(replace(call, method="DELETE", path=path, query=query, body=None))
+    reply = await arm.answer(
+        dataclasses.replace(call, method="DELETE", path=path, query=query, body=None)
+    )
     url = urlsplit(reply.headers.get("Azure-AsyncOperation", ""))
     operation = await arm.operations.find(url.path.rpartition("/")[2])
     return () if operation is None else operation.events

@@ -1,6 +1,6 @@
 """Instances of scale sets, one by one."""
 
-from fairwarning.control.arm import listing, scale_set_interfaces
+from fairwarning.control.arm import listing
 from fairwarning.control.arm.call import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.fleet import Machine
@@ -19,6 +19,7 @@ from fairwarning.control.arm.scale_set_instance_json import (
     instance_json,
     one_called,
 )
+from fairwarning.control.arm.scale_set_interfaces import INTERFACE_ROUTES
 from fairwarning.control.arm.scale_set_json import true_body
 from fairwarning.core.model import OperationKind, Priority
 
@@ -98,7 +99,7 @@ def _some(found: Standing, call: ArmCall) -> list[Machine]:
 
 
 ROUTES: Routes = {
-    **scale_set_interfaces.ROUTES,
+    **INTERFACE_ROUTES,
     **{
         ("POST", _KEY, verb): _operation(verb, kind)
         for verb, kind in KINDS.items()

@@ -57,7 +57,7 @@ def interface_json(found: Standing, machine: Machine, profile: Json) -> Json:
     return {"name": name, "id": id, "properties": properties}
 
 
-ROUTES: Routes = {
+INTERFACE_ROUTES: Routes = {
     ("GET", TYPE.lower(), _TAIL): all_listed,
     ("GET", INSTANCE_TYPE.lower(), _TAIL): listed,
 }
