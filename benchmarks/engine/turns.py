@@ -10,7 +10,14 @@ from fairwarning.core.commands import Activate, Cancel, Command, Schedule
 from fairwarning.core.decide import decide
 from fairwarning.core.fleet import VirtualMachine, expand
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import EventId, EventType, InstanceName, Scope, ScopeId, operator_actor
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    Scope,
+    ScopeId,
+    operator_actor,
+)
 from fairwarning.engine.ports import Moment
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.statements import Statement

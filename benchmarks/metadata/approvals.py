@@ -24,7 +24,14 @@ from fairwarning.control.metrics import Metrics
 from fairwarning.core.commands import Activate, Approve, Schedule
 from fairwarning.core.decide import decide
 from fairwarning.core.fleet import Place, VirtualMachine, expand
-from fairwarning.core.model import EventId, EventType, InstanceName, NodeId, Scope, instance_actor
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    NodeId,
+    Scope,
+    instance_actor,
+)
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Moment
 from fairwarning.logs import log_commit, set_up

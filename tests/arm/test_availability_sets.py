@@ -8,7 +8,15 @@ import pytest_asyncio
 
 from fairwarning.control.arm import availability_sets
 from fairwarning.control.arm.instance_changes import revise
-from tests.arm.machine_rig import COMPUTE, SETS, SUBSCRIPTION, VMS, Azure, running_azure, vm_body
+from tests.arm.machine_rig import (
+    COMPUTE,
+    SETS,
+    SUBSCRIPTION,
+    VMS,
+    Azure,
+    running_azure,
+    vm_body,
+)
 
 
 @pytest_asyncio.fixture

@@ -3,7 +3,13 @@
 import pytest
 from starlette.requests import ClientDisconnect
 
-from fairwarning.control.arm.errors import ArmError, Failure, as_arm_error, not_found, of_refusal
+from fairwarning.control.arm.errors import (
+    ArmError,
+    Failure,
+    as_arm_error,
+    not_found,
+    of_refusal,
+)
 from fairwarning.control.problems import Problem
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.ports import RecordChanged, StoreDown

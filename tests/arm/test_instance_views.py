@@ -3,7 +3,11 @@
 from msgspec.structs import replace
 
 from fairwarning.control.arm.fleet import Machine
-from fairwarning.control.arm.instance_views import provisioning_state, set_view_json, view_json
+from fairwarning.control.arm.instance_views import (
+    provisioning_state,
+    set_view_json,
+    view_json,
+)
 from fairwarning.core.fleet import ScaleSet, VirtualMachine, expand
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import (

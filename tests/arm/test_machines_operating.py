@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.arm.machine_rig import COMPUTE, NICS, SETS, VMS, Azure, running_azure, uses, vm_body
+from tests.arm.machine_rig import (
+    COMPUTE,
+    NICS,
+    SETS,
+    VMS,
+    Azure,
+    running_azure,
+    uses,
+    vm_body,
+)
 
 
 @pytest_asyncio.fixture

@@ -7,7 +7,15 @@ import pytest
 from fairwarning.core.commands import Command, OperateAll
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.ports import StoreDown
-from tests.arm.scale_set_rig import COMPUTE, NETWORK, NETWORK_BODY, Arm, body_of, connected, told
+from tests.arm.scale_set_rig import (
+    COMPUTE,
+    NETWORK,
+    NETWORK_BODY,
+    Arm,
+    body_of,
+    connected,
+    told,
+)
 from tests.control.rig import Rig
 
 

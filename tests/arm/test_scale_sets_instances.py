@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.arm.scale_set_rig import NETWORK, NETWORK_BODY, SETS, SUBNET, Arm, body_of, connected
+from tests.arm.scale_set_rig import (
+    NETWORK,
+    NETWORK_BODY,
+    SETS,
+    SUBNET,
+    Arm,
+    body_of,
+    connected,
+)
 
 
 async def test_a_uniform_instance_is_a_whole_resource(arm: Arm) -> None:

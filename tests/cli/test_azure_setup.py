@@ -18,7 +18,13 @@ from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.cli.azure_lines import Access, az_lines, environment, exports, sdk_environment
+from fairwarning.cli.azure_lines import (
+    Access,
+    az_lines,
+    environment,
+    exports,
+    sdk_environment,
+)
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Fake, problem
 

@@ -18,7 +18,16 @@ from fairwarning.cli.tables.rollouts import plan_page, rollout_page, rollouts_ta
 from fairwarning.cli.tables.tokens import tokens_table
 from fairwarning.cli.text import clean, one_line, several
 from fairwarning.cli.waiting import ending, progress
-from tests.cli.values import ID, NOW, OTHER_ID, WEB, a_scope, an_entry, an_event, an_instance
+from tests.cli.values import (
+    ID,
+    NOW,
+    OTHER_ID,
+    WEB,
+    a_scope,
+    an_entry,
+    an_event,
+    an_instance,
+)
 
 
 def drawn(*shown: Shown, width: int = 200, **options: Any) -> str:

@@ -15,7 +15,16 @@ from fairwarning.cli.watching.seen import (
     with_entries,
     with_scope,
 )
-from tests.cli.values import ID, NOW, OTHER_ID, WEB, a_scope, an_entry, an_event, an_instance
+from tests.cli.values import (
+    ID,
+    NOW,
+    OTHER_ID,
+    WEB,
+    a_scope,
+    an_entry,
+    an_event,
+    an_instance,
+)
 
 SCOPE = a_scope(
     WEB,

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.client import Change, ChangeKind, Document, Event, ScheduledEvents, Seen, Status
+from fairwarning.client import (
+    Change,
+    ChangeKind,
+    Document,
+    Event,
+    ScheduledEvents,
+    Seen,
+    Status,
+)
 from fairwarning.testing import Server
 
 pytestmark = pytest.mark.usefixtures("polls_often")

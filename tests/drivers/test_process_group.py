@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from fairwarning import process_group
-from fairwarning.process_group import end_of_others
+from fairwarning.common import process_group
+from fairwarning.common.process_group import end_of_others
 from tests.support.patience import HANG_S
 
 FIRST_PROCESS = """
 import asyncio, ctypes, sys
-from fairwarning.process_group import end
+from fairwarning.common.process_group import end
 
 async def main():
     # As the first process of a container does, we inherit whoever loses his parent.

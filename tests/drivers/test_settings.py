@@ -3,7 +3,11 @@
 import pytest
 
 from fairwarning.boot import make_drivers
-from fairwarning.core.driver_settings import DRIVER_SETTINGS, REQUIRED_SETTINGS, driver_problem
+from fairwarning.core.driver_settings import (
+    DRIVER_SETTINGS,
+    REQUIRED_SETTINGS,
+    driver_problem,
+)
 from fairwarning.engine.clocks import VirtualClock
 
 

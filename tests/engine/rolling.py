@@ -4,13 +4,7 @@ from itertools import count
 
 from fairwarning.core.commands import Activate
 from fairwarning.core.fleet import AvailabilitySet, Member, Place, Resource
-from fairwarning.core.model import (
-    ENGINE,
-    EventId,
-    EventType,
-    NodeId,
-    ScopeId,
-)
+from fairwarning.core.model import ENGINE, EventId, EventType, NodeId, ScopeId
 from fairwarning.core.rollouts.model import Rollout, RolloutSpec
 from fairwarning.core.rollouts.parsing import parse_window
 from fairwarning.core.transitions import Noted, Scheduled

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.toml_lines import Lines, Path
+from fairwarning.common.toml_lines import Lines, Path
 
 TEXT = '''\
 # a comment with [brackets] and "quotes

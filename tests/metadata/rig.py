@@ -17,7 +17,14 @@ from fairwarning.boot import make_metadata_server
 from fairwarning.core.commands import Command, Schedule
 from fairwarning.core.fleet import AvailabilitySet, Member, Place, ScaleSet, VirtualMachine
 from fairwarning.core.instants import MINUTE_MS
-from fairwarning.core.model import EventId, EventType, InstanceName, NodeId, Scope, operator_actor
+from fairwarning.core.model import (
+    EventId,
+    EventType,
+    InstanceName,
+    NodeId,
+    Scope,
+    operator_actor,
+)
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.faults import Faults

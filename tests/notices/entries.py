@@ -1,14 +1,7 @@
 """Lines of a journal, made by hand."""
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import (
-    Event,
-    EventType,
-    Phase,
-    ScopeId,
-    Source,
-    operator_actor,
-)
+from fairwarning.core.model import Event, EventType, Phase, ScopeId, Source, operator_actor
 from fairwarning.core.transitions import Scheduled, Transition
 from fairwarning.engine.ports import Entry, Position
 from tests.core.builders import E1, T0, names

@@ -18,7 +18,14 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Store
 from fairwarning.engine.service import Engine
 from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.model import Filters, Message, Outcome, Target, TargetDraft, TargetKind
+from fairwarning.notices.model import (
+    Filters,
+    Message,
+    Outcome,
+    Target,
+    TargetDraft,
+    TargetKind,
+)
 from fairwarning.notices.sender import NetworkSender
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ME, TEST_WEB, Rig

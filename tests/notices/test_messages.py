@@ -15,13 +15,7 @@ from fairwarning.notices.backoff import JITTER, PAUSES_MS, next_try_ms
 from fairwarning.notices.filters import is_meant, may_want, wants
 from fairwarning.notices.leases import LEASE_MS, is_free_for, needs_renewal, taken_by
 from fairwarning.notices.messages import cloud_event, message_of, trial_message, words_of
-from fairwarning.notices.model import (
-    ALL_KINDS,
-    Filters,
-    TargetDraft,
-    TargetKind,
-    Template,
-)
+from fairwarning.notices.model import ALL_KINDS, Filters, TargetDraft, TargetKind, Template
 from fairwarning.notices.sender import CHAT_TIMEOUT_S
 from fairwarning.notices.shelf import Cursor
 from fairwarning.notices.targets import made_target

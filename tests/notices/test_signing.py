@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.signing import BadSecret, key_of, secret_of, signature_of, signed_headers
+from fairwarning.core.signing import (
+    BadSecret,
+    key_of,
+    secret_of,
+    signature_of,
+    signed_headers,
+)
 
 PAGE = Path(__file__).parents[2] / "docs/notices.md"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

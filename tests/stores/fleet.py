@@ -4,7 +4,14 @@ from itertools import count
 
 from fairwarning.core.commands import Activate, Command
 from fairwarning.core.decide import Change, decide
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, ScaleSet, VirtualMachine, expand
+from fairwarning.core.fleet import (
+    AvailabilitySet,
+    Member,
+    Place,
+    ScaleSet,
+    VirtualMachine,
+    expand,
+)
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import EventId, NodeId, Scope, ScopeId, operator_actor

@@ -12,7 +12,14 @@ from fairwarning.core.decide import Change
 from fairwarning.core.model import EventType, Instance, InstanceName, Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Fence, FenceBroken, Moment, Record, RecordChanged, Store
+from fairwarning.engine.ports import (
+    Fence,
+    FenceBroken,
+    Moment,
+    Record,
+    RecordChanged,
+    Store,
+)
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.nodes import nodes, stranger

@@ -34,7 +34,14 @@ from fairwarning.core.commands import (
     Tick,
     UpgradeInstances,
 )
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, Resource, ScaleSet, expand
+from fairwarning.core.fleet import (
+    AvailabilitySet,
+    Member,
+    Place,
+    Resource,
+    ScaleSet,
+    expand,
+)
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import (

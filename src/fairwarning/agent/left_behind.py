@@ -16,7 +16,7 @@ from pathlib import Path
 from fairwarning.agent import logs
 from fairwarning.agent.actions import processes
 from fairwarning.agent.memory import beside, replace_file
-from fairwarning.process_group import end_of_others
+from fairwarning.common.process_group import end_of_others
 
 SUFFIX = ".running"
 _NUMBER = re.compile(r"[0-9]{1,19}")

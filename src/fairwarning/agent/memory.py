@@ -9,7 +9,7 @@ from typing import Any
 
 from fairwarning.agent.codec import Unreadable, decode, encode
 from fairwarning.agent.records import Memory
-from fairwarning.text_files import read_bytes
+from fairwarning.common.text_files import read_bytes
 
 FORM = 1
 """Of the file. A change that an older agent would read wrongly makes it one more."""

@@ -18,7 +18,13 @@ from fairwarning.agent.rules import explain as explain_event
 from fairwarning.agent.showing import Shown, shown_actions, shown_hold
 from fairwarning.agent.telling import about
 from fairwarning.agent.trial import made_up
-from fairwarning.cli.agent_config import config_option, json_option, load, problems_of, who_am_i
+from fairwarning.cli.agent_config import (
+    config_option,
+    json_option,
+    load,
+    problems_of,
+    who_am_i,
+)
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 from fairwarning.client import ScheduledEvents, Seen

@@ -17,7 +17,13 @@ from fairwarning.agent.model import Config
 from fairwarning.agent.program import real_doer_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.trial import Report, made_up, play
-from fairwarning.cli.agent_config import config_option, json_option, load, problems_of, who_am_i
+from fairwarning.cli.agent_config import (
+    config_option,
+    json_option,
+    load,
+    problems_of,
+    who_am_i,
+)
 from fairwarning.cli.problems import Problem
 from fairwarning.client.model import Event, Instance
 

@@ -12,7 +12,13 @@ import click
 from platformdirs import user_data_path
 
 from fairwarning.cli.azure_cli import Az, find_az, is_registered
-from fairwarning.cli.azure_lines import Access, az_lines, environment, exports, sdk_environment
+from fairwarning.cli.azure_lines import (
+    Access,
+    az_lines,
+    environment,
+    exports,
+    sdk_environment,
+)
 from fairwarning.cli.listing import line
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.problems import Problem

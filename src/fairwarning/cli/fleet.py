@@ -17,7 +17,7 @@ from fairwarning.cli.tables.fleet import (
     kept_note,
 )
 from fairwarning.cli.text import counted, several
-from fairwarning.text_files import read_bytes
+from fairwarning.common.text_files import read_bytes
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from fairwarning.cli.problems import Problem
+from fairwarning.common.text_files import read_text
 from fairwarning.fleetfile import Fleet, FleetProblem, read_toml
-from fairwarning.text_files import read_text
 
 
 def read_fleet(path: Path) -> Fleet:

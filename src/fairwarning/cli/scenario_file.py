@@ -4,11 +4,11 @@ import difflib
 from pathlib import Path
 
 from fairwarning.cli.problems import Problem
+from fairwarning.common.text_files import read_text
 from fairwarning.rehearsal import library
 from fairwarning.rehearsal.model import Scenario, ScenarioProblem
 from fairwarning.rehearsal.playback import read_playback
 from fairwarning.rehearsal.reading import read_scenario
-from fairwarning.text_files import read_text
 
 
 def find_scenario(name: str) -> Scenario:

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from fairwarning.text_files import read_text
+from fairwarning.common.text_files import read_text
 
 
 def read_secret(what: str, *, option: str, file: str | None, variable: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from fairwarning.text_files import read_text
-from fairwarning.toml_text import NotToml, parse_toml
+from fairwarning.common.text_files import read_text
+from fairwarning.common.toml_text import NotToml, parse_toml
 
 
 def read_config(context: click.Context, _: click.Parameter, path: Path | None) -> None:

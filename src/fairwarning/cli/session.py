@@ -17,7 +17,7 @@ from fairwarning.cli.listing import Shown
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.serverclock import ServerClock
 from fairwarning.cli.text import one_line
-from fairwarning.text_files import read_text
+from fairwarning.common.text_files import read_text
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api

@@ -13,7 +13,13 @@ from typing import Self
 from fairwarning.client import changes
 from fairwarning.client.discovery import endpoint_url
 from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, who_am_i
-from fairwarning.client.model import Change, Document, EventsUnavailable, Instance, NotApproved
+from fairwarning.client.model import (
+    Change,
+    Document,
+    EventsUnavailable,
+    Instance,
+    NotApproved,
+)
 from fairwarning.client.reading import BadDocument, read_date, read_instance
 from fairwarning.client.seen import Seen
 from fairwarning.client.service_time import ServiceTime

@@ -6,7 +6,14 @@ import threading
 import time
 
 from fairwarning.client.flow import Request, Response
-from fairwarning.client.wire import CONNECT_S_MAX, READ_BYTES, Address, Broken, Exchange, TimedOut
+from fairwarning.client.wire import (
+    CONNECT_S_MAX,
+    READ_BYTES,
+    Address,
+    Broken,
+    Exchange,
+    TimedOut,
+)
 
 
 class BlockingLink:

@@ -17,7 +17,14 @@ from fairwarning.control.long_work import caller_key
 from fairwarning.control.metrics import Metrics
 from fairwarning.control.open_streams import OpenStreams
 from fairwarning.control.operation import Call, Operation
-from fairwarning.control.problems import MEDIA_TYPE, Problem, of_bug, of_outage, of_refusal, of_stop
+from fairwarning.control.problems import (
+    MEDIA_TYPE,
+    Problem,
+    of_bug,
+    of_outage,
+    of_refusal,
+    of_stop,
+)
 from fairwarning.control.reading import (
     BODY_BYTES_MAX,
     FLEET_BYTES_MAX,

@@ -25,7 +25,14 @@ from fairwarning.core.instants import MINUTE_MS, Instant, later
 from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Fence, FenceBroken, Record, RecordChanged, Store, StoreDown
+from fairwarning.engine.ports import (
+    Fence,
+    FenceBroken,
+    Record,
+    RecordChanged,
+    Store,
+    StoreDown,
+)
 
 LEASE_MS = MINUTE_MS
 RENEWAL_S = LEASE_MS / 4_000

@@ -4,7 +4,16 @@ import secrets
 
 import msgspec
 
-from fairwarning.control.access import LOCAL, ROLES, Caller, Role, Token, fits, hashed, split
+from fairwarning.control.access import (
+    LOCAL,
+    ROLES,
+    Caller,
+    Role,
+    Token,
+    fits,
+    hashed,
+    split,
+)
 from fairwarning.control.problems import Problem
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import ENGINE, Actor

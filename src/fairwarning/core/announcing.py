@@ -3,7 +3,12 @@
 import re
 
 from fairwarning.core.commands import Operate, Postpone, Schedule
-from fairwarning.core.descriptions import ALREADY_HAPPENED, PLATFORM, PLATFORM_DURATION_S, USER
+from fairwarning.core.descriptions import (
+    ALREADY_HAPPENED,
+    PLATFORM,
+    PLATFORM_DURATION_S,
+    USER,
+)
 from fairwarning.core.instants import Instant, later, to_whole_second
 from fairwarning.core.limits import (
     DESCRIPTION_CHARS_MAX,

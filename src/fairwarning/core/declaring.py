@@ -20,7 +20,12 @@ from fairwarning.core.announcing import operation_event
 from fairwarning.core.commands import Declare, Operate
 from fairwarning.core.draft import Draft
 from fairwarning.core.instants import Instant, format_iso_duration
-from fairwarning.core.leaving import is_due_terminate, pending_terminate, stayers, takes_away
+from fairwarning.core.leaving import (
+    is_due_terminate,
+    pending_terminate,
+    stayers,
+    takes_away,
+)
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import (
     Event,
@@ -37,7 +42,12 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.roster import next_model, refuse_roster
-from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared, Scheduled
+from fairwarning.core.transitions import (
+    Cancelled,
+    InstanceDeleted,
+    RosterDeclared,
+    Scheduled,
+)
 
 Names = Collection[InstanceName]
 

@@ -17,12 +17,7 @@ from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.checks import refuse_spec
 from fairwarning.core.rollouts.ids import rollout_id
-from fairwarning.core.rollouts.model import (
-    UNFINISHED,
-    Rollout,
-    RolloutPhase,
-    RolloutSpec,
-)
+from fairwarning.core.rollouts.model import UNFINISHED, Rollout, RolloutPhase, RolloutSpec
 from fairwarning.core.rollouts.plan import Plan, Scopes, checked_steps, estimate, preview
 from fairwarning.core.texts import refuse_text
 from fairwarning.engine.ports import Apart, Clock, RecordChanged, Store, StoreDown

@@ -10,7 +10,11 @@ from fairwarning.core.decide import Change, decide
 from fairwarning.core.fleet import Resource, expand
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
-from fairwarning.core.operations import OPERATIONS_PENDING_MAX, is_counted, refuse_over_limit
+from fairwarning.core.operations import (
+    OPERATIONS_PENDING_MAX,
+    is_counted,
+    refuse_over_limit,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.texts import refuse_text
 from fairwarning.engine.feed import Feed

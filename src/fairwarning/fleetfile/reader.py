@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+from fairwarning.common.toml_lines import Lines
+from fairwarning.common.toml_text import NotToml
+from fairwarning.common.toml_text import parse_toml as parse_any_toml
 from fairwarning.fleetfile.model import Fleet
 from fairwarning.fleetfile.problems import (
     Crowd,
@@ -21,9 +24,6 @@ from fairwarning.fleetfile.problems import (
 )
 from fairwarning.fleetfile.resources import FLEET_INSTANCES_MAX, resources_of
 from fairwarning.fleetfile.shapes import FleetShape
-from fairwarning.toml_lines import Lines
-from fairwarning.toml_text import NotToml
-from fairwarning.toml_text import parse_toml as parse_any_toml
 
 
 def read_toml(

@@ -21,7 +21,11 @@ from fairwarning.core.fleet import (
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Policy
 from fairwarning.core.notice import parse_terminate_notice_ms
-from fairwarning.core.roster import refuse_flexible_name, refuse_name, refuse_terminate_on_spot
+from fairwarning.core.roster import (
+    refuse_flexible_name,
+    refuse_name,
+    refuse_terminate_on_spot,
+)
 from fairwarning.fleetfile.partial import MEMBER_KEYS
 from fairwarning.fleetfile.problems import CrowdAt, Misplaced, Path, at
 from fairwarning.fleetfile.shapes import (

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairwarning.common.toml_lines import Lines
 from fairwarning.fleetfile import FleetProblem, read_json
 from fairwarning.fleetfile.problems import Misplaced, Path, suggestion
 from fairwarning.fleetfile.reader import parse_toml
@@ -21,7 +22,6 @@ from fairwarning.rehearsal.model import (
     Step,
 )
 from fairwarning.rehearsal.tables import Table
-from fairwarning.toml_lines import Lines
 
 STEPS_MAX = 1_000
 _TOP_KEYS = ("title", "story", "fleet", "step")

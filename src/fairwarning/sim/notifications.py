@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import operator_actor
 from fairwarning.engine.ports import Position, StoreDown
-from fairwarning.notices.model import ALL_KINDS, DEFAULT_KINDS, Filters, Message, Outcome, Target
+from fairwarning.notices.model import (
+    ALL_KINDS,
+    DEFAULT_KINDS,
+    Filters,
+    Message,
+    Outcome,
+    Target,
+)
 from fairwarning.notices.model import TargetKind as Kind
 from fairwarning.sim.calls import Calls
 from fairwarning.sim.clock import EPOCH

@@ -38,7 +38,12 @@ from fairwarning.engine.ports import (
 )
 from fairwarning.stores.choices import fits, place_of
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.outside import OUTSIDE, OUTSIDE_REVISION, OUTSIDE_SIGNAL, record_changed
+from fairwarning.stores.outside import (
+    OUTSIDE,
+    OUTSIDE_REVISION,
+    OUTSIDE_SIGNAL,
+    record_changed,
+)
 from fairwarning.stores.turns import signal_of
 from fairwarning.stores.writes import (
     Writes,

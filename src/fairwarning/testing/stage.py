@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from fairwarning.common.text_files import read_text
+from fairwarning.common.toml_text import parse_toml
 from fairwarning.control.names import find_instance
 from fairwarning.control.problems import Problem
 from fairwarning.control.rendering import event_of
@@ -31,8 +33,6 @@ from fairwarning.fleetfile import Fleet, read_json, read_toml
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.witness import Asked
 from fairwarning.node import Node, NodeSettings
-from fairwarning.text_files import read_text
-from fairwarning.toml_text import parse_toml
 
 START = Instant(1_767_225_600_000)
 """2026-01-01T00:00:00Z: every test begins here unless it says otherwise."""

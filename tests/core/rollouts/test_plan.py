@@ -7,7 +7,12 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Schedule
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import EventType, Policy, ScopeId
-from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec, RolloutStep, StepPhase
+from fairwarning.core.rollouts.model import (
+    RolloutPhase,
+    RolloutSpec,
+    RolloutStep,
+    StepPhase,
+)
 from fairwarning.core.rollouts.parsing import parse_window
 from fairwarning.core.rollouts.plan import estimate, preview
 from tests.core.builders import E1, names

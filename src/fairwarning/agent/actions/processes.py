@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.tail import Tail
-from fairwarning.process_group import end
+from fairwarning.common.process_group import end
 
 GRACE_S = 5.0
 """Between the request to end and the end by force."""

@@ -6,9 +6,9 @@ from fairwarning.agent.config.rules import read_approve, read_rule
 from fairwarning.agent.config.table import BadConfig, Mistake, Table
 from fairwarning.agent.model import Approve, Config, Rule
 from fairwarning.client.wire import Address, BadAddress
-from fairwarning.text_files import read_bytes
-from fairwarning.toml_lines import Lines, Path
-from fairwarning.toml_text import NotToml, parse_toml
+from fairwarning.common.text_files import read_bytes
+from fairwarning.common.toml_lines import Lines, Path
+from fairwarning.common.toml_text import NotToml, parse_toml
 
 
 def read_file(path: FilePath) -> Config:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from fairwarning.agent.durations import parse_duration_s
 from fairwarning.agent.model import Span
 from fairwarning.agent.templates import NAMES, known_names, unknown_names
-from fairwarning.toml_lines import Path
+from fairwarning.common.toml_lines import Path
 
 E = TypeVar("E", bound=StrEnum)
 _WORDS = {

@@ -13,11 +13,7 @@ from starlette.routing import Route
 from fairwarning.control.access import Caller, Role
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, as_arm_error
-from fairwarning.control.arm.loose_json import (
-    not_understood,
-    object_in,
-    read_json,
-)
+from fairwarning.control.arm.loose_json import not_understood, object_in, read_json
 from fairwarning.control.arm.operations import Operations, new_operation_id
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.arm.router import Router

@@ -6,8 +6,18 @@ from collections.abc import AsyncIterator
 from msgspec.structs import replace
 
 from fairwarning.control.arm.availability_set_json import domains_of, set_json
-from fairwarning.control.arm.availability_set_standing import TYPE, StandingSet, standing_set
-from fairwarning.control.arm.bodies import location_of, object_at, refuse_moved, said, tags_of
+from fairwarning.control.arm.availability_set_standing import (
+    TYPE,
+    StandingSet,
+    standing_set,
+)
+from fairwarning.control.arm.bodies import (
+    location_of,
+    object_at,
+    refuse_moved,
+    said,
+    tags_of,
+)
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import ids_of_kind, resource_names, scopes_of

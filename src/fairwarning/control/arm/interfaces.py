@@ -4,7 +4,13 @@ import ipaddress
 from collections.abc import Collection
 from typing import NamedTuple
 
-from fairwarning.control.arm.addresses import Taken, allocate, release, reserve, usable_range
+from fairwarning.control.arm.addresses import (
+    Taken,
+    allocate,
+    release,
+    reserve,
+    usable_range,
+)
 from fairwarning.control.arm.attachments import addresses_of, references, user_of
 from fairwarning.control.arm.bodies import object_at, objects_at, text_at
 from fairwarning.control.arm.call import Arm, Json

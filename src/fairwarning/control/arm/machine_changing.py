@@ -3,12 +3,22 @@
 from msgspec.structs import replace
 
 from fairwarning.control.arm.attachments import attach, interfaces_for
-from fairwarning.control.arm.bodies import location_of, object_at, refuse_moved, said, tags_of
+from fairwarning.control.arm.bodies import (
+    location_of,
+    object_at,
+    refuse_moved,
+    said,
+    tags_of,
+)
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply
 from fairwarning.control.arm.fleet import Machine
 from fairwarning.control.arm.instance_changes import change_instance
 from fairwarning.control.arm.kept_machines import Standing, machine_id
-from fairwarning.control.arm.machine_addresses import all_addresses, exchanged, interfaces_of
+from fairwarning.control.arm.machine_addresses import (
+    all_addresses,
+    exchanged,
+    interfaces_of,
+)
 from fairwarning.control.arm.machine_answers import refuse_going, written
 from fairwarning.control.arm.machine_json import declared_body, membership_json
 from fairwarning.control.arm.machine_making import new_kept

@@ -9,7 +9,11 @@ from fairwarning.control.arm.kept_machines import TYPE
 from fairwarning.control.arm.machine_addresses import all_addresses
 from fairwarning.control.arm.machine_answers import written
 from fairwarning.control.arm.machine_places import add_machine
-from fairwarning.control.arm.machine_reading import refuse_own_policy, wanted_of, without_secrets
+from fairwarning.control.arm.machine_reading import (
+    refuse_own_policy,
+    wanted_of,
+    without_secrets,
+)
 from fairwarning.control.arm.merging import merged
 from fairwarning.control.arm.profiles import policy_of, terms_of
 from fairwarning.control.arm.shelf import Kept

@@ -11,7 +11,13 @@ from fairwarning.control.arm.errors import ArmError, not_found
 from fairwarning.control.arm.fleet import Machine, machines_in
 from fairwarning.control.arm.instance_views import events_of, view_json
 from fairwarning.control.arm.inventory import scopes_in
-from fairwarning.control.arm.kept_machines import TYPE, Standing, machine_id, of_machine, standing
+from fairwarning.control.arm.kept_machines import (
+    TYPE,
+    Standing,
+    machine_id,
+    of_machine,
+    standing,
+)
 from fairwarning.control.arm.listing import SLICE, listed
 from fairwarning.control.arm.locks import locked
 from fairwarning.control.arm.machine_actions import ACTIONS

@@ -11,7 +11,15 @@ from fairwarning.control.arm.listing import listed
 from fairwarning.control.arm.login import TENANT_ID
 from fairwarning.control.arm.paths import ResourcePath
 from fairwarning.core.document import visible_events
-from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId, ScopeKind
+from fairwarning.core.model import (
+    Event,
+    EventId,
+    InstanceName,
+    Phase,
+    Scope,
+    ScopeId,
+    ScopeKind,
+)
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.ports import Choice, Mark
 from fairwarning.notices.event_grid import azure_id, owner_id, properties_of

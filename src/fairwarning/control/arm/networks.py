@@ -15,7 +15,13 @@ from fairwarning.control.arm.attachments import INTERFACES, addresses_of, user_o
 from fairwarning.control.arm.bodies import location_of, refuse_moved, said
 from fairwarning.control.arm.call import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.control.arm.errors import ArmError, not_found
-from fairwarning.control.arm.interfaces import Settled, give_back, refuse_used, settle, with_user
+from fairwarning.control.arm.interfaces import (
+    Settled,
+    give_back,
+    refuse_used,
+    settle,
+    with_user,
+)
 from fairwarning.control.arm.listing import listed
 from fairwarning.control.arm.machine_addresses import readdress
 from fairwarning.control.arm.merging import merged

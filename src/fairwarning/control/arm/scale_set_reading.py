@@ -10,7 +10,13 @@ from typing import TypeGuard, TypeVar
 import msgspec
 from msgspec import Struct
 
-from fairwarning.control.arm.bodies import location_of, object_at, objects_at, tags_of, text_at
+from fairwarning.control.arm.bodies import (
+    location_of,
+    object_at,
+    objects_at,
+    tags_of,
+    text_at,
+)
 from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.profiles import Terms, terms_of

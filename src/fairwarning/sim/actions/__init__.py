@@ -5,7 +5,15 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from fairwarning.sim.actions import commands, deliveries, disasters, fleet, polls, rollouts, times
+from fairwarning.sim.actions import (
+    commands,
+    deliveries,
+    disasters,
+    fleet,
+    polls,
+    rollouts,
+    times,
+)
 
 if TYPE_CHECKING:
     from fairwarning.sim.actions.choices import Action

@@ -7,14 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from fairwarning.core.commands import Command
-from fairwarning.core.model import (
-    Actor,
-    Event,
-    InstanceName,
-    Phase,
-    Scope,
-    operator_actor,
-)
+from fairwarning.core.model import Actor, Event, InstanceName, Phase, Scope, operator_actor
 from fairwarning.sim.asked import Asked
 
 if TYPE_CHECKING:

@@ -25,7 +25,14 @@ from fairwarning.core.model import (
     Roster,
     ScopeId,
 )
-from fairwarning.sim.actions.choices import NOTHING, OPERATOR, Action, any_node, any_scope, ask
+from fairwarning.sim.actions.choices import (
+    NOTHING,
+    OPERATOR,
+    Action,
+    any_node,
+    any_scope,
+    ask,
+)
 from fairwarning.sim.asked import Asked
 
 if TYPE_CHECKING:

@@ -1,6 +1,13 @@
 """What callers were told is true, and stays true: promises 5 and 7."""
 
-from fairwarning.core.commands import Approve, Cancel, Operate, OperateAll, Postpone, Schedule
+from fairwarning.core.commands import (
+    Approve,
+    Cancel,
+    Operate,
+    OperateAll,
+    Postpone,
+    Schedule,
+)
 from fairwarning.core.model import InstanceName
 from fairwarning.core.refusals import Code
 from fairwarning.core.transitions import HOUSEKEEPING

@@ -8,14 +8,7 @@ from itertools import groupby
 
 from fairwarning.core.commands import Declare
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
-from fairwarning.core.model import (
-    Event,
-    EventId,
-    EventType,
-    OperationKind,
-    Roster,
-    Source,
-)
+from fairwarning.core.model import Event, EventId, EventType, OperationKind, Roster, Source
 from fairwarning.core.transitions import (
     Approved,
     Completed,

@@ -51,7 +51,14 @@ from fairwarning.stores.codec import encode
 from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.outside import OUTSIDE_SIGNAL
-from fairwarning.stores.records import dropped, dropping, fencing, keeping, kept, refuse_broken
+from fairwarning.stores.records import (
+    dropped,
+    dropping,
+    fencing,
+    keeping,
+    kept,
+    refuse_broken,
+)
 from fairwarning.stores.rows import (
     Row,
     Stored,

@@ -10,7 +10,14 @@ from fairwarning.control.arm.templates.faults import Fault, shown
 from fairwarning.control.arm.templates.functions import PLAIN
 from fairwarning.control.arm.templates.functions.signature import Function, refused
 from fairwarning.control.arm.templates.limits import Budget
-from fairwarning.control.arm.templates.syntax import Call, Index, Literal, Node, Property, parse
+from fairwarning.control.arm.templates.syntax import (
+    Call,
+    Index,
+    Literal,
+    Node,
+    Property,
+    parse,
+)
 from fairwarning.control.arm.templates.values import Value, find_key, word_of
 
 _LAZY = ("if", "and", "or", "coalesce")

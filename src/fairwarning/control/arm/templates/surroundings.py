@@ -5,7 +5,11 @@ from msgspec import Struct
 from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.paths import resource_id
 from fairwarning.control.arm.templates.faults import Fault, shown
-from fairwarning.control.arm.templates.functions.signature import Function, takes, takes_many
+from fairwarning.control.arm.templates.functions.signature import (
+    Function,
+    takes,
+    takes_many,
+)
 from fairwarning.control.arm.templates.values import Kind, Value, find_key
 
 API_VERSIONS = {

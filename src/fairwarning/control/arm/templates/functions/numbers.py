@@ -3,7 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from fairwarning.control.arm.templates.faults import Fault
-from fairwarning.control.arm.templates.functions.signature import Function, takes, takes_many
+from fairwarning.control.arm.templates.functions.signature import (
+    Function,
+    takes,
+    takes_many,
+)
 from fairwarning.control.arm.templates.syntax import INT_MAX, INT_MIN
 from fairwarning.control.arm.templates.values import Kind, Value
 

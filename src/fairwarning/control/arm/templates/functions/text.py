@@ -9,7 +9,11 @@ import uuid
 import msgspec
 
 from fairwarning.control.arm.templates.faults import Fault
-from fairwarning.control.arm.templates.functions.signature import Function, takes, takes_many
+from fairwarning.control.arm.templates.functions.signature import (
+    Function,
+    takes,
+    takes_many,
+)
 from fairwarning.control.arm.templates.limits import TEXT_LENGTH_MAX
 from fairwarning.control.arm.templates.values import Kind, Value, as_json, kind_of
 

@@ -1,13 +1,44 @@
-"""Refuses TOML that would cost its parser too much, before the parser sees it. Pure.
-
-Theory of operation. `tomllib` takes time and memory that grow with the square of the parts of a
-dotted key, half a kilobyte for each key, and a hundred bytes for each digit of a number. This
-walks once over the text and looks only at what separates keys and values, so it is linear in
-both. Where the text is no TOML it stops: the parser stops there too, with a better message.
+"""Reads TOML text: the one way for every TOML file, so that no text can end in anything but a
+value or a `NotToml` with its line.
 """
 
 import re
+import tomllib
+from typing import Any
 
+_SYNTAX = re.compile(r"(?P<what>.*?)(?: \(at (?:line (?P<line>\d+), .*|end of document)\))?")
+_HINT = "a line is `key = value`, `[table]` or `[[array of tables]]`, and strings are quoted"
+
+
+class NotToml(ValueError):
+    """`message` says what is wrong and what to do, `line` where."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.message = message
+        self.line = line
+
+
+def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
+    """The text as lines count in it, and what it says. Raises NotToml."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    try:
+        refuse_costly(text)
+        return text, tomllib.loads(text)
+    except TooCostly as problem:
+        raise NotToml(problem.message, problem.line) from None
+    except ValueError as error:
+        raise _syntax_problem(text, str(error)) from None
+
+
+def _syntax_problem(text: str, error: str) -> NotToml:
+    match = _SYNTAX.fullmatch(error)
+    what, line = (match["what"], match["line"]) if match else (error, None)
+    number = int(line) if line else text.count("\n") + 1
+    return NotToml(f"this is not TOML: {what}; {_HINT}", number)
+
+
+# Refuses TOML that would cost its parser too much, before the parser sees it. Pure.
 KEY_PARTS_MAX = 20
 NESTING_MAX = 20
 KEYS_MAX = 200_000
@@ -15,7 +46,6 @@ VALUES_MAX = 600_000
 WORD_CHARS_MAX = 1_000
 """Of a name without quotes, a number or a time, with the spaces around it."""
 _LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"
-
 _MARK = re.compile(r"[\"'#.=,\[\]{}\n]")
 # A group that repeats takes memory each time until the pattern ends, so it repeats a thousand times
 # at most, and is asked again. Nothing follows it, so no text is looked at twice.

@@ -10,7 +10,7 @@ import re
 import tomllib
 from bisect import bisect_right
 
-from fairwarning.toml_guard import end_of_string
+from fairwarning.common.toml_text import end_of_string
 
 Path = tuple[str | int, ...]
 """`("scale_set", 0, "capacity")`."""

@@ -1,0 +1,1 @@
+"""What client, agent and server share."""
