@@ -43,7 +43,7 @@ from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.witness import Watcher, noting
-from fairwarning.starter import STARTER_FLEET
+from fairwarning.starter_fleet import STARTER_FLEET
 
 Address = tuple[str, int]
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine
 from fairwarning.fleetfile import Plan, exists, plan, read_toml
 from fairwarning.fleetfile.applying import apply, current_scopes
-from fairwarning.starter import STARTER_FLEET
+from fairwarning.starter_fleet import STARTER_FLEET
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.core.builders import E1, names

@@ -38,7 +38,7 @@ from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
-from fairwarning.starter import STARTER_FLEET
+from fairwarning.starter_fleet import STARTER_FLEET
 
 _IDLE_DAYS_MAX = 366
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
