@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 
-from fairwarning.core.fleet import AvailabilitySet, Member, expand
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import (
     Approval,
@@ -18,6 +17,7 @@ from fairwarning.core.model import (
     StartCause,
     instance_actor,
 )
+from fairwarning.core.resources import AvailabilitySet, Member, expand
 
 SCOPES = 1_000
 INSTANCES_EACH = 5

@@ -22,8 +22,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.core.model import operator_actor
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.node import Node, NodeSettings
 
 EVENTS = 300

@@ -20,8 +20,8 @@ import uvloop
 from benchmarks.engine.turns import ME, machines
 from fairwarning.boot import make_engine, make_metadata_server, make_store
 from fairwarning.core.commands import Cancel, Schedule
-from fairwarning.core.fleet import expand
 from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId
+from fairwarning.core.resources import expand
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.service import Engine
 from fairwarning.metadata.limits import EndpointRules

@@ -24,8 +24,8 @@ import uvloop
 
 from fairwarning.boot import make_engine, make_metadata_server, make_store
 from fairwarning.core.commands import Activate, Schedule
-from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.core.model import EventId, EventType, InstanceName, operator_actor
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.metadata.limits import EndpointRules
 

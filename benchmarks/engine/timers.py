@@ -9,9 +9,9 @@ import uvloop
 from benchmarks.engine.turns import ME, machines, new_id
 from fairwarning.boot import make_engine, make_store
 from fairwarning.core.commands import Schedule
-from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.core.instants import SECOND_MS, Instant
 from fairwarning.core.model import EventType, InstanceName
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.core.transitions import Started
 from fairwarning.engine.clocks import SystemClock
 

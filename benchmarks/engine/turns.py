@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from fairwarning.core.commands import Activate, Cancel, Command, Schedule
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import VirtualMachine, expand
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     EventId,
@@ -18,6 +17,7 @@ from fairwarning.core.model import (
     ScopeId,
     operator_actor,
 )
+from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.ports import Moment
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.statements import Statement

@@ -23,7 +23,6 @@ from fairwarning.boot import make_engine, make_metadata_server, make_store
 from fairwarning.control.metrics import Metrics
 from fairwarning.core.commands import Activate, Approve, Schedule
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import Place, VirtualMachine, expand
 from fairwarning.core.model import (
     EventId,
     EventType,
@@ -32,6 +31,7 @@ from fairwarning.core.model import (
     Scope,
     instance_actor,
 )
+from fairwarning.core.resources import Place, VirtualMachine, expand
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Moment
 from fairwarning.logs import log_commit, set_up

@@ -17,9 +17,9 @@ import uvloop
 from playwright.async_api import Page, async_playwright
 
 from fairwarning.core.commands import Cancel, Schedule
-from fairwarning.core.fleet import AvailabilitySet, Member, Place
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
 from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId, operator_actor
+from fairwarning.core.resources import AvailabilitySet, Member, Place
 from fairwarning.node import Node, NodeSettings
 
 ROUNDS = 40

@@ -1,6 +1,7 @@
 """The fleet that a first start finds: one of each kind, for rehearsing."""
 
-from fairwarning.core.fleet import (
+from fairwarning.core.instants import MINUTE_MS
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
@@ -9,7 +10,6 @@ from fairwarning.core.fleet import (
     ScaleSet,
     VirtualMachine,
 )
-from fairwarning.core.instants import MINUTE_MS
 
 _PLACE = Place(test=True, origin="starter")
 STARTER_FLEET: tuple[Resource, ...] = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.control.rig import Rig, running
 from tests.support.http_client import http_client
 

@@ -11,7 +11,7 @@ from fairwarning.control.arm.call import Arm, ArmCall, Reply
 from fairwarning.control.arm.operations import Operations
 from fairwarning.control.arm.shelf import Shelf
 from fairwarning.control.context import AzureDoor
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.control.rig import Rig, running
 from tests.support.http_client import http_client
 

@@ -8,7 +8,6 @@ from fairwarning.control.arm.instance_views import (
     set_view_json,
     view_json,
 )
-from fairwarning.core.fleet import ScaleSet, VirtualMachine, expand
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import (
     Event,
@@ -21,6 +20,7 @@ from fairwarning.core.model import (
     Scope,
     Source,
 )
+from fairwarning.core.resources import ScaleSet, VirtualMachine, expand
 
 NOW = Instant(1_800_000_000_000)
 

@@ -8,7 +8,7 @@ import pytest
 from fairwarning.control.arm.operations import KIND as OPERATION
 from fairwarning.control.arm.shelf import KIND as SHELF
 from fairwarning.control.holding import KIND as HELD
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.arm.scale_set_rig import COMPUTE, SETS, Arm, body_of, telling
 from tests.control.rig import ME, Block
 

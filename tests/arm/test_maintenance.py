@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fairwarning.control.arm import maintenance
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from fairwarning.core.instants import HOUR_MS
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.arm.asking import COMPUTE, Asking, S, asking
 
 EVENTS = "providers/Microsoft.Maintenance/scheduledevents"

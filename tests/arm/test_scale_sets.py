@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.arm.scale_set_rig import (
     COMPUTE,
     NETWORK,

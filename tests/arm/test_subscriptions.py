@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION, Place, ScaleSet, VirtualMachine
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION, Place, ScaleSet, VirtualMachine
 from tests.arm.asking import COMPUTE, Asking, S, asking
 from tests.control.rig import ME
 

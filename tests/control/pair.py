@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from fairwarning.boot import make_control, make_engine
 from fairwarning.control.context import AzureDoor, Control
-from fairwarning.core.fleet import Place, ScaleSet, expand
 from fairwarning.core.model import Scope
+from fairwarning.core.resources import Place, ScaleSet, expand
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Store
 from fairwarning.engine.views import Views

@@ -9,9 +9,15 @@ from typing import Any
 import httpx
 import pytest
 
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, ScaleSet, VirtualMachine
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import operator_actor
+from fairwarning.core.resources import (
+    AvailabilitySet,
+    Member,
+    Place,
+    ScaleSet,
+    VirtualMachine,
+)
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Store
 from fairwarning.node import Node, NodeSettings

@@ -22,8 +22,8 @@ from fairwarning.control.fair_turns import FairTurns
 from fairwarning.control.problems import Problem
 from fairwarning.control.side_process import SideProcesses
 from fairwarning.control.tokens import Tokens
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
 from fairwarning.core.model import Scope
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.control.rig import ME, Rig
 from tests.control.test_limits import talk
 from tests.support.patience import HANG_S

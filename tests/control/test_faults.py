@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.core.fleet import Place, VirtualMachine
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.engine.faults import FAULTS_MAX
 from fairwarning.engine.ports import StoreDown
 from tests.control.rig import ME, Block, Rig, running

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairwarning.core.fleet import Place, VirtualMachine
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.engine.requests import KEPT
 from tests.control.rig import ME, Rig, running
 

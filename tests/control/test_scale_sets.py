@@ -12,10 +12,10 @@ from fairwarning.control.context import AzureDoor, Control
 from fairwarning.control.holding import KIND, Lock
 from fairwarning.control.scale_sets import resize
 from fairwarning.core.commands import AddInstances, Command, Operate
-from fairwarning.core.fleet import Orchestration, Place, ScaleSet
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, OperationKind, Priority, ScopeId
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import Orchestration, Place, ScaleSet
 from fairwarning.engine.ports import Receipt
 from fairwarning.engine.service import Engine
 from tests.control.rig import ME, Block, Rig

@@ -17,7 +17,6 @@ from fairwarning.core.commands import (
     Schedule,
 )
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import Orchestration, Place, ScaleSet, expand
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
@@ -30,6 +29,7 @@ from fairwarning.core.model import (
     Priority,
     Scope,
 )
+from fairwarning.core.resources import Orchestration, Place, ScaleSet, expand
 
 NOW = Instant(1_700_000_000_000)
 

@@ -2,9 +2,9 @@
 
 from fairwarning.core.commands import Activate, Command
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, ScaleSet, expand
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import EventId, InstanceName, Policy, Scope
+from fairwarning.core.resources import AvailabilitySet, Member, Place, ScaleSet, expand
 
 T0 = Instant(1_600_000_000_000)
 

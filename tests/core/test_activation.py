@@ -8,8 +8,8 @@ from fairwarning.core.commands import Activate, BeginAnew, Command, Schedule, Ti
 from fairwarning.core.decide import Change, decide
 from fairwarning.core.document import visible_events
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant
+from fairwarning.core.journal_text import sentence
 from fairwarning.core.model import EventType, Phase, Scope
-from fairwarning.core.sentences import sentence
 from fairwarning.core.transitions import Activated
 from tests.core.builders import E1, T0, names, web
 

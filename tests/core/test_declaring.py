@@ -16,7 +16,6 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.decide import decide
 from fairwarning.core.document import visible_events
-from fairwarning.core.fleet import VirtualMachine, expand
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import (
     EventType,
@@ -31,6 +30,7 @@ from fairwarning.core.model import (
     Scope,
 )
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared
 from tests.core.builders import E1, E2, T0, after, names, web, workers
 

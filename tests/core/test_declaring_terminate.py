@@ -16,8 +16,8 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.decide import Change, decide
 from fairwarning.core.document import visible_events
-from fairwarning.core.fleet import ScaleSet, expand
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
+from fairwarning.core.journal_text import sentence
 from fairwarning.core.model import (
     EventId,
     EventType,
@@ -31,7 +31,7 @@ from fairwarning.core.model import (
     operator_actor,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.sentences import sentence
+from fairwarning.core.resources import ScaleSet, expand
 from fairwarning.core.transitions import InstanceDeleted, Scheduled
 from tests.core.builders import E1, E2, T0, after, event_id, names, web, workers
 

@@ -5,12 +5,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from fairwarning.core.api_versions import BY_NAME, VERSIONS
 from fairwarning.core.commands import Operate, Schedule
 from fairwarning.core.document import document_tag, render
-from fairwarning.core.fleet import CloudService, expand
 from fairwarning.core.instants import Instant, format_rfc1123
 from fairwarning.core.model import EventType, InstanceName, OperationKind, Phase
-from fairwarning.core.versions import BY_NAME, VERSIONS
+from fairwarning.core.resources import CloudService, expand
 from tests.core.builders import E1, E2, T0, after, names, web, workers
 
 BASE = ["EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"]

@@ -6,8 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from fairwarning.core.commands import AddInstances, ChangeModel, UpgradeInstances
-from fairwarning.core.computer_names import computer_name
-from fairwarning.core.fleet import (
+from fairwarning.core.identifiers import computer_name
+from fairwarning.core.instants import MINUTE_MS
+from fairwarning.core.model import Instance, InstanceName, Policy, Priority
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
@@ -18,9 +21,6 @@ from fairwarning.core.fleet import (
     expand,
     uniform_hostname,
 )
-from fairwarning.core.instants import MINUTE_MS
-from fairwarning.core.model import Instance, InstanceName, Policy, Priority
-from fairwarning.core.refusals import Code, Refused
 from tests.core.builders import after, names, workers
 
 

@@ -17,7 +17,6 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import ScaleSet, expand
 from fairwarning.core.model import (
     EventType,
     EvictionPolicy,
@@ -30,6 +29,7 @@ from fairwarning.core.model import (
     Scope,
     operator_actor,
 )
+from fairwarning.core.resources import ScaleSet, expand
 from fairwarning.core.transitions import InstancesUpgraded, PowerChanged
 from tests.core.builders import E1, E2, T0, after, names, web, workers
 

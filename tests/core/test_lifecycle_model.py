@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import (
     Activate,
     Approve,
@@ -19,11 +20,10 @@ from fairwarning.core.commands import (
     Schedule,
     Tick,
 )
-from fairwarning.core.deadlines import next_deadline
 from fairwarning.core.decide import Change, decide
+from fairwarning.core.deleting import takes_away
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
-from fairwarning.core.leaving import takes_away
 from fairwarning.core.lifecycle import LEGAL, fold
 from fairwarning.core.limits import DEFAULT_TIMING
 from fairwarning.core.model import (
@@ -40,6 +40,7 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.refusals import Refused
+from fairwarning.core.starting import next_deadline
 from fairwarning.core.transitions import (
     Activated,
     Completed,
@@ -48,7 +49,6 @@ from fairwarning.core.transitions import (
     Scheduled,
     Started,
 )
-from fairwarning.core.versions import NEWEST
 from tests.core.builders import T0, event_id, web, workers
 
 NODE = NodeId("n")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.commands import (
     Approve,
     ChangeModel,
@@ -20,7 +21,7 @@ from fairwarning.core.commands import (
 from fairwarning.core.decide import decide
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
-from fairwarning.core.limits import Timing
+from fairwarning.core.limits import Timing, is_counted, pending_operations, refuse_over_limit
 from fairwarning.core.model import (
     EventId,
     EventType,
@@ -34,9 +35,7 @@ from fairwarning.core.model import (
     Source,
     operator_actor,
 )
-from fairwarning.core.operations import is_counted, pending_operations, refuse_over_limit
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.versions import VERSIONS
 from tests.core.builders import E1, E2, E3, T0, after, event_id, names, web, workers
 
 POWER = [OperationKind.START, OperationKind.STOP, OperationKind.DEALLOCATE]

@@ -18,7 +18,6 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import ScaleSet, expand
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import (
     DESCRIPTION_CHARS_MAX,
@@ -42,6 +41,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.notice import parse_terminate_notice_ms
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import ScaleSet, expand
 from tests.core.builders import E1, E2, T0, after, event_id, names, web, workers
 
 FREEZE = Schedule(event_id=E1, type=EventType.FREEZE, targets=names("web-0"))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.commands import (
     Activate,
     Approve,
@@ -21,7 +22,6 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.decide import decide
 from fairwarning.core.document import render, visible_events
-from fairwarning.core.fleet import Orchestration, ScaleSet, VirtualMachine, expand
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import (
@@ -35,8 +35,8 @@ from fairwarning.core.model import (
     Scope,
     instance_actor,
 )
-from fairwarning.core.versions import VERSIONS
-from fairwarning.core.waiting import waits
+from fairwarning.core.resources import Orchestration, ScaleSet, VirtualMachine, expand
+from fairwarning.core.starting import waits
 from tests.core.builders import E1, E2, E3, T0, after, event_id, names, web, workers
 
 DELETE = OperationKind.DELETE

@@ -6,8 +6,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from fairwarning.core.commands import Approve, Schedule
-from fairwarning.core.fleet import expand
 from fairwarning.core.model import EventType, NodeId, Phase
+from fairwarning.core.resources import expand
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from fairwarning.core.instants import SECOND_MS
-from fairwarning.core.signing import signature_of
+from fairwarning.core.webhook_signatures import signature_of
 from fairwarning.drivers import webhook
 from fairwarning.drivers.webhook import ANSWER_BYTES_MAX, WebhookDriver
 from fairwarning.engine.clocks import VirtualClock

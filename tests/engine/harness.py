@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import count
 
 from fairwarning.core.commands import Activate
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, Resource
 from fairwarning.core.model import ENGINE, EventId, NodeId, Scope, operator_actor
+from fairwarning.core.resources import AvailabilitySet, Member, Place, Resource
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Due, Entry, Receipt, Store, StoreDown

@@ -3,10 +3,10 @@
 from itertools import count
 
 from fairwarning.core.commands import Activate
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, Resource
 from fairwarning.core.model import ENGINE, EventId, EventType, NodeId, ScopeId
+from fairwarning.core.resources import AvailabilitySet, Member, Place, Resource
 from fairwarning.core.rollouts.model import Rollout, RolloutSpec
-from fairwarning.core.rollouts.parsing import parse_window
+from fairwarning.core.rollouts.windows import parse_window
 from fairwarning.core.transitions import Noted, Scheduled
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairwarning.core.commands import BeginAnew
-from fairwarning.core.fleet import VirtualMachine, expand
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
+from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Receipt
 from fairwarning.engine.views import Views

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Schedule
-from fairwarning.core.fleet import Place, VirtualMachine, expand
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, later
 from fairwarning.core.model import (
     EventType,
@@ -17,6 +16,7 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import Place, VirtualMachine, expand
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Fence, FenceBroken, Receipt, ScopeBusy, StoreDown
 from fairwarning.engine.service import Engine, Rules

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fairwarning.core.commands import Activate, Cancel, Command, Schedule
-from fairwarning.core.fleet import VirtualMachine
 from fairwarning.core.model import ENGINE, EventType, Scope
+from fairwarning.core.resources import VirtualMachine
 from fairwarning.engine import follower
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.feed import Feed

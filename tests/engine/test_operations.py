@@ -3,10 +3,10 @@
 import pytest
 
 from fairwarning.core.commands import ChangeModel, Operate, OperateAll, UpgradeInstances
-from fairwarning.core.fleet import ScaleSet, VirtualMachine
 from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 from fairwarning.core.model import InstanceName, OperationKind, Phase, Power
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import ScaleSet, VirtualMachine
 from fairwarning.engine.ports import Alarm, Lease, Order
 from fairwarning.engine.service import Engine, Rules
 from tests.core.builders import E1, names

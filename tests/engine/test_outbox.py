@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from fairwarning.core.commands import Approve, Cancel, Operate, Release, Schedule
-from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.core.transitions import AttemptFailed
 from fairwarning.engine.ports import Found
 from tests.core.builders import E1, E2, names

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
-from fairwarning.core.rollouts.ids import rollout_id
-from fairwarning.core.rollouts.model import Rollout
+from fairwarning.core.rollouts.model import Rollout, rollout_id
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import StoreDown
 from fairwarning.engine.rollout_records import KIND, RolloutRecords

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from fairwarning.boot import make_store
 from fairwarning.core.commands import Approve, Postpone, Schedule
-from fairwarning.core.fleet import ScaleSet
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, later
 from fairwarning.core.model import EventType, InstanceName, ScopeId, operator_actor
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import ScaleSet
 from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec
-from fairwarning.core.rollouts.parsing import parse_window
+from fairwarning.core.rollouts.windows import parse_window
 from fairwarning.core.transitions import Noted, Scheduled, Started
 from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.ports import Clock, Due, Receipt, Record

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from fairwarning.core.fleet import VirtualMachine
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.model import Scope, ScopeId
+from fairwarning.core.resources import VirtualMachine
 from fairwarning.core.rollouts.model import RolloutPhase
-from fairwarning.core.versions import NEWEST
 from fairwarning.engine import follower
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Signal, StoreDown

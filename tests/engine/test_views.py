@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from fairwarning.boot import make_store
 from fairwarning.core.commands import Activate, AddInstances, Approve, Cancel, Schedule
-from fairwarning.core.fleet import VirtualMachine
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.model import EventType, Instance, InstanceName, Phase, ScopeId
+from fairwarning.core.resources import VirtualMachine
 from fairwarning.engine import feed
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Due, Receipt, Signal

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import BeginAnew, Schedule
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, Scope, ScopeId
-from fairwarning.core.versions import NEWEST
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Receipt
 from fairwarning.engine.service import Engine

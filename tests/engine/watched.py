@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import Schedule
 from fairwarning.core.model import EventId, EventType, Scope
 from fairwarning.core.transitions import Activated
-from fairwarning.core.versions import NEWEST
 from fairwarning.engine import follower, rereads
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine

@@ -15,17 +15,6 @@ from fairwarning.core.commands import (
     Schedule,
 )
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import (
-    AvailabilitySet,
-    CloudService,
-    Member,
-    Orchestration,
-    Place,
-    Resource,
-    ScaleSet,
-    VirtualMachine,
-    suffixes_of,
-)
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import (
     EventType,
@@ -36,6 +25,17 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import (
+    AvailabilitySet,
+    CloudService,
+    Member,
+    Orchestration,
+    Place,
+    Resource,
+    ScaleSet,
+    VirtualMachine,
+    suffixes_of,
+)
 from fairwarning.fleetfile.model import Action, Fleet, Plan, Step
 from fairwarning.fleetfile.plan import exists, plan, refuse_plan, removal
 from tests.core.builders import E1, T0, event_id, names

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.core.fleet import (
+from fairwarning.core.instants import MINUTE_MS
+from fairwarning.core.model import Roster
+from fairwarning.core.resources import (
     AvailabilitySet,
     Member,
     Resource,
@@ -13,8 +15,6 @@ from fairwarning.core.fleet import (
     VirtualMachine,
     expand,
 )
-from fairwarning.core.instants import MINUTE_MS
-from fairwarning.core.model import Roster
 from fairwarning.fleetfile.plan import exists
 from tests.fleetfile.test_plan import FILE, World, pool, vm
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from fairwarning.core.commands import Approve, ReportDone
-from fairwarning.core.declaring import leaving
-from fairwarning.core.fleet import Place, Resource, ScaleSet
+from fairwarning.core.declare import leaving
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import EventType, Roster, Scope, operator_actor
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import Place, Resource, ScaleSet
 from fairwarning.fleetfile.model import Fleet, Plan
 from fairwarning.fleetfile.plan import confirmation, refuse_existing, removal
 from fairwarning.fleetfile.reader import read_json

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.core.fleet import (
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS
+from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Orchestration,
@@ -17,8 +19,6 @@ from fairwarning.core.fleet import (
     VirtualMachine,
     expand,
 )
-from fairwarning.core.instants import HOUR_MS, MINUTE_MS
-from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
 from fairwarning.fleetfile import FleetProblem, plan, read_json, read_toml
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from fairwarning.boot import make_engine, make_metadata_server, new_event_id
 from fairwarning.core.commands import Schedule
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, VirtualMachine
 from fairwarning.core.model import EventId, EventType, InstanceName, Scope
+from fairwarning.core.resources import AvailabilitySet, Member, Place, VirtualMachine
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.service import Engine
 from fairwarning.metadata.limits import EndpointRules

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from fairwarning.boot import make_metadata_server
 from fairwarning.core.commands import Command, Schedule
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, ScaleSet, VirtualMachine
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import (
     EventId,
@@ -24,6 +23,13 @@ from fairwarning.core.model import (
     NodeId,
     Scope,
     operator_actor,
+)
+from fairwarning.core.resources import (
+    AvailabilitySet,
+    Member,
+    Place,
+    ScaleSet,
+    VirtualMachine,
 )
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock

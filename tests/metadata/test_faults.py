@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairwarning.core.faults import Fault, FaultKind, Part
+from fairwarning.core.faults import UNKNOWN_FIELD, UNKNOWN_TYPE, Fault, FaultKind, Part, spoilt
 from fairwarning.core.instants import MINUTE_MS, later
 from fairwarning.core.model import InstanceName
-from fairwarning.core.spoiling import UNKNOWN_FIELD, UNKNOWN_TYPE, spoilt
 from tests.metadata.rig import Rig, request
 
 

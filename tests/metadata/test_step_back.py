@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from fairwarning.core.fleet import Place, VirtualMachine
 from fairwarning.core.model import EventId, EventType
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.core.transitions import Scheduled
 from fairwarning.engine.ports import StoreDown
 from tests.metadata.cluster import Cluster, ClusterNode, cluster

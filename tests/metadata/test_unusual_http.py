@@ -6,7 +6,6 @@ import socket
 import pytest
 
 from fairwarning.core.commands import Operate
-from fairwarning.core.fleet import Place, ScaleSet
 from fairwarning.core.model import (
     ANNOUNCED_TYPES,
     EventType,
@@ -14,6 +13,7 @@ from fairwarning.core.model import (
     OperationKind,
     Phase,
 )
+from fairwarning.core.resources import Place, ScaleSet
 from fairwarning.metadata import connection as connections
 from fairwarning.metadata import server
 from fairwarning.metadata.limits import EndpointRules

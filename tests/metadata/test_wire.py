@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.commands import Cancel
-from fairwarning.core.versions import VERSIONS
 from fairwarning.metadata.limits import EndpointRules
 from tests.metadata.rig import PATH, Rig, V, request
 

@@ -7,7 +7,7 @@ import pytest
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.signing import signature_of
+from fairwarning.core.webhook_signatures import signature_of
 from fairwarning.notices import dispatcher, story
 from fairwarning.notices.model import Filters
 from fairwarning.notices.shelf import Shelf

@@ -11,8 +11,8 @@ from fairwarning.core.commands import Cancel, ChangePolicy, Schedule
 from fairwarning.core.instants import HOUR_MS, SECOND_MS
 from fairwarning.core.model import EventType, InstanceName, OperationKind, Policy, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.signing import signature_of
 from fairwarning.core.transitions import Approved
+from fairwarning.core.webhook_signatures import signature_of
 from fairwarning.notices.event_grid import azure_id, grid_event, grid_message, owner_id
 from fairwarning.notices.model import (
     EVENT_GRID_KINDS,

@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from fairwarning.core.journal_text import listed, sentence
 from fairwarning.core.model import (
     ENGINE,
     Event,
@@ -19,7 +20,6 @@ from fairwarning.core.model import (
     StartCause,
     instance_actor,
 )
-from fairwarning.core.sentences import listed, sentence
 from fairwarning.core.transitions import (
     Activated,
     Approved,

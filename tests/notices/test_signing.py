@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.signing import (
+from fairwarning.core.webhook_signatures import (
     BadSecret,
     key_of,
     secret_of,

@@ -10,7 +10,7 @@ from fairwarning.control.access import Role
 from fairwarning.control.app import OPERATIONS
 from fairwarning.control.server import Tls
 from fairwarning.control.tokens import Tokens
-from fairwarning.core.fleet import Place, VirtualMachine
+from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.node import Node, NodeSettings
 from fairwarning.portal.asking import Asking
 from fairwarning.portal.stories import story_list

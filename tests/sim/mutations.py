@@ -44,7 +44,7 @@ MUTATIONS = [
     ),
     Mutation(
         "calls a scope idle after an hour",
-        "core/deadlines.py",
+        "core/starting.py",
         "timing.idle_ms + timing.idle_grace_ms",
         "timing.idle_ms // 24",
         "6 same number, same document",
@@ -76,7 +76,7 @@ MUTATIONS = [
     ),
     Mutation(
         "never announces a reimage",
-        "core/announcing.py",
+        "core/new_events.py",
         "return instance.model.reimage_notice_ms is not None",
         "return False",
         "2 enough notice",
@@ -84,7 +84,7 @@ MUTATIONS = [
     ),
     Mutation(
         "runs user operations unseen",
-        "core/announcing.py",
+        "core/new_events.py",
         "announced = scope.is_activated and _is_announced",
         "announced = not scope.is_activated and _is_announced",
         "2 enough notice",
@@ -92,7 +92,7 @@ MUTATIONS = [
     ),
     Mutation(
         "lets a declaration remove who is due a Terminate",
-        "core/declaring.py",
+        "core/declare.py",
         "and is_due_terminate(scope, each)\n",
         "and scope.id == each.name\n",
         "2 enough notice",
@@ -100,7 +100,7 @@ MUTATIONS = [
     ),
     Mutation(
         "does not record who left without notice",
-        "core/declaring.py",
+        "core/declare.py",
         "at_ms=now, without_notice=is_unwarned)",
         "at_ms=now)",
         "2 enough notice",
@@ -116,7 +116,7 @@ MUTATIONS = [
     ),
     Mutation(
         "moves an instance under an event",
-        "core/declaring.py",
+        "core/declare.py",
         "if domain != event.update_domain and not takes_away(event):",
         "if domain < 0:",
         "3 one update domain",
@@ -124,7 +124,7 @@ MUTATIONS = [
     ),
     Mutation(
         "lets an event span update domains",
-        "core/announcing.py",
+        "core/new_events.py",
         "if len(domains) > 1:",
         "if len(domains) > 99:",
         "3 one update domain",
@@ -228,7 +228,7 @@ MUTATIONS = [
     ),
     Mutation(
         "never takes work back from a dead node",
-        "core/work.py",
+        "core/driver_leases.py",
         "if work is None or work.lease_until_ms is None or work.lease_until_ms > now:",
         "if now:",
         "9 every event ends",
@@ -236,7 +236,7 @@ MUTATIONS = [
     ),
     Mutation(
         "tries for ever",
-        "core/work.py",
+        "core/driver_leases.py",
         "if failures >= timing.attempts_max:",
         "if failures > 10_000:",
         "9 every event ends",
@@ -244,7 +244,7 @@ MUTATIONS = [
     ),
     Mutation(
         "removes an instance under an event",
-        "core/declaring.py",
+        "core/declare.py",
         "if was and not stays:",
         "if stays and not stays:",
         "9 every event ends",
@@ -252,7 +252,7 @@ MUTATIONS = [
     ),
     Mutation(
         "keeps events of deleted instances",
-        "core/ending.py",
+        "core/completion.py",
         "for event in draft.scope.in_phase(Phase.SCHEDULED):",
         "for event in ():",
         "9 every event ends",
@@ -260,7 +260,7 @@ MUTATIONS = [
     ),
     Mutation(
         "leaves a stopped instance running",
-        "core/ending.py",
+        "core/completion.py",
         "if is_evicted else _POWER_AFTER.get(event.operation)",
         "if is_evicted else None",
         "9 every event ends",
@@ -268,7 +268,7 @@ MUTATIONS = [
     ),
     Mutation(
         "reimages to the old model",
-        "core/ending.py",
+        "core/completion.py",
         "is_reimaged = event.operation is OperationKind.REIMAGE",
         "is_reimaged = False",
         "9 every event ends",
@@ -276,7 +276,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sleeps past a deadline",
-        "core/deadlines.py",
+        "core/starting.py",
         "yield barrier_falls_ms(scope, event) or event.not_before_ms",
         "yield later(event.not_before_ms, 10**15)",
         "9 every event ends",
@@ -292,7 +292,7 @@ MUTATIONS = [
     ),
     Mutation(
         "allows one operation too many",
-        "core/operations.py",
+        "core/limits.py",
         "if pending + added > pending_max:",
         "if pending + added > pending_max + 1:",
         "limit on operations",
@@ -300,7 +300,7 @@ MUTATIONS = [
     ),
     Mutation(
         "counts an operation on several instances as one",
-        "core/operations.py",
+        "core/limits.py",
         "if pending + added > pending_max:",
         "if pending >= pending_max:",
         "limit on operations",
@@ -424,7 +424,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rolls through too many scopes at once",
-        "core/rollouts/turns.py",
+        "core/rollouts/concurrency.py",
         "rollout.spec.scopes_at_once - len(under_way)",
         "rollout.spec.scopes_at_once + 1 - len(under_way)",
         "rollouts",

@@ -4,7 +4,10 @@ from itertools import count
 
 from fairwarning.core.commands import Activate, Command
 from fairwarning.core.decide import Change, decide
-from fairwarning.core.fleet import (
+from fairwarning.core.instants import MINUTE_MS
+from fairwarning.core.limits import DEFAULT_TIMING, Timing
+from fairwarning.core.model import EventId, NodeId, Scope, ScopeId, operator_actor
+from fairwarning.core.resources import (
     AvailabilitySet,
     Member,
     Place,
@@ -12,9 +15,6 @@ from fairwarning.core.fleet import (
     VirtualMachine,
     expand,
 )
-from fairwarning.core.instants import MINUTE_MS
-from fairwarning.core.limits import DEFAULT_TIMING, Timing
-from fairwarning.core.model import EventId, NodeId, Scope, ScopeId, operator_actor
 from fairwarning.engine.ports import START, Entry, Moment, Receipt, Step, Store
 
 ME = operator_actor("me")

@@ -34,14 +34,6 @@ from fairwarning.core.commands import (
     Tick,
     UpgradeInstances,
 )
-from fairwarning.core.fleet import (
-    AvailabilitySet,
-    Member,
-    Place,
-    Resource,
-    ScaleSet,
-    expand,
-)
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, Instant
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import (
@@ -59,6 +51,14 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import (
+    AvailabilitySet,
+    Member,
+    Place,
+    Resource,
+    ScaleSet,
+    expand,
+)
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Choice, Entry, Position, RecordChanged, Store

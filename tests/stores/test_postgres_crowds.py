@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import defaultdict
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import (
     Activate,
     AddInstances,
@@ -25,7 +26,6 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.refusals import Refused
-from fairwarning.core.versions import NEWEST
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import START, Entry, Store
 from tests.stores.fleet import ME, deciding, declare, new_id, web, whole_journal

@@ -15,8 +15,8 @@ import uvloop
 
 from fairwarning.boot import make_engine, make_metadata_server, make_store
 from fairwarning.core.commands import Schedule
-from fairwarning.core.fleet import AvailabilitySet, Member, Place
 from fairwarning.core.model import EventId, EventType, InstanceName, operator_actor
+from fairwarning.core.resources import AvailabilitySet, Member, Place
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.ports import Store
 from fairwarning.engine.service import Engine

@@ -6,7 +6,9 @@ from typing import Any
 
 import httpx
 
-from fairwarning.core.fleet import (
+from fairwarning.core.instants import MINUTE_MS, Instant
+from fairwarning.core.model import Priority, operator_actor
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
@@ -15,8 +17,6 @@ from fairwarning.core.fleet import (
     ScaleSet,
     VirtualMachine,
 )
-from fairwarning.core.instants import MINUTE_MS, Instant
-from fairwarning.core.model import Priority, operator_actor
 from fairwarning.node import Node, NodeSettings
 
 BEGIN = Instant(1_794_729_600_000)

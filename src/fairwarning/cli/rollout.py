@@ -11,7 +11,7 @@ from fairwarning.cli.tables.rollouts import plan_page, rollout_page, rollouts_ta
 from fairwarning.cli.text import counted
 from fairwarning.cli.types import duration
 from fairwarning.core.refusals import Refused
-from fairwarning.core.rollouts.parsing import parse_blackout, parse_window
+from fairwarning.core.rollouts.windows import parse_blackout, parse_window
 
 Json = dict[str, Any]
 _TYPE = click.Choice(["Freeze", "Reboot", "Redeploy"], case_sensitive=False)

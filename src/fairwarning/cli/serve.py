@@ -24,11 +24,10 @@ from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.cli.types import Number
 from fairwarning.control.certificates import CannotCertify
 from fairwarning.control.server import BadCertificate, Tls
-from fairwarning.core.fleet import expand
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
-from fairwarning.core.limits import Timing
-from fairwarning.core.operations import OPERATIONS_PENDING_MAX
+from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
+from fairwarning.core.resources import expand
 from fairwarning.core.roster import refuse_address
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.pacing import SPEED_MAX

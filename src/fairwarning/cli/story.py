@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from fairwarning.boot import make_engine, make_store
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import Activate, Approve, Schedule
 from fairwarning.core.document import render
-from fairwarning.core.fleet import AvailabilitySet, Member
 from fairwarning.core.instants import MINUTE_MS, format_rfc3339
 from fairwarning.core.model import (
     ENGINE,
@@ -20,7 +20,7 @@ from fairwarning.core.model import (
     instance_actor,
     operator_actor,
 )
-from fairwarning.core.versions import NEWEST
+from fairwarning.core.resources import AvailabilitySet, Member
 from fairwarning.engine.clocks import VirtualClock
 
 Tell = Callable[..., None]

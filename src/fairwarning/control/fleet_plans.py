@@ -22,9 +22,9 @@ from fairwarning.control.operation import Document
 from fairwarning.control.problems import Problem
 from fairwarning.control.reading import decoded_json, decoded_text
 from fairwarning.core.instants import format_iso_duration
+from fairwarning.core.journal_text import listed as listed_names
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.sentences import listed as listed_names
 from fairwarning.fleetfile import (
     Crowd,
     Fleet,

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterable
 from fairwarning.control.context import Control
 from fairwarning.control.problems import Problem, of_refusal
 from fairwarning.control.scale_sets import groups_of
-from fairwarning.core.announcing import deleted_instance
 from fairwarning.core.model import InstanceName, Scope, ScopeId
+from fairwarning.core.new_events import deleted_instance
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.views import Views
 

@@ -6,9 +6,8 @@ import msgspec
 
 from fairwarning.control import shapes
 from fairwarning.control.sizing import members
-from fairwarning.core.discretion import without_secrets
-from fairwarning.core.fleet import Orchestration
 from fairwarning.core.instants import Instant, format_iso_duration, format_rfc3339
+from fairwarning.core.journal_text import sentence, without_secrets
 from fairwarning.core.model import (
     Event,
     Instance,
@@ -19,7 +18,7 @@ from fairwarning.core.model import (
     ScopeId,
     ScopeKind,
 )
-from fairwarning.core.sentences import sentence
+from fairwarning.core.resources import Orchestration
 from fairwarning.core.transitions import kind_of
 from fairwarning.engine.ports import Entry
 from fairwarning.engine.view import Member

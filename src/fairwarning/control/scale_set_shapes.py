@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from fairwarning.control import shapes
 from fairwarning.control.shapes import Event, In, Name, Out
-from fairwarning.core.fleet import CAPACITY_MAX
+from fairwarning.core.resources import CAPACITY_MAX
 from fairwarning.core.spans import DURATION_PATTERN
 
 Address = Annotated[str, Meta(max_length=64)]

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from fairwarning.control.context import Control
 from fairwarning.control.holding import held
 from fairwarning.control.sizing import Growth, grown, likeness, members, newcomers, set_id
-from fairwarning.core.announcing import deleted_instance
 from fairwarning.core.commands import (
     AddInstances,
     ChangeModel,
@@ -23,7 +22,6 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import refuse_capacity
 from fairwarning.core.model import (
     Actor,
     EventId,
@@ -35,7 +33,9 @@ from fairwarning.core.model import (
     ScopeId,
     ScopeKind,
 )
+from fairwarning.core.new_events import deleted_instance
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import refuse_capacity
 from fairwarning.core.roster import refuse_scope
 
 __all__ = [

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from fairwarning.core.fleet import Orchestration
 from fairwarning.core.model import (
     EventType,
     EvictionPolicy,
@@ -15,6 +14,7 @@ from fairwarning.core.model import (
     Source,
     StartCause,
 )
+from fairwarning.core.resources import Orchestration
 from fairwarning.core.spans import DURATION_PATTERN, END
 
 DurationText = Annotated[

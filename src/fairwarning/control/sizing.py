@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairwarning.core.leaving import leavers
+from fairwarning.core.deleting import leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId

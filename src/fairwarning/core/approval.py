@@ -1,7 +1,7 @@
 """Who may agree to an early start, and what is agreed to in advance (promises 7 and 10)."""
 
-from fairwarning.core.draft import Draft
 from fairwarning.core.instants import Instant
+from fairwarning.core.lifecycle import Draft
 from fairwarning.core.model import (
     Actor,
     Event,

@@ -12,12 +12,6 @@ from typing import assert_never
 from msgspec import Struct
 
 from fairwarning.core import roster as rosters
-from fairwarning.core.announcing import (
-    find_instance,
-    operation_event,
-    postponed_event,
-    scheduled_event,
-)
 from fairwarning.core.approval import approve, approve_by_policy, note_drained, note_seen
 from fairwarning.core.commands import (
     Activate,
@@ -44,12 +38,12 @@ from fairwarning.core.commands import (
     Tick,
     UpgradeInstances,
 )
-from fairwarning.core.deadlines import idle_deadline, next_deadline
-from fairwarning.core.declaring import declare, refuse_overtaken
+from fairwarning.core.completion import complete, drop_events_of_deleted, forget_old
+from fairwarning.core.declare import declare, refuse_overtaken
 from fairwarning.core.document import visible_face
-from fairwarning.core.draft import Draft
-from fairwarning.core.ending import complete, drop_events_of_deleted, forget_old
+from fairwarning.core.driver_leases import expire, fail_attempt, hand_over, release, renew
 from fairwarning.core.instants import Instant, later
+from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import DEFAULT_TIMING, Timing
 from fairwarning.core.model import (
     Event,
@@ -61,8 +55,14 @@ from fairwarning.core.model import (
     Scope,
     StartCause,
 )
+from fairwarning.core.new_events import (
+    find_instance,
+    operation_event,
+    postponed_event,
+    scheduled_event,
+)
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.starting import startable
+from fairwarning.core.starting import idle_deadline, next_deadline, startable
 from fairwarning.core.transitions import (
     Activated,
     Cancelled,
@@ -73,7 +73,6 @@ from fairwarning.core.transitions import (
     ScopeTransition,
     Started,
 )
-from fairwarning.core.work import expire, fail_attempt, hand_over, release, renew
 
 
 class Change(Struct, frozen=True, kw_only=True):

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable
 from zlib import crc32
 
+from fairwarning.core.api_versions import ApiVersion
 from fairwarning.core.instants import Instant, format_rfc1123
 from fairwarning.core.model import Event, InstanceName, Phase, Scope, ScopeKind
-from fairwarning.core.versions import ApiVersion
 
 _WIRE_STATUS = {Phase.SCHEDULED: "Scheduled", Phase.STARTED: "Started"}
 

@@ -2,7 +2,9 @@
 
 from hashlib import sha1
 
-from fairwarning.core.model import Instance, Scope
+from fairwarning.core.lifecycle import number_of
+from fairwarning.core.model import Instance, Roster, Scope, ScopeKind
+from fairwarning.core.resources import flexible_hostname, uniform_hostname
 
 _NAMESPACE = bytes.fromhex("6f1c9f3e52a44c3b9a8e0d8c1d2f7a10")
 
@@ -27,3 +29,19 @@ def vm_id(scope: Scope, instance: Instance) -> str:
 
 def placement_group_id(scope: Scope) -> str:
     return guid_of(scope.id)
+
+
+# What an instance calls itself: its name, but in a scale set a prefix and six characters.
+def computer_name(roster: Roster, instance: Instance) -> str:
+    is_of_a_set = roster.kind is ScopeKind.SCALE_SET
+    # A machine of its own that joined a flexible set is not named after it.
+    if not is_of_a_set or not instance.name.startswith(f"{roster.resource}_"):
+        return instance.name
+    number = number_of(roster, instance.name)
+    if number is None:
+        return flexible_hostname(prefix_of(roster), instance.name)
+    return uniform_hostname(prefix_of(roster), number)
+
+
+def prefix_of(roster: Roster) -> str:
+    return roster.computer_name_prefix or roster.resource

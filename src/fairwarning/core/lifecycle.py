@@ -12,8 +12,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from fairwarning.core.deleting import stayers
 from fairwarning.core.instants import Instant
-from fairwarning.core.leaving import stayers
 from fairwarning.core.model import (
     Approval,
     Event,
@@ -231,3 +231,14 @@ def number_of(roster: Roster, name: InstanceName) -> int | None:
     _, _, digits = name.rpartition("_")
     is_number = roster.is_numbered and digits.isascii() and digits.isdigit()
     return int(digits) if is_number else None
+
+
+# A scope and the transitions that are being decided on it. Lives for one decision.
+class Draft:
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.transitions: list[ScopeTransition] = []
+
+    def add(self, transition: ScopeTransition) -> None:
+        self.scope = apply(self.scope, transition)
+        self.transitions.append(transition)

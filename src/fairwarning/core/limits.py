@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from fairwarning.core.commands import Command, Operate, OperateAll
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.model import OperationKind, Phase, Scope
+from fairwarning.core.refusals import Code, Refused
 
 SCOPE_INSTANCES_MAX = 100
 """A placement group holds no more (Azure's limit)."""
@@ -42,3 +45,46 @@ class Timing:
 
 
 DEFAULT_TIMING = Timing()
+
+
+# Free text from outside: whatever it says, it must be possible to store and to send.
+def refuse_text(what: str, text: str) -> None:
+    """Half of a surrogate pair, which JSON can smuggle in, is no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused(
+            Code.TEXT_INVALID,
+            f"the {what} holds a character that is none (a lone surrogate); take it out",
+        ) from None
+
+
+# How many user operations may be pending at once in a subscription.
+OPERATIONS_PENDING_MAX = 10
+_COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})
+
+
+def is_counted(command: Command) -> bool:
+    """Whether the limit has a say in this command."""
+    return isinstance(command, Operate | OperateAll) and command.kind in _COUNTED
+
+
+def pending_operations(scope: Scope) -> int:
+    """Announced and not yet started."""
+    return sum(
+        each.operation in _COUNTED and each.announced for each in scope.in_phase(Phase.SCHEDULED)
+    )
+
+
+def refuse_over_limit(before: Scope, after: Scope, pending: int, pending_max: int) -> None:
+    """`pending` counts the whole subscription before this change; a limit of 0 is none."""
+    added = pending_operations(after) - pending_operations(before)
+    if not pending_max or added <= 0:
+        return
+    if pending + added > pending_max:
+        raise Refused(
+            Code.TOO_MANY_OPERATIONS,
+            f"{pending} user operations are pending in subscription {before.roster.subscription}, "
+            f"this would add {added}, and {pending_max} are allowed; ask for fewer at once, "
+            "approve or cancel one, or wait for it",
+        )

@@ -6,15 +6,14 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from fairwarning.core.announcing import find_instance
 from fairwarning.core.commands import ChangeModel
-from fairwarning.core.draft import Draft
-from fairwarning.core.lifecycle import number_of
+from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.limits import (
     FLEXIBLE_NAME_CHARS_MAX,
     FLEXIBLE_SET_CHARS_MAX,
     INSTANCE_ADDRESSES_MAX,
     SCOPE_INSTANCES_MAX,
+    refuse_text,
 )
 from fairwarning.core.model import (
     Instance,
@@ -27,13 +26,13 @@ from fairwarning.core.model import (
     ScopeId,
     ScopeKind,
 )
+from fairwarning.core.new_events import find_instance
 from fairwarning.core.notice import (
     refuse_lowered_notice,
     refuse_reimage_notice,
     refuse_terminate_notice,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.texts import refuse_text
 from fairwarning.core.transitions import (
     InstancesAdded,
     InstancesUpgraded,

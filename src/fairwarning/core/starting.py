@@ -8,7 +8,11 @@ yet due (promise 8). Blocking depends on the scope alone and holding on other ev
 NotBefore, so a blocked event needs no timer of its own: what unblocks it is a transition.
 """
 
-from fairwarning.core.instants import Instant
+from collections.abc import Iterator
+
+from fairwarning.core.instants import Instant, later
+from fairwarning.core.journal_text import in_words, listed
+from fairwarning.core.limits import Timing
 from fairwarning.core.model import Event, EventType, Phase, Power, Scope, Source, StartCause
 
 
@@ -85,3 +89,53 @@ def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
         if cause and not is_blocked(scope, event) and not is_held(scope, event, now):
             return event, cause
     return None
+
+
+# When time matters next. Between two deadlines the clock cannot change a scope.
+def next_deadline(scope: Scope, timing: Timing) -> Instant | None:
+    return min(_deadlines(scope, timing), default=None)
+
+
+def _deadlines(scope: Scope, timing: Timing) -> Iterator[Instant]:
+    for event in scope.events.values():
+        if event.phase is Phase.SCHEDULED and not is_blocked(scope, event):
+            yield barrier_falls_ms(scope, event) or event.not_before_ms
+        if event.work is not None:
+            yield event.work.lease_until_ms or event.work.ready_ms
+    if scope.is_activated:
+        yield idle_deadline(scope, timing)
+
+
+def idle_deadline(scope: Scope, timing: Timing) -> Instant:
+    """From here on a silent scope counts as idle; the grace covers what is noted late."""
+    assert scope.last_seen_ms is not None
+    return later(scope.last_seen_ms, timing.idle_ms + timing.idle_grace_ms)
+
+
+# Why a scheduled event has not started yet, as a sentence for whoever asks.
+def waits(scope: Scope, event: Event, now: Instant) -> str | None:
+    """None if it waits for nothing: it has started, is over, or starts this instant."""
+    if event.phase is not Phase.SCHEDULED:
+        return None
+    if start_cause(event, now) is None:
+        return f"for an approval; without one it starts at {in_words(event.not_before_ms)}"
+    others = in_the_way(scope, event)
+    started = [each for each in others if each.phase is Phase.STARTED]
+    if started:
+        return f"until {_named(started)} is over, which has started and is in its way"
+    if not is_held(scope, event, now):
+        return None
+    falls_ms = barrier_falls_ms(scope, event)
+    assert falls_ms is not None
+    # Those that are due hold nobody any more.
+    pending = [each for each in others if each.not_before_ms > now]
+    return (
+        f"until {_named(pending)} is approved too, as deletes of a scope go together; at "
+        f"{in_words(falls_ms)} it starts anyway"
+    )
+
+
+def _named(events: list[Event]) -> str:
+    first, *others = events
+    more = f" and {len(others)} more" if others else ""
+    return f"{first.type} {first.id} of {listed(first.resources)}{more}"

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from fairwarning.core.driver_settings import driver_problem
-from fairwarning.core.signing import BadSecret, signed_headers
+from fairwarning.core.webhook_signatures import BadSecret, signed_headers
 from fairwarning.drivers.joining import POLL_MS, joined
 from fairwarning.drivers.orders import Action, order_json
 from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Lease, Order

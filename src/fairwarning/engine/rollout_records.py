@@ -8,8 +8,7 @@ from msgspec import Struct
 from fairwarning.core.instants import DAY_MS, Instant
 from fairwarning.core.model import Actor, EventId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.rollouts.ids import is_rollout_id, rollout_id
-from fairwarning.core.rollouts.model import Rollout, RolloutId
+from fairwarning.core.rollouts.model import Rollout, RolloutId, is_rollout_id, rollout_id
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.ports import Record, Store, StoreDown
 

@@ -14,8 +14,8 @@ from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import ENGINE, Actor, Event, EventId, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.advance import Advance, Announce, Withdraw, advance
+from fairwarning.core.rollouts.concurrency import concerns
 from fairwarning.core.rollouts.model import ACTIVE, Rollout
-from fairwarning.core.rollouts.turns import concerns
 from fairwarning.engine.ports import Alarm, Clock, RecordChanged, Signal, Store, StoreDown
 from fairwarning.engine.rollout_records import Kept, RolloutRecords
 from fairwarning.engine.service import Engine

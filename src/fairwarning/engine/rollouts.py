@@ -13,13 +13,18 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from fairwarning.core.instants import Instant
+from fairwarning.core.limits import refuse_text
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.checks import refuse_spec
-from fairwarning.core.rollouts.ids import rollout_id
-from fairwarning.core.rollouts.model import UNFINISHED, Rollout, RolloutPhase, RolloutSpec
+from fairwarning.core.rollouts.model import (
+    UNFINISHED,
+    Rollout,
+    RolloutPhase,
+    RolloutSpec,
+    rollout_id,
+)
 from fairwarning.core.rollouts.plan import Plan, Scopes, checked_steps, estimate, preview
-from fairwarning.core.texts import refuse_text
 from fairwarning.engine.ports import Apart, Clock, RecordChanged, Store, StoreDown
 from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.engine.rollout_runner import RolloutRunner

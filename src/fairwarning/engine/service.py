@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 
 from fairwarning.core.commands import Approve, Cancel, Command, Postpone, Tick
 from fairwarning.core.decide import Change, decide
-from fairwarning.core.fleet import Resource, expand
-from fairwarning.core.limits import DEFAULT_TIMING, Timing
-from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
-from fairwarning.core.operations import (
+from fairwarning.core.limits import (
+    DEFAULT_TIMING,
     OPERATIONS_PENDING_MAX,
+    Timing,
     is_counted,
     refuse_over_limit,
+    refuse_text,
 )
+from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.texts import refuse_text
+from fairwarning.core.resources import Resource, expand
 from fairwarning.engine.feed import Feed
 from fairwarning.engine.follower import Follower
 from fairwarning.engine.outbox import Outbox

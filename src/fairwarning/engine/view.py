@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable
 
+from fairwarning.core.api_versions import ApiVersion
 from fairwarning.core.document import document_tag, render, visible_events
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, InstanceName, Scope, ScopeId
-from fairwarning.core.versions import ApiVersion
 
 EARLIER_MAX = 20
 """A store does not step back behind so many activations of one scope, each of a day or more."""

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from fairwarning.core.fleet import Resource
 from fairwarning.core.model import EventId, InstanceName, Roster, Scope, ScopeId
+from fairwarning.core.resources import Resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

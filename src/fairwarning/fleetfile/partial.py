@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from fairwarning.core.fleet import (
+from fairwarning.core.deleting import leavers
+from fairwarning.core.model import Instance, InstanceName, Policy, Roster, Scope, ScopeKind
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
@@ -24,8 +26,6 @@ from fairwarning.core.fleet import (
     VirtualMachine,
     distinct_suffixes,
 )
-from fairwarning.core.leaving import leavers
-from fairwarning.core.model import Instance, InstanceName, Policy, Roster, Scope, ScopeKind
 
 R = TypeVar("R", AvailabilitySet, ScaleSet, CloudService)
 

@@ -14,8 +14,11 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from fairwarning.core.declaring import Names, leaving, refuse_declaration
-from fairwarning.core.fleet import (
+from fairwarning.core.declare import Names, leaving, refuse_declaration
+from fairwarning.core.deleting import leavers, stayers
+from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Resource,
@@ -23,9 +26,6 @@ from fairwarning.core.fleet import (
     VirtualMachine,
     expand,
 )
-from fairwarning.core.leaving import leavers, stayers
-from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
-from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleetfile.changes import changes_of, changes_of_new
 from fairwarning.fleetfile.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleetfile.partial import completed, kept, stands

@@ -3,7 +3,10 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from fairwarning.core.fleet import (
+from fairwarning.core.limits import SCOPE_INSTANCES_MAX
+from fairwarning.core.model import Instance, InstanceName, Policy
+from fairwarning.core.notice import parse_terminate_notice_ms
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
@@ -18,9 +21,6 @@ from fairwarning.core.fleet import (
     refuse_fault_domains,
     refuse_update_domains,
 )
-from fairwarning.core.limits import SCOPE_INSTANCES_MAX
-from fairwarning.core.model import Instance, InstanceName, Policy
-from fairwarning.core.notice import parse_terminate_notice_ms
 from fairwarning.core.roster import (
     refuse_flexible_name,
     refuse_name,

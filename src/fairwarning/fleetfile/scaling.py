@@ -11,9 +11,8 @@ from itertools import chain, count, islice
 
 from msgspec.structs import replace
 
-from fairwarning.core.declaring import declared_model
-from fairwarning.core.fleet import Orchestration, ScaleSet, expand, scope_id, suffixes_of
-from fairwarning.core.leaving import is_due_terminate, leavers
+from fairwarning.core.declare import declared_model
+from fairwarning.core.deleting import is_due_terminate, leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import (
@@ -24,6 +23,13 @@ from fairwarning.core.model import (
     Scope,
     ScopeId,
     ScopeKind,
+)
+from fairwarning.core.resources import (
+    Orchestration,
+    ScaleSet,
+    expand,
+    scope_id,
+    suffixes_of,
 )
 from fairwarning.fleetfile.settling import Known, placed, with_addresses
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from fairwarning.core.fleet import (
+from fairwarning.core.model import Instance, InstanceName, Roster
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
     VirtualMachine,
     expand,
 )
-from fairwarning.core.model import Instance, InstanceName, Roster
 
 Known = Mapping[InstanceName, Instance]
 """Who lives now."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from fairwarning.core.fleet import Orchestration
 from fairwarning.core.model import EvictionPolicy, Priority
+from fairwarning.core.resources import Orchestration
 
 Table = dict[str, Any]
 

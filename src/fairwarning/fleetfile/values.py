@@ -4,18 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairwarning.core.driver_settings import driver_problem
-from fairwarning.core.fleet import (
+from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, refuse_text
+from fairwarning.core.model import ANNOUNCED_TYPES, EventType, Policy
+from fairwarning.core.notice import refuse_lowered_notice
+from fairwarning.core.resources import (
     DEFAULT_LOCATION,
     DEFAULT_RESOURCE_GROUP,
     DEFAULT_SUBSCRIPTION,
     Place,
 )
-from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX
-from fairwarning.core.model import ANNOUNCED_TYPES, EventType, Policy
-from fairwarning.core.notice import refuse_lowered_notice
 from fairwarning.core.roster import refuse_address, refuse_place
 from fairwarning.core.spans import parse_duration_ms
-from fairwarning.core.texts import refuse_text
 from fairwarning.fleetfile.problems import Misplaced, Path, at, suggestion
 from fairwarning.fleetfile.shapes import Defaults, Table
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairwarning.core.instants import format_rfc3339
+from fairwarning.core.journal_text import listed, sentence
 from fairwarning.core.model import Actor, EventId, Scope
-from fairwarning.core.sentences import listed, sentence
 from fairwarning.core.transitions import HOUSEKEEPING, Scheduled, Transition
 from fairwarning.engine.ports import Receipt
 

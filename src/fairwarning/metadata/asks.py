@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fairwarning.core.versions import BY_NAME, VERSIONS, ApiVersion
+from fairwarning.core.api_versions import BY_NAME, VERSIONS, ApiVersion
 from fairwarning.metadata.answers import (
     BAD_FORMAT,
     BAD_QUERY,

@@ -7,10 +7,9 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from fairwarning.core.faults import Fault, FaultKind, Part
+from fairwarning.core.api_versions import ApiVersion
+from fairwarning.core.faults import Fault, FaultKind, Part, spoilt
 from fairwarning.core.model import ScopeId
-from fairwarning.core.spoiling import spoilt
-from fairwarning.core.versions import ApiVersion
 from fairwarning.engine.faults import Faults
 from fairwarning.engine.view import Member
 from fairwarning.engine.views import Views

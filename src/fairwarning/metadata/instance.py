@@ -7,8 +7,7 @@ did not have are left out.
 import json
 from collections.abc import Mapping
 
-from fairwarning.core.computer_names import computer_name
-from fairwarning.core.identifiers import placement_group_id, vm_id
+from fairwarning.core.identifiers import computer_name, placement_group_id, vm_id
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Roster, Scope, ScopeKind
 from fairwarning.metadata.answers import LEAF_NEEDS_TEXT, NOT_FOUND, TEXT, Answer

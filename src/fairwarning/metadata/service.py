@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
+from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.faults import DOCUMENT_KINDS, Fault
 from fairwarning.core.model import EventId
-from fairwarning.core.versions import VERSIONS
 from fairwarning.engine.faults import Faults
 from fairwarning.engine.view import Member
 from fairwarning.engine.views import Views

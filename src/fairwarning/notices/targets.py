@@ -4,10 +4,10 @@ import re
 
 from fairwarning.core.driver_settings import is_http_url
 from fairwarning.core.instants import Instant
+from fairwarning.core.limits import refuse_text
 from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.signing import BadSecret, key_of
-from fairwarning.core.texts import refuse_text
+from fairwarning.core.webhook_signatures import BadSecret, key_of
 from fairwarning.notices.model import (
     ALL_KINDS,
     EVENT_GRID_KINDS,

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, InstanceName, ScopeId
-from fairwarning.core.versions import NEWEST
 from fairwarning.engine.view import View
 from fairwarning.metadata.connection import Connection
 

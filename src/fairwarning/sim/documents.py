@@ -1,9 +1,9 @@
 """Every document that a scope has ever had. This memory never steps back."""
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.document import render
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
-from fairwarning.core.versions import NEWEST
 
 
 def parts_of(tag: str) -> tuple[Instant, int]:

@@ -7,7 +7,9 @@ failing plan can be shrunk by deleting steps.
 from dataclasses import dataclass
 from random import Random
 
-from fairwarning.core.fleet import (
+from fairwarning.core.instants import MINUTE_MS, SECOND_MS
+from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
+from fairwarning.core.resources import (
     AvailabilitySet,
     CloudService,
     Member,
@@ -17,8 +19,6 @@ from fairwarning.core.fleet import (
     ScaleSet,
     VirtualMachine,
 )
-from fairwarning.core.instants import MINUTE_MS, SECOND_MS
-from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
 
 DICE_MAX = 2**32
 STEPS = 220

@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, ExitStack
 from random import Random
 from typing import Any, NamedTuple
 
-from fairwarning.core.fleet import expand
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, ScopeId, operator_actor
 from fairwarning.core.refusals import Refused
+from fairwarning.core.resources import expand
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.ports import START, Order, Receipt, Signal, Store, StoreDown
 from fairwarning.notices.shelf import Shelf

@@ -6,7 +6,6 @@ from heapq import nlargest
 
 from msgspec.structs import replace
 
-from fairwarning.core.announcing import refuse_used_id
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -18,6 +17,7 @@ from fairwarning.core.model import (
     Scope,
     ScopeId,
 )
+from fairwarning.core.new_events import refuse_used_id
 from fairwarning.core.transitions import Noted, Transition
 from fairwarning.engine.ports import (
     START,

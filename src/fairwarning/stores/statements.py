@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from fairwarning.core.announcing import refuse_used_id
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, EventId, ScopeId
+from fairwarning.core.new_events import refuse_used_id
 from fairwarning.core.transitions import Noted, Transition
 from fairwarning.stores.codec import encode
 from fairwarning.stores.outside import OUTSIDE, OUTSIDE_REVISION

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
+from fairwarning.core.limits import pending_operations
 from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId
-from fairwarning.core.operations import pending_operations
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import (
     HOUSEKEEPING,

@@ -18,6 +18,7 @@ from fairwarning.control.shapes import Event
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Schedule
 from fairwarning.core.faults import Fault
 from fairwarning.core.instants import Instant, format_rfc3339
+from fairwarning.core.journal_text import sentence
 from fairwarning.core.model import (
     EventId,
     EventType,
@@ -26,7 +27,6 @@ from fairwarning.core.model import (
     ScopeId,
     operator_actor,
 )
-from fairwarning.core.sentences import sentence
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.ports import Choice, Entry
 from fairwarning.fleetfile import Fleet, read_json, read_toml

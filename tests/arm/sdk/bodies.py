@@ -4,7 +4,7 @@ from typing import Any
 
 from azure.mgmt.compute import models
 
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from tests.arm.sdk.rig import GROUP, LOCATION, Azure
 
 IMAGE = {"publisher": "Canonical", "offer": "UbuntuServer", "sku": "18.04-LTS", "version": "latest"}

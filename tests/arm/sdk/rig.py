@@ -22,7 +22,7 @@ from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.maintenance import MaintenanceManagementClient
 from azure.mgmt.resource.resources import ResourceManagementClient
 
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.node import Node, NodeSettings
 from tests.support.patience import HANG_S
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from azure.mgmt.compute import models
 
-from fairwarning.core.fleet import DEFAULT_RESOURCE_GROUP
+from fairwarning.core.resources import DEFAULT_RESOURCE_GROUP
 from tests.arm.sdk.bodies import (
     all_of,
     in_network,

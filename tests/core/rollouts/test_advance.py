@@ -20,7 +20,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Refused
 from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec, StepPhase
-from fairwarning.core.rollouts.parsing import parse_blackout, parse_window
+from fairwarning.core.rollouts.windows import parse_blackout, parse_window
 from tests.core.builders import event_id
 from tests.core.rollouts.test_windows import at
 from tests.core.rollouts.world import World, availability_set

@@ -7,8 +7,8 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import RolloutSpec, Window
-from fairwarning.core.rollouts.parsing import parse_blackout, parse_window
 from fairwarning.core.rollouts.plan import preview
+from fairwarning.core.rollouts.windows import parse_blackout, parse_window
 from tests.core.rollouts.test_advance import MONDAY
 from tests.core.rollouts.world import availability_set
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import Blackout, Window
-from fairwarning.core.rollouts.parsing import make_window, parse_blackout, parse_window
+from fairwarning.core.rollouts.windows import make_window, parse_blackout, parse_window
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from fairwarning.core.rollouts.model import (
     RolloutStep,
     StepPhase,
 )
-from fairwarning.core.rollouts.parsing import parse_window
 from fairwarning.core.rollouts.plan import estimate, preview
+from fairwarning.core.rollouts.windows import parse_window
 from tests.core.builders import E1, names
 from tests.core.rollouts.test_advance import BEFORE_DST, MONDAY, fleets, make_world, specs
 from tests.core.rollouts.test_windows import at

@@ -7,9 +7,14 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Approve, Cancel, Declare, Postpone, Schedule
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, later
 from fairwarning.core.model import EventType, Phase, operator_actor
-from fairwarning.core.rollouts.ids import event_id_of, is_rollout_id, rollout_id
-from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec
-from fairwarning.core.rollouts.parsing import parse_window
+from fairwarning.core.rollouts.model import (
+    RolloutPhase,
+    RolloutSpec,
+    event_id_of,
+    is_rollout_id,
+    rollout_id,
+)
+from fairwarning.core.rollouts.windows import parse_window
 from tests.core.builders import E1, E2, names
 from tests.core.rollouts.test_advance import MONDAY
 from tests.core.rollouts.test_windows import at

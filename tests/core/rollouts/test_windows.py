@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.rollouts.model import Blackout, Calendar, Window
-from fairwarning.core.rollouts.parsing import parse_blackout, parse_window
-from fairwarning.core.rollouts.windows import closes, is_open, next_opening, stretches
+from fairwarning.core.rollouts.windows import (
+    closes,
+    is_open,
+    next_opening,
+    parse_blackout,
+    parse_window,
+    stretches,
+)
 from tests.core.rollouts.test_parsing import windows
 
 ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia",

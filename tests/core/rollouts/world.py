@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from fairwarning.core.commands import Activate, Command, ReportDone, ReportFailure, Tick
-from fairwarning.core.deadlines import next_deadline
 from fairwarning.core.decide import decide
-from fairwarning.core.fleet import AvailabilitySet, Member, Place, expand
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.lifecycle import apply
 from fairwarning.core.limits import Timing
@@ -25,12 +23,14 @@ from fairwarning.core.model import (
     operator_actor,
 )
 from fairwarning.core.refusals import Refused
+from fairwarning.core.resources import AvailabilitySet, Member, Place, expand
 from fairwarning.core.rollouts.advance import Advance, Announce, Withdraw, advance
+from fairwarning.core.rollouts.concurrency import concerns
 from fairwarning.core.rollouts.model import STOPPED, Rollout, RolloutId, RolloutSpec
-from fairwarning.core.rollouts.needs import ASSUMED_DURATION_S
 from fairwarning.core.rollouts.plan import checked_steps
-from fairwarning.core.rollouts.turns import concerns
+from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S
 from fairwarning.core.rollouts.windows import is_open
+from fairwarning.core.starting import next_deadline
 from fairwarning.core.transitions import Started
 
 NODE = NodeId("n")

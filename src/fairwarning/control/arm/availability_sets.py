@@ -29,8 +29,8 @@ from fairwarning.control.arm.paths import ResourcePath, resource_path
 from fairwarning.control.arm.profiles import policy_of, refuse_too_new, without_too_new
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.core.commands import ChangePolicy
-from fairwarning.core.fleet import AvailabilitySet, Place, expand
 from fairwarning.core.model import Policy, Roster, ScopeKind
+from fairwarning.core.resources import AvailabilitySet, Place, expand
 from fairwarning.core.roster import refuse_name
 from fairwarning.engine.ports import RecordChanged
 

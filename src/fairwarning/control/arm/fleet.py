@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairwarning.control.arm.call import Arm
-from fairwarning.core.fleet import Place, scope_id
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Scope, ScopeId, ScopeKind
 from fairwarning.core.refusals import Refused
+from fairwarning.core.resources import Place, scope_id
 
 
 class Machine(NamedTuple):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.fleet import Machine
-from fairwarning.core.computer_names import computer_name
+from fairwarning.core.deleting import takes_away
+from fairwarning.core.identifiers import computer_name
 from fairwarning.core.instants import SECOND_MS, Instant, format_rfc3339, later
-from fairwarning.core.leaving import takes_away
 from fairwarning.core.model import Event, EventType, Phase, Scope, Source
 
 _MAINTENANCE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})

@@ -17,8 +17,8 @@ from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.inventory import scopes_in
 from fairwarning.control.arm.places import fleet_groups
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.core.fleet import DEFAULT_LOCATION
 from fairwarning.core.model import ENGINE
+from fairwarning.core.resources import DEFAULT_LOCATION
 from fairwarning.engine.ports import RecordChanged
 
 TYPE = "Microsoft.Resources/resourceGroups"

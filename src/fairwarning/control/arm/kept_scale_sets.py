@@ -17,9 +17,9 @@ from fairwarning.control.arm.operations import Operation, State
 from fairwarning.control.arm.paths import ResourcePath, resource_id, resource_path
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.control.scale_sets import members
+from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
-from fairwarning.core.leaving import takes_away
 from fairwarning.core.model import ENGINE, EventId, Roster, Scope, ScopeKind
 from fairwarning.engine.ports import RecordChanged
 

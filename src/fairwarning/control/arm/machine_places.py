@@ -12,8 +12,8 @@ from fairwarning.control.arm.instance_changes import add_instance, begin_anew, r
 from fairwarning.control.arm.machine_reading import Wanted
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_path
 from fairwarning.control.sizing import grown
-from fairwarning.core.fleet import Place, VirtualMachine, expand
 from fairwarning.core.model import Instance, Policy, Roster, ScopeKind
+from fairwarning.core.resources import Place, VirtualMachine, expand
 
 
 async def add_machine(

@@ -29,7 +29,7 @@ from fairwarning.control.arm.operations import Operation, accepted
 from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.profiles import refuse_too_new
 from fairwarning.control.scale_sets import operate_all
-from fairwarning.core.leaving import takes_away
+from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import OperationKind
 from fairwarning.engine.ports import RecordChanged
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fairwarning.control.arm.call import Arm
 from fairwarning.control.arm.errors import ArmError
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 
 
 def subscriptions(arm: Arm) -> list[str]:

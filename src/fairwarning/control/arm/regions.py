@@ -1,6 +1,6 @@
 """Names of regions. Any other name will do as well: a region is only a word here."""
 
-from fairwarning.core.fleet import DEFAULT_LOCATION
+from fairwarning.core.resources import DEFAULT_LOCATION
 
 REGIONS = {
     DEFAULT_LOCATION: "Local",

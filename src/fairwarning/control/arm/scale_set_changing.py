@@ -14,7 +14,7 @@ from fairwarning.control.arm.profiles import policy_of
 from fairwarning.control.arm.scale_set_creating import addresses_for, let_go
 from fairwarning.control.arm.scale_set_json import true_body
 from fairwarning.control.arm.scale_set_reading import Wanted, refuse_changed, wanted_of
-from fairwarning.core.computer_names import prefix_of
+from fairwarning.core.identifiers import prefix_of
 from fairwarning.core.model import EventId, Instance, InstanceName, Policy
 
 

@@ -14,9 +14,9 @@ from fairwarning.control.arm.merging import merged
 from fairwarning.control.arm.profiles import policy_of
 from fairwarning.control.arm.scale_set_reading import Wanted, refuse_name, wanted_of
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.core.fleet import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Model, Policy, Roster, Scope, ScopeKind
+from fairwarning.core.resources import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
 
 
 async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:

@@ -11,8 +11,7 @@ from fairwarning.control.arm.fleet import Machine
 from fairwarning.control.arm.instance_views import provisioning_state
 from fairwarning.control.arm.kept_scale_sets import INSTANCE_TYPE, TYPE, Standing
 from fairwarning.control.arm.paths import ResourcePath
-from fairwarning.core.computer_names import computer_name
-from fairwarning.core.identifiers import vm_id
+from fairwarning.core.identifiers import computer_name, vm_id
 
 _OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
 

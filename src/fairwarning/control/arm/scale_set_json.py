@@ -8,8 +8,7 @@ from fairwarning.control.arm.call import ArmCall, Json
 from fairwarning.control.arm.kept_scale_sets import TYPE, Standing
 from fairwarning.control.arm.profiles import Terms, policy_json, with_terms, without_too_new
 from fairwarning.control.arm.scale_set_reading import MODES
-from fairwarning.core.computer_names import prefix_of
-from fairwarning.core.identifiers import guid_of
+from fairwarning.core.identifiers import guid_of, prefix_of
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Policy, Priority, Roster
 

@@ -20,9 +20,9 @@ from fairwarning.control.arm.bodies import (
 from fairwarning.control.arm.call import Json
 from fairwarning.control.arm.errors import ArmError
 from fairwarning.control.arm.profiles import Terms, terms_of
-from fairwarning.core.fleet import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestration
 from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX
 from fairwarning.core.model import EvictionPolicy, Priority
+from fairwarning.core.resources import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestration
 
 T = TypeVar("T")
 _NAME_CHARS_MAX = {Orchestration.UNIFORM: 64, Orchestration.FLEXIBLE: FLEXIBLE_NAME_CHARS_MAX}

@@ -8,7 +8,7 @@ from fairwarning.control.arm.listing import listed
 from fairwarning.control.arm.login import TENANT_ID
 from fairwarning.control.arm.places import subscriptions
 from fairwarning.control.arm.regions import REGIONS
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 
 _FILTERS = ("resourceType", "name", "location", "resourceGroup", "tagName", "tagValue")
 

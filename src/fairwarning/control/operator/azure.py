@@ -5,7 +5,7 @@ from fairwarning.control.access import Role
 from fairwarning.control.arm.login import TENANT_ID
 from fairwarning.control.context import Control
 from fairwarning.control.operation import Call, Operation
-from fairwarning.core.fleet import DEFAULT_SUBSCRIPTION
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 
 
 async def show(control: Control, _: Call[shapes.NoQuery, None]) -> shapes.AzureShown:

@@ -6,9 +6,9 @@ from fairwarning.control import shapes
 from fairwarning.control.access import Role
 from fairwarning.control.context import Control
 from fairwarning.control.operation import Call, Operation
+from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.document import render, visible_events
 from fairwarning.core.model import EventId
-from fairwarning.core.versions import VERSIONS
 
 
 async def documents(control: Control, call: Call[shapes.NoQuery, None]) -> shapes.EventDocuments:

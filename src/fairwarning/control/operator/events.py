@@ -26,8 +26,7 @@ from fairwarning.core.model import (
     Phase,
     ScopeId,
 )
-from fairwarning.core.starting import in_the_way
-from fairwarning.core.waiting import waits
+from fairwarning.core.starting import in_the_way, waits
 from fairwarning.engine.ports import Choice, Mark
 
 TIMELINE_MAX = 500

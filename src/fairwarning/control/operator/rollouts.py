@@ -14,9 +14,14 @@ from fairwarning.control.rendering import instant_of
 from fairwarning.control.shapes import NoQuery, PageQuery
 from fairwarning.core.instants import format_iso_duration, format_rfc3339
 from fairwarning.core.model import EventType
-from fairwarning.core.rollouts.ids import is_rollout_id
-from fairwarning.core.rollouts.model import Rollout, RolloutId, RolloutSpec, RolloutStep
-from fairwarning.core.rollouts.parsing import make_window, parse_blackout
+from fairwarning.core.rollouts.model import (
+    Rollout,
+    RolloutId,
+    RolloutSpec,
+    RolloutStep,
+    is_rollout_id,
+)
+from fairwarning.core.rollouts.windows import make_window, parse_blackout
 
 
 async def plan(control: Control, call: Call[NoQuery, shapes.RolloutBody]) -> shapes.RolloutPlan:

@@ -15,15 +15,7 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event, EventId, Phase, Scope, ScopeId
-from fairwarning.core.rollouts.following import (
-    WINDOW_CLOSED,
-    Sight,
-    follow,
-    is_in_flight,
-    to_waiting,
-    trouble,
-)
-from fairwarning.core.rollouts.ids import event_id_of
+from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
     STOPPED,
     UNFINISHED,
@@ -31,15 +23,23 @@ from fairwarning.core.rollouts.model import (
     RolloutPhase,
     RolloutStep,
     StepPhase,
+    event_id_of,
 )
-from fairwarning.core.rollouts.needs import (
+from fairwarning.core.rollouts.outcomes import (
+    WINDOW_CLOSED,
+    Sight,
+    follow,
+    is_in_flight,
+    to_waiting,
+    trouble,
+)
+from fairwarning.core.rollouts.step_length import (
     known_duration_s,
     latest_start,
     needed_ms,
     not_before,
     targets,
 )
-from fairwarning.core.rollouts.turns import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.windows import closes, next_opening
 
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant, later
-from fairwarning.core.model import Event, EventType, Phase, Scope, ScopeId
-from fairwarning.core.rollouts.advice import advice
-from fairwarning.core.rollouts.checks import refuse_misfit, refuse_spec, refuse_steps
+from fairwarning.core.model import Event, EventType, InstanceName, Phase, Scope, ScopeId
+from fairwarning.core.rollouts.checks import advice, refuse_misfit, refuse_spec, refuse_steps
+from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
     ACTIVE,
     UNFINISHED,
@@ -24,20 +24,25 @@ from fairwarning.core.rollouts.model import (
     RolloutStep,
     StepPhase,
 )
-from fairwarning.core.rollouts.needs import (
+from fairwarning.core.rollouts.step_length import (
     ASSUMED_DURATION_S,
     known_duration_s,
     needed_ms,
     not_before,
     targets,
 )
-from fairwarning.core.rollouts.steps import draw_up
-from fairwarning.core.rollouts.turns import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening
 
 Scopes = Mapping[ScopeId, Scope]
 FORECAST_DAYS_MAX = 2 * HORIZON_DAYS
 """What begins later has no estimate: it would be no good, and each day costs milliseconds."""
+
+
+def ends_ms(steps: Steps) -> Instant | None:
+    """None if it never ends, as far as can be seen."""
+    ended = [step.ended_ms for step in steps if step.phase is not StepPhase.SKIPPED]
+    known = [each for each in ended if each is not None]
+    return max(known) if known and len(known) == len(ended) else None
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -80,13 +85,6 @@ def estimate(rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
     forecast = _forecast(rollout.spec, left, scopes, now, places)
     done.update(by_scope(forecast))
     return replace(rollout, steps=tuple(step for id in groups for step in done[id]))
-
-
-def ends_ms(steps: Steps) -> Instant | None:
-    """None if it never ends, as far as can be seen."""
-    ended = [step.ended_ms for step in steps if step.phase is not StepPhase.SKIPPED]
-    known = [each for each in ended if each is not None]
-    return max(known) if known and len(known) == len(ended) else None
 
 
 def _forecast(
@@ -161,3 +159,19 @@ def _pending_end(event: Event) -> Instant:
     is_started = event.phase is Phase.STARTED and event.started_ms is not None
     start = event.started_ms if is_started and event.started_ms else event.not_before_ms
     return _end_of(event.type, event.duration_s, start)
+
+
+# From the scopes of a rollout to its steps, before anything has happened.
+def draw_up(scopes: Iterable[Scope]) -> tuple[RolloutStep, ...]:
+    """In the order of the scopes; one without live instances has no step."""
+    return tuple(step for scope in scopes for step in _steps_of(scope))
+
+
+def _steps_of(scope: Scope) -> list[RolloutStep]:
+    domains: dict[int, list[InstanceName]] = {}
+    for instance in scope.roster.live:
+        domains.setdefault(instance.update_domain, []).append(instance.name)
+    return [
+        RolloutStep(scope_id=scope.id, update_domain=domain, instances=tuple(names))
+        for domain, names in sorted(domains.items())
+    ]

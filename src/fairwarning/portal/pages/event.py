@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from fairwarning.control.problems import Problem
 from fairwarning.control.shapes import Event
+from fairwarning.core.api_versions import NEWEST
+from fairwarning.core.journal_text import listed
 from fairwarning.core.model import Phase
-from fairwarning.core.sentences import listed
-from fairwarning.core.versions import NEWEST
 from fairwarning.portal import commands
 from fairwarning.portal.app import Page
 from fairwarning.portal.desk import Desk

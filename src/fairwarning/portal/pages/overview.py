@@ -7,8 +7,8 @@ from typing import Any
 from starlette.responses import Response
 
 from fairwarning.control.shapes import Event, Scope
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.model import EventType, Phase
-from fairwarning.core.versions import NEWEST
 from fairwarning.portal import commands, lanes
 from fairwarning.portal.app import Page
 from fairwarning.portal.desk import Desk

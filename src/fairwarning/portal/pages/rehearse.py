@@ -8,7 +8,7 @@ from starlette.responses import Response
 from fairwarning.control import fault_shapes, request_shapes, shapes
 from fairwarning.control.problems import Problem
 from fairwarning.core.faults import STATUSES, FaultKind, Part
-from fairwarning.core.sentences import listed
+from fairwarning.core.journal_text import listed
 from fairwarning.portal.app import Page
 from fairwarning.portal.desk import Desk
 from fairwarning.portal.pages.overview import base_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.model import InstanceName, Scope, ScopeKind
-from fairwarning.core.versions import NEWEST
 from fairwarning.sim.actions.choices import NOTHING, Action, any_node, any_scope
 from fairwarning.sim.clients import Client, Question
 

@@ -2,10 +2,10 @@
 
 import json
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import OperateAll
 from fairwarning.core.document import render
 from fairwarning.core.model import Scope, ScopeId
-from fairwarning.core.versions import NEWEST
 from fairwarning.sim.broken import demand
 from fairwarning.sim.seen import SeenScope, SeenWorld
 from fairwarning.sim.world import World

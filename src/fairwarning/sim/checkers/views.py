@@ -1,8 +1,8 @@
 """What nodes show: real documents, never an older one, woken polls, and the right addresses."""
 
+from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, ScopeId
-from fairwarning.core.versions import NEWEST
 from fairwarning.engine.view import View
 from fairwarning.sim.broken import demand
 from fairwarning.sim.clients import NOT_MODIFIED, OK, Answered, Client

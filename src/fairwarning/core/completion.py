@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from fairwarning.core.draft import Draft
 from fairwarning.core.instants import Instant
+from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import DELETED_KEPT_MAX, FINISHED_KEPT_MAX, Timing
 from fairwarning.core.model import (
     Event,

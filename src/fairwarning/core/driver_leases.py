@@ -8,8 +8,8 @@ of it. A failed attempt waits and is tried again; after the last one the event e
 An attempt that was only interrupted (a node restarted) does not count as a failure.
 """
 
-from fairwarning.core.draft import Draft
 from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.core.lifecycle import Draft
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import Event, NodeId
 from fairwarning.core.transitions import (

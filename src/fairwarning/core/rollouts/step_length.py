@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from fairwarning.core.descriptions import PLATFORM_DURATION_S
 from fairwarning.core.instants import SECOND_MS, Instant, later, to_whole_second
 from fairwarning.core.model import EventType, Instance, Roster
+from fairwarning.core.new_events import PLATFORM_DURATION_S
 from fairwarning.core.notice import minimum_notice_ms
 from fairwarning.core.rollouts.model import RolloutSpec, RolloutStep
 

@@ -7,6 +7,8 @@ has these beside it.
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
 from fairwarning.core.transitions import (
@@ -41,7 +43,6 @@ from fairwarning.core.transitions import (
 )
 
 NAMES_SAID_MAX = 5
-
 _CAUSES = {
     StartCause.APPROVED: "approved",
     StartCause.DUE: "its time had come",
@@ -180,3 +181,18 @@ def _instances(names: Sequence[str]) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# Transitions as others may see them: without what a driver must know and nobody else.
+HIDDEN = "…"
+
+
+def without_secrets(transition: Transition) -> Transition:
+    """The settings of a driver may hold keys: a URL with a password, a command with a token."""
+    if isinstance(transition, Unknown):
+        return replace(transition, body=HIDDEN)
+    if not isinstance(transition, RosterDeclared):
+        return transition
+    roster = transition.roster
+    hidden = dict.fromkeys(roster.driver_settings, HIDDEN)
+    return RosterDeclared(roster=replace(roster, driver_settings=hidden))

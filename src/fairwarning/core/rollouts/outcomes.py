@@ -6,13 +6,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fairwarning.core.model import Event, EventId, Phase, Scope, ScopeId
-from fairwarning.core.rollouts.ids import event_id_of
 from fairwarning.core.rollouts.model import (
     ACTIVE,
     UNFINISHED,
     Rollout,
     RolloutStep,
     StepPhase,
+    event_id_of,
 )
 
 WINDOW_CLOSED = "the maintenance window closed before it could start; a later one follows"

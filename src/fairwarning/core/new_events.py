@@ -1,19 +1,15 @@
 """From a request to a new event: every check that a caller can fail, before anything changes."""
 
 import re
+from collections.abc import Mapping
 
 from fairwarning.core.commands import Operate, Postpone, Schedule
-from fairwarning.core.descriptions import (
-    ALREADY_HAPPENED,
-    PLATFORM,
-    PLATFORM_DURATION_S,
-    USER,
-)
 from fairwarning.core.instants import Instant, later, to_whole_second
 from fairwarning.core.limits import (
     DESCRIPTION_CHARS_MAX,
     EVENT_DURATION_S_MAX,
     SCOPE_EVENTS_MAX,
+    refuse_text,
 )
 from fairwarning.core.model import (
     ANNOUNCED_TYPES,
@@ -36,7 +32,6 @@ from fairwarning.core.notice import (
     scheduled_notice_ms,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.texts import refuse_text
 
 _EVENT_ID = re.compile(r"[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}")
 _POSTPONABLE = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
@@ -274,3 +269,32 @@ def refuse_used_id(event_id: EventId) -> None:
         Code.EVENT_ID_USED,
         f"event id {event_id} was used before, and an event happens once; take a new id",
     )
+
+
+# The sentences that Azure puts into Description, word for word where one is known.
+PLATFORM: Mapping[EventType, str] = {
+    EventType.FREEZE: "Host server is undergoing maintenance.",
+    EventType.REBOOT: "Host server is undergoing maintenance.",
+    EventType.REDEPLOY: "Host server is undergoing maintenance.",
+    EventType.PREEMPT: "",
+    EventType.TERMINATE: "",
+}
+ALREADY_HAPPENED = "Virtual machine has encountered a failure."
+USER: Mapping[OperationKind, str] = {
+    OperationKind.RESTART: (
+        "Virtual machine is going to be restarted as requested by authorized user."
+    ),
+    OperationKind.REDEPLOY: (
+        "Virtual machine is going to be redeployed as requested by authorized user."
+    ),
+    OperationKind.REIMAGE: (
+        "Virtual machine is going to be reimaged as requested by authorized user."
+    ),
+    OperationKind.DELETE: "",
+    OperationKind.EVICT: "",
+    OperationKind.START: "",
+    OperationKind.STOP: "",
+    OperationKind.DEALLOCATE: "",
+}
+PLATFORM_DURATION_S: Mapping[EventType, int] = {EventType.FREEZE: 5}
+"""The usual pause of a memory-preserving update; other types do not say how long they take."""

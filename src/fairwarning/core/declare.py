@@ -16,17 +16,15 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from fairwarning.core.announcing import operation_event
 from fairwarning.core.commands import Declare, Operate
-from fairwarning.core.draft import Draft
-from fairwarning.core.instants import Instant, format_iso_duration
-from fairwarning.core.leaving import (
+from fairwarning.core.deleting import (
     is_due_terminate,
     pending_terminate,
     stayers,
     takes_away,
 )
-from fairwarning.core.lifecycle import number_of
+from fairwarning.core.instants import Instant, format_iso_duration
+from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.model import (
     Event,
     EventId,
@@ -40,6 +38,7 @@ from fairwarning.core.model import (
     Roster,
     Scope,
 )
+from fairwarning.core.new_events import operation_event
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.roster import next_model, refuse_roster
 from fairwarning.core.transitions import (
