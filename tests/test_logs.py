@@ -14,7 +14,7 @@ from fairwarning.core.decide import decide
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, NodeId, Scope, operator_actor
 from fairwarning.core.transitions import Activated, DocumentChanged, Forgotten
-from fairwarning.engine.ports import Receipt
+from fairwarning.engine.protocols import Receipt
 from fairwarning.logs.turns import TurnHandler
 from tests.core.builders import E1, T0, names, web
 

@@ -27,7 +27,7 @@ from fairwarning.core.model import (
     operator_actor,
 )
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Choice, Mark, Store
+from fairwarning.engine.protocols import Choice, Mark, Store
 from fairwarning.stores.choices import fits, place_of
 from fairwarning.stores.codec import decode_event, encode
 from fairwarning.stores.postgres import PostgresStore

@@ -18,7 +18,7 @@ from fairwarning.core.model import (
     operator_actor,
 )
 from fairwarning.core.resources import VirtualMachine, expand
-from fairwarning.engine.ports import Moment
+from fairwarning.engine.protocols import Moment
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.turns import take_turn

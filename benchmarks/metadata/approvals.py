@@ -33,7 +33,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.resources import Place, VirtualMachine, expand
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Moment
+from fairwarning.engine.protocols import Moment
 from fairwarning.logs import log_commit, set_up
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.stores.rows import Stored

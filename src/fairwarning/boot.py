@@ -21,13 +21,13 @@ from fairwarning.core.model import EventId, NodeId, operator_actor
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.drivers.webhook import WebhookDriver
+from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Clock, Drivers, Ids, Store
-from fairwarning.engine.requests import Requests
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Clock, Drivers, Ids, Store
+from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.engine.views import Views
 from fairwarning.metadata.endpoint import Endpoint
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer

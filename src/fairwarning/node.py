@@ -29,11 +29,10 @@ from fairwarning.control.housekeeping import Housekeeping
 from fairwarning.control.server import ControlServer, Tls, bound, url_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, operator_actor
-from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.pacing import Pacer
-from fairwarning.engine.ports import Clock, Ids, Store, StoreDown
-from fairwarning.engine.requests import Requests
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.clocks import Pacer, SystemClock, VirtualClock
+from fairwarning.engine.protocols import Clock, Ids, Store, StoreDown
+from fairwarning.engine.request_log import Requests
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.fleetfile.applying import apply, current_scopes
 from fairwarning.fleetfile.model import Fleet

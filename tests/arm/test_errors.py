@@ -12,7 +12,7 @@ from fairwarning.control.arm.errors import (
 )
 from fairwarning.control.problems import Problem
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import RecordChanged, StoreDown
+from fairwarning.engine.protocols import RecordChanged, StoreDown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.control.arm.subnets import SUBNETS_MAX
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.arm.machine_rig import (
     GROUP,
     NETWORK,

@@ -6,7 +6,7 @@ import pytest
 
 from fairwarning.core.commands import Command, OperateAll
 from fairwarning.core.model import ScopeId
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.arm.scale_set_rig import (
     COMPUTE,
     NETWORK,

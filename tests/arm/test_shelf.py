@@ -7,7 +7,7 @@ from fairwarning.control.arm import shelf as module
 from fairwarning.control.arm.shelf import Kept, Shelf
 from fairwarning.core.model import operator_actor
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import T0
 

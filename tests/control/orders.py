@@ -16,8 +16,8 @@ from fairwarning.control.problems import Problem
 from fairwarning.control.shapes import NoQuery
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store, StoreDown
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.stores.memory import MemoryStore
 from tests.notices.rig import SharedStore
 

@@ -10,8 +10,8 @@ from fairwarning.control.context import AzureDoor, Control
 from fairwarning.core.model import Scope
 from fairwarning.core.resources import Place, ScaleSet, expand
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Store
 from tests.control.rig import ME
 from tests.notices.rig import SharedStore
 

@@ -19,7 +19,7 @@ from fairwarning.core.resources import (
     VirtualMachine,
 )
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from fairwarning.node import Node, NodeSettings
 from tests.support.http_client import http_client
 

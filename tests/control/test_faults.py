@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fairwarning.core.resources import Place, VirtualMachine
-from fairwarning.engine.faults import FAULTS_MAX
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.active_faults import FAULTS_MAX
+from fairwarning.engine.protocols import StoreDown
 from tests.control.rig import ME, Block, Rig, running
 from tests.support.http_client import http_client
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairwarning.control import health
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.control.rig import Rig, running
 from tests.support.http_client import http_client
 

@@ -19,7 +19,13 @@ from fairwarning.core.commands import ChangePolicy, Schedule
 from fairwarning.core.model import EventType, InstanceName, Policy, Scope, ScopeId
 from fairwarning.core.rollouts.model import RolloutSpec
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import FenceBroken, Record, RecordChanged, Store, StoreDown
+from fairwarning.engine.protocols import (
+    FenceBroken,
+    Record,
+    RecordChanged,
+    Store,
+    StoreDown,
+)
 from fairwarning.notices.model import TargetDraft, TargetKind
 from tests.control.pair import SET, Pair, node, pair
 from tests.control.rig import ME, Block

@@ -13,7 +13,7 @@ from fairwarning.control.idempotency import KIND, Kept
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.memory import MemoryStore
 from tests.control.rig import Block, Rig
 from tests.support.flaky import Flaky

@@ -18,7 +18,7 @@ from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.control.orders import EVA, Choices, Request, minute_passes, requests
 from tests.control.pair import pair
 from tests.notices.rig import SharedStore

@@ -10,7 +10,7 @@ from fairwarning.control.metrics import LATE_MS, Metrics
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant, later
 from fairwarning.core.model import EventType, Phase, ScopeId, StartCause
 from fairwarning.core.transitions import Approved, Started, Transition
-from fairwarning.engine.ports import Due, Receipt, Store
+from fairwarning.engine.protocols import Due, Receipt, Store
 from fairwarning.engine.service import Engine
 from tests.control.rig import ME
 from tests.control.test_health import value

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairwarning.core.instants import Instant
-from fairwarning.engine.ports import Position
+from fairwarning.engine.protocols import Position
 from fairwarning.notices.model import Delivery, Message
 from fairwarning.notices.shelf import Shelf
 from tests.control.rig import Rig

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fairwarning.core.resources import Place, VirtualMachine
-from fairwarning.engine.requests import KEPT
+from fairwarning.engine.request_log import KEPT
 from tests.control.rig import ME, Rig, running
 
 

@@ -16,7 +16,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, OperationKind, Priority, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Orchestration, Place, ScaleSet
-from fairwarning.engine.ports import Receipt
+from fairwarning.engine.protocols import Receipt
 from fairwarning.engine.service import Engine
 from tests.control.rig import ME, Block, Rig
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairwarning.control import stream
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.control.rig import Rig
 from tests.support.patience import HANG_S
 

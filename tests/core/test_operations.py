@@ -21,7 +21,12 @@ from fairwarning.core.commands import (
 from fairwarning.core.decide import decide
 from fairwarning.core.document import render
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
-from fairwarning.core.limits import Timing, is_counted, pending_operations, refuse_over_limit
+from fairwarning.core.limits import (
+    Timing,
+    is_counted,
+    pending_operations,
+    refuse_over_limit,
+)
 from fairwarning.core.model import (
     EventId,
     EventType,

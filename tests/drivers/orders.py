@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairwarning.core.instants import SECOND_MS, later
 from fairwarning.core.model import EventType, Instance, NodeId, OperationKind, ScopeId
-from fairwarning.engine.ports import Alarm, LeaseLost, Order
+from fairwarning.engine.protocols import Alarm, LeaseLost, Order
 from tests.core.builders import E1, T0, names
 
 

@@ -12,7 +12,7 @@ from fairwarning.core.model import OperationKind
 from fairwarning.drivers import command
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import DriverFailed, Found, LeaseLost
+from fairwarning.engine.protocols import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1
 from tests.drivers.orders import HeldLease, order, program
 from tests.support.patience import HANG_S

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from fairwarning.core.model import EventType, OperationKind
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import DriverFailed, Found, Order
+from fairwarning.engine.protocols import DriverFailed, Found, Order
 from tests.drivers.orders import HeldLease, order
 
 PAGE = Path(__file__).parents[2] / "docs/drivers.md"

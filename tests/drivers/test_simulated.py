@@ -9,7 +9,7 @@ from fairwarning.core.instants import SECOND_MS
 from fairwarning.core.model import EventType, InstanceName
 from fairwarning.drivers.simulated import UNKNOWN_DURATION_S, SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import DriverFailed, Found, Order
+from fairwarning.engine.protocols import DriverFailed, Found, Order
 from tests.core.builders import T0
 from tests.drivers.orders import HeldLease, order
 

@@ -10,7 +10,7 @@ from fairwarning.core.webhook_signatures import signature_of
 from fairwarning.drivers import webhook
 from fairwarning.drivers.webhook import ANSWER_BYTES_MAX, WebhookDriver
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import DriverFailed, Found, LeaseLost
+from fairwarning.engine.protocols import DriverFailed, Found, LeaseLost
 from tests.core.builders import E1, T0
 from tests.drivers.orders import HeldLease, order
 from tests.drivers.service import Service, service, states

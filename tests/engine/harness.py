@@ -8,7 +8,7 @@ from fairwarning.core.model import ENGINE, EventId, NodeId, Scope, operator_acto
 from fairwarning.core.resources import AvailabilitySet, Member, Place, Resource
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Due, Entry, Receipt, Store, StoreDown
+from fairwarning.engine.protocols import Due, Entry, Receipt, Store, StoreDown
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import event_id

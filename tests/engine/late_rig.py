@@ -8,7 +8,7 @@ from fairwarning.core.commands import Approve, Schedule
 from fairwarning.core.instants import HOUR_MS, SECOND_MS, Instant
 from fairwarning.core.model import EventId, EventType, NodeId, Phase, Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import (
+from fairwarning.engine.protocols import (
     Alarm,
     DriverFailed,
     Found,

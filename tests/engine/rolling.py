@@ -10,7 +10,7 @@ from fairwarning.core.rollouts.windows import parse_window
 from fairwarning.core.transitions import Noted, Scheduled
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Clock, Store
+from fairwarning.engine.protocols import Clock, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
 from fairwarning.stores.memory import MemoryStore

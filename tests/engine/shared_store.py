@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from fairwarning.engine.ports import Listener, Signal, StoreDown
+from fairwarning.engine.protocols import Listener, Signal, StoreDown
 from fairwarning.stores.memory import MemoryStore
 
 _STATE = ("_scopes", "_deadlines", "_pending", "_events", "_addresses", "_entries", "_records")

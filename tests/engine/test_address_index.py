@@ -11,8 +11,8 @@ from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
 from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Receipt
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Receipt
 from tests.engine.shared_store import SharedStore
 
 ADDRESS = "10.0.0.1"

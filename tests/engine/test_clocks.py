@@ -7,7 +7,7 @@ import pytest
 from fairwarning.core.instants import HOUR_MS, Instant, later
 from fairwarning.engine import clocks
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import Clock
+from fairwarning.engine.protocols import Clock
 from tests.support.patience import HANG_S
 
 

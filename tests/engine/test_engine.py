@@ -18,9 +18,9 @@ from fairwarning.core.model import (
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Place, VirtualMachine, expand
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Fence, FenceBroken, Receipt, ScopeBusy, StoreDown
+from fairwarning.engine.document_views import OtherPast
+from fairwarning.engine.protocols import Fence, FenceBroken, Receipt, ScopeBusy, StoreDown
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.engine.views import OtherPast
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME, TEST_WEB, FailingStore, Rig, kill

@@ -5,8 +5,8 @@ import pytest
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import MINUTE_MS, later
 from fairwarning.core.model import InstanceName
+from fairwarning.engine.active_faults import FAULTS_MAX, Faults, TooManyFaults
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.faults import FAULTS_MAX, Faults, TooManyFaults
 
 
 async def test_there_are_so_many_at_most_and_one_that_is_over_makes_room() -> None:

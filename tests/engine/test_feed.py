@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from fairwarning.core.model import Actor, ScopeId
 from fairwarning.core.transitions import Activated, Noted
-from fairwarning.engine import feed as feeds
+from fairwarning.engine import change_feed as feeds
+from fairwarning.engine.change_feed import Feed
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.feed import Feed
 from fairwarning.engine.journal_reader import (
     MARKS_MAX,
     JournalReader,
@@ -22,7 +22,7 @@ from fairwarning.engine.journal_reader import (
     PastChanged,
     mark_of,
 )
-from fairwarning.engine.ports import START, Entry, Position, Signal
+from fairwarning.engine.protocols import START, Entry, Position, Signal
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.shared_store import SharedStore
 from tests.support.patience import HANG_S

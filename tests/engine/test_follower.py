@@ -10,13 +10,13 @@ from fairwarning.core.commands import Activate, Cancel, Command, Schedule
 from fairwarning.core.model import ENGINE, EventType, Scope
 from fairwarning.core.resources import VirtualMachine
 from fairwarning.engine import follower
+from fairwarning.engine.change_feed import Feed
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.feed import Feed
+from fairwarning.engine.document_views import Views
 from fairwarning.engine.follower import Follower
-from fairwarning.engine.ports import Entry, Signal
+from fairwarning.engine.protocols import Entry, Signal
 from fairwarning.engine.service import Engine
 from fairwarning.engine.step_back import StepBack
-from fairwarning.engine.views import Views
 from tests.core.builders import event_id, names
 from tests.engine.harness import ME, Rig
 from tests.engine.shared_store import SharedStore

@@ -11,7 +11,7 @@ from fairwarning.core.instants import HOUR_MS
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import ENGINE, EventId, EventType, NodeId, Scope
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Alarm, Found, Lease, Moment, Order, Step
+from fairwarning.engine.protocols import Alarm, Found, Lease, Moment, Order, Step
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.stores.postgres import PostgresStore
 from tests.core.builders import E1, names

@@ -9,7 +9,7 @@ from fairwarning.core.decide import decide
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import NodeId, Phase
-from fairwarning.engine.ports import Step
+from fairwarning.engine.protocols import Step
 from fairwarning.engine.service import Rules
 from tests.core.builders import E1
 from tests.engine.harness import ME

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, Scope
+from fairwarning.engine.scope_view import View
 from fairwarning.engine.step_back import StepBack, must_begin_anew
-from fairwarning.engine.view import View
 from tests.core.builders import E1, E2, T0, after, names, web
 
 LATER, EARLIER = Instant(T0 + 10), Instant(T0 - 10)

@@ -7,7 +7,7 @@ from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 from fairwarning.core.model import InstanceName, OperationKind, Phase, Power
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import ScaleSet, VirtualMachine
-from fairwarning.engine.ports import Alarm, Lease, Order
+from fairwarning.engine.protocols import Alarm, Lease, Order
 from fairwarning.engine.service import Engine, Rules
 from tests.core.builders import E1, names
 from tests.engine.harness import ME, Rig

@@ -9,7 +9,7 @@ from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType, InstanceName, NodeId, OperationKind, Phase
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.core.transitions import AttemptFailed
-from fairwarning.engine.ports import Found
+from fairwarning.engine.protocols import Found
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME
 from tests.engine.late_rig import LEASE_MS, LateRig, approve, run_all

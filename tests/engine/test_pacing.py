@@ -3,8 +3,7 @@
 import asyncio
 
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, Instant
-from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.pacing import Pacer
+from fairwarning.engine.clocks import Pacer, VirtualClock
 
 
 class Watch:

@@ -4,7 +4,7 @@ import asyncio
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import InstanceName, ScopeId
-from fairwarning.engine.requests import KEPT, Request, Requests
+from fairwarning.engine.request_log import KEPT, Request, Requests
 
 
 async def test_who_asks_again_looks_on_as_long_as_was_asked_last() -> None:

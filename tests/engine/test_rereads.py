@@ -6,7 +6,7 @@ import pytest
 
 from fairwarning.core.model import ScopeId
 from fairwarning.engine import rereads
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.rereads import READS_AT_ONCE_MAX, Rereads
 from tests.support.patience import HANG_S
 

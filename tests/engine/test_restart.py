@@ -10,7 +10,7 @@ from fairwarning.core.commands import Approve, Schedule
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType, InstanceName, Phase, instance_actor
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME, Rig, kill
 

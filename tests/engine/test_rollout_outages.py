@@ -13,7 +13,7 @@ from fairwarning.core.rollouts.advance import Advance, advance
 from fairwarning.core.rollouts.model import Rollout, RolloutPhase
 from fairwarning.engine import rollout_runner
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.stores.memory import MemoryStore
 from tests.core.rollouts.test_advance import MONDAY

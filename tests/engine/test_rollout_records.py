@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 from fairwarning.core.rollouts.model import Rollout, rollout_id
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.rollout_records import KIND, RolloutRecords
 from tests.core.builders import event_id
 from tests.core.rollouts.test_advance import MONDAY

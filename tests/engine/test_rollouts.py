@@ -19,7 +19,7 @@ from fairwarning.core.rollouts.model import RolloutPhase, RolloutSpec
 from fairwarning.core.rollouts.windows import parse_window
 from fairwarning.core.transitions import Noted, Scheduled, Started
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.engine.ports import Clock, Due, Receipt, Record
+from fairwarning.engine.protocols import Clock, Due, Receipt, Record
 from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import event_id, names

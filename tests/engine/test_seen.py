@@ -6,9 +6,9 @@ import pytest
 
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
 from fairwarning.core.limits import DEFAULT_TIMING
+from fairwarning.engine.activity import SeenNotes
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.seen import SeenNotes
-from fairwarning.engine.view import View
+from fairwarning.engine.scope_view import View
 from tests.engine.harness import Rig
 from tests.engine.shared_store import SharedStore
 

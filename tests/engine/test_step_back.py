@@ -13,7 +13,7 @@ from fairwarning.core.resources import VirtualMachine
 from fairwarning.core.rollouts.model import RolloutPhase
 from fairwarning.engine import follower
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Signal, StoreDown
+from fairwarning.engine.protocols import Signal, StoreDown
 from fairwarning.engine.step_back import StepBack
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME

@@ -10,8 +10,8 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Due, ScopeBusy, Signal, Store, StoreDown
-from fairwarning.engine.ticker import (
+from fairwarning.engine.protocols import Due, ScopeBusy, Signal, Store, StoreDown
+from fairwarning.engine.timers import (
     BATCH_SCOPES_MAX,
     LEFT_PAUSE_MS,
     OUTAGE_PAUSE_MS,

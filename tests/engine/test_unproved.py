@@ -7,7 +7,7 @@ from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import Activated
 from fairwarning.engine import follower
 from fairwarning.engine.follower import LOOKS_MAX, Unproved
-from fairwarning.engine.ports import Entry, Position
+from fairwarning.engine.protocols import Entry, Position
 from tests.core.builders import T0
 from tests.engine.harness import ME
 

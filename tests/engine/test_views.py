@@ -11,10 +11,10 @@ from fairwarning.core.commands import Activate, AddInstances, Approve, Cancel, S
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
 from fairwarning.core.model import EventType, Instance, InstanceName, Phase, ScopeId
 from fairwarning.core.resources import VirtualMachine
-from fairwarning.engine import feed
+from fairwarning.engine import change_feed
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Due, Receipt, Signal
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Due, Receipt, Signal
 from fairwarning.stores.memory import MemoryStore
 from tests.core.builders import E1, E2, names
 from tests.engine.harness import ME, Rig
@@ -62,7 +62,7 @@ async def test_another_nodes_change_is_read_when_its_signal_comes() -> None:
 
 
 async def test_a_lost_signal_is_made_good_by_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "RECHECK_S", 0.01)
+    monkeypatch.setattr(change_feed, "RECHECK_S", 0.01)
     clock = VirtualClock()
     store = Shared(clock)
     rig = Rig(store, clock)

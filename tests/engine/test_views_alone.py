@@ -11,11 +11,11 @@ from fairwarning.core.commands import BeginAnew, Schedule
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Receipt
+from fairwarning.engine.document_views import OtherPast, Views
+from fairwarning.engine.protocols import Receipt
+from fairwarning.engine.scope_view import View
 from fairwarning.engine.service import Engine
 from fairwarning.engine.step_back import StepBack
-from fairwarning.engine.view import View
-from fairwarning.engine.views import OtherPast, Views
 from tests.core.builders import event_id, names
 from tests.engine.harness import ME, Rig
 from tests.engine.shared_store import SharedStore

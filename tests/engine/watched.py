@@ -12,8 +12,8 @@ from fairwarning.core.model import EventId, EventType, Scope
 from fairwarning.core.transitions import Activated
 from fairwarning.engine import follower, rereads
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.engine.scope_view import View
 from fairwarning.engine.service import Engine
-from fairwarning.engine.view import View
 from tests.core.builders import names
 from tests.engine.harness import ME, Rig
 from tests.engine.shared_store import SharedStore

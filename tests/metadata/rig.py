@@ -32,9 +32,9 @@ from fairwarning.core.resources import (
     VirtualMachine,
 )
 from fairwarning.drivers.simulated import SimulatedDriver
+from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Receipt
+from fairwarning.engine.protocols import Receipt
 from fairwarning.engine.service import Engine
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from fairwarning.core.faults import UNKNOWN_FIELD, UNKNOWN_TYPE, Fault, FaultKind, Part, spoilt
+from fairwarning.core.faults import (
+    UNKNOWN_FIELD,
+    UNKNOWN_TYPE,
+    Fault,
+    FaultKind,
+    Part,
+    spoilt,
+)
 from fairwarning.core.instants import MINUTE_MS, later
 from fairwarning.core.model import InstanceName
 from tests.metadata.rig import Rig, request

@@ -7,9 +7,9 @@ import pytest
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, ScopeId
-from fairwarning.engine.ports import Signal
+from fairwarning.engine.protocols import Signal
+from fairwarning.engine.scope_view import View
 from fairwarning.engine.service import Engine
-from fairwarning.engine.view import View
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.polls import is_ahead, matches
 from tests.engine.shared_store import SharedStore

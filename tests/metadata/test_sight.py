@@ -8,7 +8,7 @@ import pytest
 from fairwarning.core.commands import Command, ReportSeen
 from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId
 from fairwarning.core.transitions import Seen
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.metadata.rig import PATH, Rig
 from tests.support.patience import HANG_S
 

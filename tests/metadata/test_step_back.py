@@ -8,7 +8,7 @@ import pytest
 from fairwarning.core.model import EventId, EventType
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.core.transitions import Scheduled
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from tests.metadata.cluster import Cluster, ClusterNode, cluster
 from tests.metadata.rig import ME, Response, request
 from tests.support.patience import HANG_S

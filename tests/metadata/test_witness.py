@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairwarning.engine.requests import Requests
+from fairwarning.engine.request_log import Requests
 from fairwarning.metadata.witness import noting
 from tests.metadata.rig import Rig
 

@@ -3,7 +3,7 @@
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Event, EventType, Phase, ScopeId, Source, operator_actor
 from fairwarning.core.transitions import Scheduled, Transition
-from fairwarning.engine.ports import Entry, Position
+from fairwarning.engine.protocols import Entry, Position
 from tests.core.builders import E1, T0, names
 
 NINE_THIRTY = Instant(1_794_821_400_000)

@@ -15,7 +15,7 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.notices.model import (

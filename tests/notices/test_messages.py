@@ -10,7 +10,7 @@ from fairwarning.core.instants import HOUR_MS, later
 from fairwarning.core.model import EventType, ScopeId, Source
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Approved, AttemptFailed, Noted
-from fairwarning.engine.ports import Position
+from fairwarning.engine.protocols import Position
 from fairwarning.notices.backoff import JITTER, PAUSES_MS, next_try_ms
 from fairwarning.notices.filters import is_meant, may_want, wants
 from fairwarning.notices.leases import LEASE_MS, is_free_for, needs_renewal, taken_by

@@ -9,7 +9,7 @@ import pytest
 
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Position, Record, StoreDown
+from fairwarning.engine.protocols import Position, Record, StoreDown
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.notices.leases import LEASE_MS, taken_by
 from fairwarning.notices.model import Delivery, Filters, Message, Outcome, Target

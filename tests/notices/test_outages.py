@@ -13,7 +13,7 @@ from fairwarning.core.instants import DAY_MS, MINUTE_MS
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.notices.model import (
     Filters,

@@ -13,7 +13,7 @@ import pytest
 from fairwarning.control.access import Role
 from fairwarning.control.server import Tls
 from fairwarning.control.tokens import Tokens
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.portal.tables import PAGES
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate

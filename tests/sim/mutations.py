@@ -324,7 +324,7 @@ MUTATIONS = [
     ),
     Mutation(
         "calls a driver without looking at the lease",
-        "engine/lease.py",
+        "engine/impact_lease.py",
         "return self._clock.steady_ms() + self._spare_ms <= self._until_ms",
         "return True",
         "4 only under a lease",
@@ -372,7 +372,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ignores an earlier deadline that comes with a signal",
-        "engine/ticker.py",
+        "engine/timers.py",
         "self._sleeps_until is None or deadline < self._sleeps_until",
         "self._sleeps_until is None",
         "9 every event ends",
@@ -380,7 +380,7 @@ MUTATIONS = [
     ),
     Mutation(
         "stops ticking in an outage",
-        "engine/ticker.py",
+        "engine/timers.py",
         """            _log.warning("the store is down, trying again: %s", outage)
             await self._sleep(OUTAGE_PAUSE_MS)""",
         """            _log.warning("the store is down, trying again: %s", outage)
@@ -400,7 +400,7 @@ MUTATIONS = [
     ),
     Mutation(
         "does not make good lost signals",
-        "engine/views.py",
+        "engine/document_views.py",
         "if view is None or view.revision < entry.revision:",
         "if view is None:",
         "6 same number, same document",
@@ -408,7 +408,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ends the feed in an outage",
-        "engine/feed.py",
+        "engine/change_feed.py",
         "except StoreDown:",
         "except KeyError:",
         "the change feed",
@@ -455,14 +455,14 @@ MUTATIONS = [
     ),
     Mutation(
         "shows whatever news comes last",
-        "engine/views.py",
+        "engine/document_views.py",
         "if view is None or (view.era == self._era and scope.revision > view.revision):",
         "if view is None or view.era == self._era:",
         "6 same number, same document",
     ),
     Mutation(
         "shows another document under a number that was served",
-        "engine/views.py",
+        "engine/document_views.py",
         "return must_begin_anew(view, scope, step_back)",
         "return False",
         "6 same number, same document",
@@ -476,7 +476,7 @@ MUTATIONS = [
     ),
     Mutation(
         "does not wake held polls",
-        "engine/view.py",
+        "engine/scope_view.py",
         """for each in shown if each.sight is None)
         self.wake()""",
         """for each in shown if each.sight is None)""",
@@ -492,14 +492,14 @@ MUTATIONS = [
     ),
     Mutation(
         "calls an event seen that the version hides",
-        "engine/view.py",
+        "engine/scope_view.py",
         "if e.id in self.unseen and e.type in version.types)",
         "if e.id in self.unseen)",
         "seen by",
     ),
     Mutation(
         "lets the feed skip what happens in an outage",
-        "engine/feed.py",
+        "engine/change_feed.py",
         """                    await pause(wake, OUTAGE_PAUSE_S)
                     continue""",
         """                    await pause(wake, OUTAGE_PAUSE_S)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore

@@ -15,7 +15,7 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
-from fairwarning.engine.ports import START, Entry, Moment, Receipt, Step, Store
+from fairwarning.engine.protocols import START, Entry, Moment, Receipt, Step, Store
 
 ME = operator_actor("me")
 NODE = NodeId("n")

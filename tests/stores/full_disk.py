@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Signal, StoreDown
+from fairwarning.engine.protocols import Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore
 from fairwarning.stores.sqlite.pace import Pace
 from tests.stores.fleet import ME, declare, web, whole_journal

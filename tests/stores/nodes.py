@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from fairwarning.core.model import ScopeId
-from fairwarning.engine.ports import Clock
+from fairwarning.engine.protocols import Clock
 from fairwarning.stores.postgres import PostgresStore
 from tests.support.patience import HANG_S
 

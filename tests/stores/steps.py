@@ -10,7 +10,7 @@ from fairwarning.core.decide import Change, decide
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.transitions import PolicyChanged
-from fairwarning.engine.ports import Moment
+from fairwarning.engine.protocols import Moment
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import ME
 

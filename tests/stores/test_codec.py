@@ -11,7 +11,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from fairwarning.core.model import Event, EventId, EventType, Policy, Roster
 from fairwarning.core.transitions import KnownTransition, Unknown
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.codec import (
     decode_event,
     decode_events,

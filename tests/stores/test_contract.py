@@ -35,7 +35,7 @@ from fairwarning.core.model import (
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import InstanceDeleted, InstancesAdded, Scheduled
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Due, Entry, Moment, Signal, Store
+from fairwarning.engine.protocols import Due, Entry, Moment, Signal, Store
 from tests.stores.fleet import (
     ME,
     NODE,

@@ -10,7 +10,7 @@ from fairwarning.core.decide import Change, decide
 from fairwarning.core.limits import pending_operations, refuse_over_limit
 from fairwarning.core.model import OperationKind, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import Moment, Signal, Store
+from fairwarning.engine.protocols import Moment, Signal, Store
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.steps import changing
 

@@ -8,7 +8,7 @@ from fairwarning.core.instants import DAY_MS, Instant
 from fairwarning.core.model import EventType, InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import START, Moment, Position, Store
+from fairwarning.engine.protocols import START, Moment, Position, Store
 from tests.stores.fleet import ME, deciding, declare, new_id, submit, vm, web, whole_journal
 from tests.stores.steps import changing
 

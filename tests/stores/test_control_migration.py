@@ -13,7 +13,7 @@ from fairwarning.core.commands import Approve, Cancel, ReportDone, Schedule
 from fairwarning.core.model import EventType, InstanceName, Phase
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Choice, Entry, Store
+from fairwarning.engine.protocols import Choice, Entry, Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres import PostgresStore

@@ -23,7 +23,7 @@ from fairwarning.core.model import (
 from fairwarning.core.transitions import Cancelled, Completed, Failed, Scheduled, Started
 from fairwarning.core.transitions import ScopeTransition as Transition
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Choice, Mark, Moment, Store
+from fairwarning.engine.protocols import Choice, Mark, Moment, Store
 from tests.core.builders import T0
 from tests.stores.fleet import ME, declare, new_id, web
 

@@ -16,7 +16,7 @@ from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Fence, Signal, Store, StoreDown
+from fairwarning.engine.protocols import Fence, Signal, Store, StoreDown
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore

@@ -12,7 +12,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.model import EventType, Instance, InstanceName, Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import (
+from fairwarning.engine.protocols import (
     Fence,
     FenceBroken,
     Moment,

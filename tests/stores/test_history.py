@@ -10,7 +10,7 @@ from fairwarning.core.instants import HOUR_MS, Instant
 from fairwarning.core.model import EventType, InstanceName, ScopeId
 from fairwarning.core.transitions import Cancelled, Noted, Scheduled
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Entry, Position, Store
+from fairwarning.engine.protocols import Entry, Position, Store
 from fairwarning.stores.postgres import PostgresStore, journal, scripts
 from fairwarning.stores.postgres.scripts import Connection, Results
 from fairwarning.stores.statements import Statement

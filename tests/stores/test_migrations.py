@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.migrations import Migration, SchemaTooNew, load_migrations
 from fairwarning.stores.postgres import PostgresStore, scripts
 from fairwarning.stores.sqlite import SqliteStore

@@ -61,7 +61,7 @@ from fairwarning.core.resources import (
 )
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Choice, Entry, Position, RecordChanged, Store
+from fairwarning.engine.protocols import Choice, Entry, Position, RecordChanged, Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore

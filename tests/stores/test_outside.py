@@ -8,11 +8,11 @@ import pytest
 from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.transitions import Noted
-from fairwarning.engine import feed
+from fairwarning.engine import change_feed
+from fairwarning.engine.change_feed import Feed
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.feed import Feed
-from fairwarning.engine.ports import Entry, Receipt, Store
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Entry, Receipt, Store
 from fairwarning.stores.memory import MemoryStore
 from tests.stores.fleet import ME, declare, vm
 from tests.stores.nodes import nodes, stranger
@@ -27,7 +27,7 @@ async def next_of(changes: AsyncIterator[Entry]) -> Entry:
 
 
 async def test_a_note_wakes_the_feed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "RECHECK_S", None)
+    monkeypatch.setattr(change_feed, "RECHECK_S", None)
     followed = Feed(store)
     store.listen(followed.on_signal)
     await declare(store, vm("v"))
@@ -43,7 +43,7 @@ async def test_a_note_wakes_the_feed(store: Store, monkeypatch: pytest.MonkeyPat
 async def test_a_note_wakes_the_feed_of_another_node(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "RECHECK_S", None)
+    monkeypatch.setattr(change_feed, "RECHECK_S", None)
     async with nodes(postgres_dsn, 2) as (writer, reader), stranger(postgres_dsn) as onlooker:
         followed = Feed(reader)
         reader.listen(followed.on_signal)

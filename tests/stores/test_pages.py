@@ -7,7 +7,7 @@ from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.model import EventId, EventType, InstanceName, Phase
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import START, Choice, Mark, Store
+from fairwarning.engine.protocols import START, Choice, Mark, Store
 from tests.stores.fleet import ME, declare, new_id, submit, vm, web
 
 COUNT = 5

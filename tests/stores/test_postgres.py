@@ -13,7 +13,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Moment, ScopeBusy, Signal, StoreDown
+from fairwarning.engine.protocols import Moment, ScopeBusy, Signal, StoreDown
 from fairwarning.stores.codec import encode
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.postgres.signals import PAYLOAD_BYTES_MAX, payloads_of

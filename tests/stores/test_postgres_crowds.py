@@ -27,7 +27,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import START, Entry, Store
+from fairwarning.engine.protocols import START, Entry, Store
 from tests.stores.fleet import ME, deciding, declare, new_id, web, whole_journal
 from tests.stores.nodes import nodes
 from tests.stores.steps import changing

@@ -13,7 +13,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.model import Scope
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Moment, Signal, Store, StoreDown
+from fairwarning.engine.protocols import Moment, Signal, Store, StoreDown
 from fairwarning.stores.postgres import PostgresStore, database, scripts, signals
 from fairwarning.stores.postgres.database import conninfo_of
 from fairwarning.stores.postgres.failures import explained

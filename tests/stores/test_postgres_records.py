@@ -3,7 +3,7 @@
 import asyncio
 
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import RecordChanged, Store
+from fairwarning.engine.protocols import RecordChanged, Store
 from fairwarning.stores.postgres import PostgresStore
 from tests.stores.fleet import ME, whole_journal
 from tests.stores.nodes import nodes, stranger

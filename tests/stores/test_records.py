@@ -7,7 +7,7 @@ import pytest
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Record, RecordChanged, Signal, Store
+from fairwarning.engine.protocols import Record, RecordChanged, Signal, Store
 from tests.stores.fleet import ME, declare, vm, whole_journal
 
 PAUSED = Noted(subject="rollout:r", action="paused", detail="until Monday")

@@ -14,7 +14,7 @@ from fairwarning.core.commands import Tick
 from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Receipt, Signal, StoreDown
+from fairwarning.engine.protocols import Receipt, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, StoreInUse
 from fairwarning.stores.sqlite.connection import connect
 from fairwarning.stores.sqlite.job import Job

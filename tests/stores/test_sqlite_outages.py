@@ -16,7 +16,7 @@ from fairwarning.core.commands import AddInstances, Schedule
 from fairwarning.core.model import EventType, Instance, InstanceName
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection
 from fairwarning.stores.sqlite.pace import Pace
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal

@@ -12,7 +12,7 @@ from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Moment, Signal, StoreDown
+from fairwarning.engine.protocols import Moment, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection, pace
 from fairwarning.stores.sqlite.pace import QUICK_S, ROW, Pace
 from tests.stores.fleet import ME, declare, vm, web

@@ -9,9 +9,9 @@ import pytest
 
 from fairwarning.core.model import EventId
 from fairwarning.core.transitions import Activated, Unknown, kind_of
+from fairwarning.engine.change_feed import Feed
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.feed import Feed
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import declare, submit, web

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from fairwarning.engine.ports import Store, StoreDown
+from fairwarning.engine.protocols import Store, StoreDown
 
 _OWN = ("open", "close", "listen")
 

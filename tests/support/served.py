@@ -18,7 +18,7 @@ from fairwarning.core.commands import Schedule
 from fairwarning.core.model import EventId, EventType, InstanceName, operator_actor
 from fairwarning.core.resources import AvailabilitySet, Member, Place
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
 from fairwarning.metadata.limits import EndpointRules
 

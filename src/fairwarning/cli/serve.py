@@ -29,9 +29,8 @@ from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import expand
 from fairwarning.core.roster import refuse_address
-from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.pacing import SPEED_MAX
-from fairwarning.engine.ports import Store, StoreDown
+from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
+from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback

@@ -10,7 +10,7 @@ from fairwarning.control.problems import Problem as Refusal
 from fairwarning.control.reading import read_body
 from fairwarning.control.shapes import TokenBody
 from fairwarning.core.spans import parse_duration_ms
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 
 def make_in_store(store_url: str, body: dict[str, str]) -> dict[str, str]:

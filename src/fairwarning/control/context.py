@@ -9,12 +9,12 @@ from fairwarning.control.leases import Leases
 from fairwarning.control.long_work import LongWork
 from fairwarning.control.side_process import SideProcesses
 from fairwarning.control.tokens import Tokens
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Clock, Store
-from fairwarning.engine.requests import Requests
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Clock, Store
+from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
-from fairwarning.engine.views import Views
 from fairwarning.notices.dispatcher import Notices
 
 

@@ -33,7 +33,7 @@ from fairwarning.control.reading import (
     read_query,
 )
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 WHY_CHARS_MAX = 1_024
 BODY_S_MAX = 60

@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairwarning.core.faults import FaultKind
-from fairwarning.engine.faults import Faults
+from fairwarning.engine.active_faults import Faults
 
 
 class FaultFigures(Collector):

@@ -12,7 +12,7 @@ from fairwarning.control.context import Control
 from fairwarning.control.leases import Hold
 from fairwarning.core.commands import Command
 from fairwarning.core.model import Actor, EventId, Scope, ScopeId
-from fairwarning.engine.ports import Fence, Receipt, Record, Step, Store
+from fairwarning.engine.protocols import Fence, Receipt, Record, Step, Store
 from fairwarning.engine.service import Engine
 
 

@@ -5,7 +5,7 @@ import msgspec
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 
 KIND, KEY = "clock", "virtual"
 

@@ -13,7 +13,7 @@ from fairwarning.control.dispatch import Dispatch, as_problem, problem_response
 from fairwarning.control.metrics import Metrics
 from fairwarning.control.problems import of_outage
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 READY_S_MAX = 5
 WRITE_EVERY_S = 5.0

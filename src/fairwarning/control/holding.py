@@ -15,7 +15,7 @@ from fairwarning.control.fencing import behind
 from fairwarning.control.leases import Hold, Leased
 from fairwarning.control.problems import Problem
 from fairwarning.core.model import Actor
-from fairwarning.engine.ports import FenceBroken, RecordChanged, StoreDown
+from fairwarning.engine.protocols import FenceBroken, RecordChanged, StoreDown
 
 KIND = "held"
 

@@ -10,7 +10,7 @@ from fairwarning.control.arm.operations import Operations, first_id_at
 from fairwarning.control.idempotency import KEPT_MS, KIND, Kept
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.ports import Clock, Fence, FenceBroken, Store, StoreDown
+from fairwarning.engine.protocols import Clock, Fence, FenceBroken, Store, StoreDown
 
 PAUSE_S = 3_600
 PAGE_RECORDS_MAX = 500

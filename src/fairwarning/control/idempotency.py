@@ -41,7 +41,7 @@ from fairwarning.control.operation import Call, Operation
 from fairwarning.control.problems import Problem
 from fairwarning.core.instants import DAY_MS, Instant
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.ports import FenceBroken, RecordChanged, StoreDown
+from fairwarning.engine.protocols import FenceBroken, RecordChanged, StoreDown
 
 KIND = "idempotency"
 KEPT_MS = DAY_MS

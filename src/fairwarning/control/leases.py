@@ -25,7 +25,7 @@ from fairwarning.core.instants import MINUTE_MS, Instant, later
 from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import (
+from fairwarning.engine.protocols import (
     Fence,
     FenceBroken,
     Record,

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 from fairwarning.control.histogram import Histogram
 from fairwarning.core.model import EventType, Phase, StartCause
 from fairwarning.core.transitions import Approved, Started, Transition
-from fairwarning.engine.ports import Receipt, Store, StoreDown
+from fairwarning.engine.protocols import Receipt, Store, StoreDown
 from fairwarning.engine.service import Engine
 
 _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)

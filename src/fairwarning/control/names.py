@@ -8,7 +8,7 @@ from fairwarning.control.scale_sets import groups_of
 from fairwarning.core.model import InstanceName, Scope, ScopeId
 from fairwarning.core.new_events import deleted_instance
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
 
 CANDIDATES_MAX = 10
 PAGE_IDS_MAX = 1_000

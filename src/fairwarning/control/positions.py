@@ -3,7 +3,7 @@
 import re
 
 from fairwarning.control.problems import Problem
-from fairwarning.engine.ports import Position, Store
+from fairwarning.engine.protocols import Position, Store
 
 _POSITION = re.compile(r"[0-9]{1,18}(-[0-9]{1,18})?")
 

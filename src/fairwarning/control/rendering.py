@@ -20,9 +20,9 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.resources import Orchestration
 from fairwarning.core.transitions import kind_of
-from fairwarning.engine.ports import Entry
-from fairwarning.engine.view import Member
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Entry
+from fairwarning.engine.scope_view import Member
 
 
 def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) -> shapes.Event:

@@ -15,7 +15,7 @@ from fairwarning.control.open_streams import MEDIA_TYPE
 from fairwarning.control.positions import checked_position
 from fairwarning.control.problems import Problem
 from fairwarning.control.rendering import entry_of
-from fairwarning.engine.ports import Entry, Position, StoreDown
+from fairwarning.engine.protocols import Entry, Position, StoreDown
 
 KEEP_ALIVE_S = 15
 

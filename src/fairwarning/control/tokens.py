@@ -18,7 +18,7 @@ from fairwarning.control.problems import Problem
 from fairwarning.core.instants import MINUTE_MS, Instant
 from fairwarning.core.model import ENGINE, Actor
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Clock, RecordChanged, Store
+from fairwarning.engine.protocols import Clock, RecordChanged, Store
 
 KIND = "token"
 USE_NOTED_MS = MINUTE_MS

@@ -16,7 +16,7 @@ from fairwarning.core.driver_settings import driver_problem, split_command
 from fairwarning.core.spans import parse_duration_ms
 from fairwarning.drivers.joining import joined
 from fairwarning.drivers.orders import Action, found_in, handle_of, order_json
-from fairwarning.engine.ports import Alarm, DriverFailed, Found, Lease, Order
+from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
 
 FIND_TIMEOUT_S = 60.0
 GRACE_S = 5.0

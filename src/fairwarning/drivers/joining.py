@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from fairwarning.engine.ports import Alarm, DriverFailed, Found
+from fairwarning.engine.protocols import Alarm, DriverFailed, Found
 
 POLL_MS = 2_000
 SILENCES_MAX = 5

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Instance
-from fairwarning.engine.ports import DriverFailed, Found, Order
+from fairwarning.engine.protocols import DriverFailed, Found, Order
 
 ANSWER_CHARS_MAX = 200
 

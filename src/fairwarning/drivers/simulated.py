@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventType, InstanceName
-from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Lease, Order
+from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 UNKNOWN_DURATION_S: Mapping[EventType, int] = {
     EventType.FREEZE: 5,

@@ -16,7 +16,7 @@ from fairwarning.core.driver_settings import driver_problem
 from fairwarning.core.webhook_signatures import BadSecret, signed_headers
 from fairwarning.drivers.joining import POLL_MS, joined
 from fairwarning.drivers.orders import Action, order_json
-from fairwarning.engine.ports import Alarm, Clock, DriverFailed, Found, Lease, Order
+from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 16_384

@@ -10,7 +10,7 @@ lets go, the other is its owner.
 from collections.abc import Callable, Mapping
 
 from fairwarning.core.model import InstanceName, ScopeId
-from fairwarning.engine.view import Member
+from fairwarning.engine.scope_view import Member
 
 _NONE: Mapping[str, InstanceName] = {}
 

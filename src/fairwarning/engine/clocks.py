@@ -3,9 +3,11 @@
 import asyncio
 import heapq
 import time
+from collections.abc import Callable
 from itertools import count
 
-from fairwarning.core.instants import Instant, later
+from fairwarning.core.instants import SECOND_MS, Instant, later
+from fairwarning.engine.protocols import Alarm
 
 _SLICE_MS = 1_000
 """The event loop counts monotonic time; a step of the wall clock is noticed this soon."""
@@ -180,3 +182,52 @@ class VirtualClock:
             return None
         _, _, waiter = heapq.heappop(self._sleepers)
         return until, waiter
+
+
+# A virtual clock that runs by itself, faster or slower than the real one.
+STRIDE_MS = 20
+"""Of real time."""
+SPEED_MAX = 100_000
+
+
+class Pacer:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        speed: float,
+        *,
+        seconds: Callable[[], float] = time.monotonic,
+        alarm: Alarm | None = None,
+    ) -> None:
+        self._clock = clock
+        self._speed = speed
+        self._seconds = seconds
+        self._alarm = alarm or SystemClock().alarm()
+        self._read_s = seconds()
+        self._owed_ms = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._clock.speed = self._speed
+        self._read_s = self._seconds()
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        self._clock.speed = 0.0
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def stride(self) -> None:
+        """Moves the hands by what has passed since the last time."""
+        now_s = self._seconds()
+        self._owed_ms += (now_s - self._read_s) * SECOND_MS * self._speed
+        self._read_s = now_s
+        whole_ms = int(self._owed_ms)
+        self._owed_ms -= whole_ms
+        await self._clock.advance(whole_ms)
+
+    async def _run(self) -> None:
+        while True:
+            await self._alarm.pause(STRIDE_MS)
+            await self.stride()

@@ -17,12 +17,18 @@ from typing import NamedTuple
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import HOUSEKEEPING
-from fairwarning.engine.feed import OUTAGE_PAUSE_S, PAGE_ENTRIES_MAX, RECHECK_S, Feed, pause
+from fairwarning.engine.change_feed import (
+    OUTAGE_PAUSE_S,
+    PAGE_ENTRIES_MAX,
+    RECHECK_S,
+    Feed,
+    pause,
+)
+from fairwarning.engine.document_views import Views
 from fairwarning.engine.journal_reader import JournalReader, Mark, PastChanged
-from fairwarning.engine.ports import Entry, Receipt, Store, StoreDown
+from fairwarning.engine.protocols import Entry, Receipt, Store, StoreDown
 from fairwarning.engine.rereads import answer
 from fairwarning.engine.step_back import StepBack
-from fairwarning.engine.views import Views
 
 REMEMBERED_AT_START = 1_000
 REMEMBERED_MAX = 10_000

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import kind_of
-from fairwarning.engine.ports import START, Entry, Position, Store
+from fairwarning.engine.protocols import START, Entry, Position, Store
 
 MARKS_MAX = 100
 

@@ -24,8 +24,8 @@ from fairwarning.core.commands import ReportDone, ReportFailure
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import Event, EventId, NodeId, Scope, ScopeId, Work
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.lease import RETRY_PAUSE_MS, Lease, Submit, known_until_ms
-from fairwarning.engine.ports import (
+from fairwarning.engine.impact_lease import RETRY_PAUSE_MS, Lease, Submit, known_until_ms
+from fairwarning.engine.protocols import (
     Alarm,
     Clock,
     DriverFailed,

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from typing import TypeVar
 
 from fairwarning.core.model import ScopeId
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 READS_AT_ONCE_MAX = 8
 PAUSE_S = 0.2

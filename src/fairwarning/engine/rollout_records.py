@@ -10,7 +10,7 @@ from fairwarning.core.model import Actor, EventId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import Rollout, RolloutId, is_rollout_id, rollout_id
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Record, Store, StoreDown
+from fairwarning.engine.protocols import Record, Store, StoreDown
 
 KIND = "rollout"
 PAGE_RECORDS_MAX = 50

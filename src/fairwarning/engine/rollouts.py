@@ -25,7 +25,7 @@ from fairwarning.core.rollouts.model import (
     rollout_id,
 )
 from fairwarning.core.rollouts.plan import Plan, Scopes, checked_steps, estimate, preview
-from fairwarning.engine.ports import Apart, Clock, RecordChanged, Store, StoreDown
+from fairwarning.engine.protocols import Apart, Clock, RecordChanged, Store, StoreDown
 from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.engine.rollout_runner import RolloutRunner
 from fairwarning.engine.service import Engine

@@ -18,10 +18,12 @@ from fairwarning.core.limits import (
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Resource, expand
-from fairwarning.engine.feed import Feed
+from fairwarning.engine.activity import SeenNotes
+from fairwarning.engine.change_feed import Feed
+from fairwarning.engine.document_views import OtherPast, Views
 from fairwarning.engine.follower import Follower
 from fairwarning.engine.outbox import Outbox
-from fairwarning.engine.ports import (
+from fairwarning.engine.protocols import (
     START,
     Clock,
     Drivers,
@@ -35,9 +37,7 @@ from fairwarning.engine.ports import (
     Step,
     Store,
 )
-from fairwarning.engine.seen import SeenNotes
-from fairwarning.engine.ticker import Ticker
-from fairwarning.engine.views import OtherPast, Views
+from fairwarning.engine.timers import Ticker
 
 _log = logging.getLogger(__name__)
 

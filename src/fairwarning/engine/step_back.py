@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fairwarning.core.document import document_tag, visible_events
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
-from fairwarning.engine.view import View
+from fairwarning.engine.scope_view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

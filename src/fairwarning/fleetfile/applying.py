@@ -6,7 +6,7 @@ from itertools import chain
 from fairwarning.core.commands import Declare
 from fairwarning.core.model import Actor, EventId, InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.transitions import Scheduled
-from fairwarning.engine.ports import Store
+from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
 from fairwarning.fleetfile.model import Plan, Step
 from fairwarning.fleetfile.plan import refuse_plan

@@ -9,7 +9,7 @@ from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.journal_text import listed, sentence
 from fairwarning.core.model import Actor, EventId, Scope
 from fairwarning.core.transitions import HOUSEKEEPING, Scheduled, Transition
-from fairwarning.engine.ports import Receipt
+from fairwarning.engine.protocols import Receipt
 
 _log = logging.getLogger("fairwarning.transitions")
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Coroutine
 from typing import cast
 
 from fairwarning.core.faults import Fault, FaultKind
-from fairwarning.engine.ports import StoreDown
-from fairwarning.engine.view import Member
+from fairwarning.engine.protocols import StoreDown
+from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.answers import (
     BROKEN,
     OUT_OF_SERVICE,

@@ -10,10 +10,10 @@ from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventId, ScopeId, instance_actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Alarm, Clock, Store, StoreDown
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Alarm, Clock, Store, StoreDown
+from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.service import Engine
-from fairwarning.engine.view import Member, View
-from fairwarning.engine.views import Views
 from fairwarning.metadata import instance as instances
 from fairwarning.metadata.answers import (
     BAD_BODY,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from fairwarning.core.api_versions import ApiVersion
 from fairwarning.core.faults import Fault, FaultKind, Part, spoilt
 from fairwarning.core.model import ScopeId
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.view import Member
-from fairwarning.engine.views import Views
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.answers import Answer, error
 from fairwarning.metadata.asks import Ask, Kind
 

@@ -11,8 +11,8 @@ import hashlib
 import hmac
 import ipaddress
 
-from fairwarning.engine.view import Member
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.answers import FOREIGN, FORWARDED, Answer, error
 from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.limits import EndpointRules

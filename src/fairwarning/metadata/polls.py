@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from fairwarning.core.model import EventId
-from fairwarning.engine.view import Member, View
+from fairwarning.engine.scope_view import Member, View
 from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Answer, head
 from fairwarning.metadata.asks import Ask
 from fairwarning.metadata.limits import EndpointRules

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.faults import DOCUMENT_KINDS, Fault
 from fairwarning.core.model import EventId
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.view import Member
-from fairwarning.engine.views import Views
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.answers import Answer
 from fairwarning.metadata.asks import Ask, Kind
 from fairwarning.metadata.endpoint import Endpoint

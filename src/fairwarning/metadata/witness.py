@@ -8,7 +8,7 @@ from msgspec import Struct
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import InstanceName, ScopeId
-from fairwarning.engine.requests import Request, Requests
+from fairwarning.engine.request_log import Request, Requests
 
 
 class Asked(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import secret_of
-from fairwarning.engine.ports import Alarm, Clock, Signal, Store, StoreDown
+from fairwarning.engine.protocols import Alarm, Clock, Signal, Store, StoreDown
 from fairwarning.notices.formats import trial_to
 from fairwarning.notices.model import Delivery, Outcome, Target, TargetDraft
 from fairwarning.notices.sender import Sender

@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fairwarning.core.instants import Instant, format_rfc1123, format_rfc3339
 from fairwarning.core.model import Event, EventId, Phase, ScopeId, ScopeKind
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 from fairwarning.notices.messages import in_sentences, to_json, trial_text
 from fairwarning.notices.model import Message, Template
 

@@ -2,7 +2,7 @@
 
 from fairwarning.core.model import Event, ScopeId
 from fairwarning.core.transitions import kind_of
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 from fairwarning.notices.model import Filters
 
 

@@ -2,7 +2,7 @@
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Event
-from fairwarning.engine.ports import Entry, Store
+from fairwarning.engine.protocols import Entry, Store
 from fairwarning.notices.event_grid import grid_message, grid_trial
 from fairwarning.notices.messages import message_of, trial_message
 from fairwarning.notices.model import Format, Message, Target

@@ -12,7 +12,7 @@ from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.journal_text import in_words, sentence, without_secrets
 from fairwarning.core.model import Event, ScopeId
 from fairwarning.core.transitions import Noted, kind_of
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 from fairwarning.notices.model import Message, Template, Words
 from fairwarning.notices.templates import fill
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, EventType, Source
 from fairwarning.core.transitions import HOUSEKEEPING, KnownTransition
-from fairwarning.engine.ports import Position
+from fairwarning.engine.protocols import Position
 from fairwarning.notices.redaction import redacted
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import httpx
 
 from fairwarning.core.webhook_signatures import signed_headers
-from fairwarning.engine.ports import Clock
+from fairwarning.engine.protocols import Clock
 from fairwarning.notices.messages import CONTENT_TYPE
 from fairwarning.notices.model import Message, Outcome, Target, TargetKind
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, Actor
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Entry, Position, Record, Store, StoreDown
+from fairwarning.engine.protocols import Entry, Position, Record, Store, StoreDown
 from fairwarning.notices.model import Delivery, Target
 
 TARGET = "notice-target"

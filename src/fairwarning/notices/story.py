@@ -8,7 +8,7 @@ from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import Event, EventId, Roster, Scope, ScopeKind
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import EventTransition, Scheduled, Started, Unknown
-from fairwarning.engine.ports import Entry, Position, Store
+from fairwarning.engine.protocols import Entry, Position, Store
 
 PAGE_ENTRIES_MAX = 200
 _NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")

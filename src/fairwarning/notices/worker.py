@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event
 from fairwarning.engine.journal_reader import JournalReader, PastChanged
-from fairwarning.engine.ports import Clock, Entry, RecordChanged, Store, StoreDown
+from fairwarning.engine.protocols import Clock, Entry, RecordChanged, Store, StoreDown
 from fairwarning.notices.backoff import next_try_ms
 from fairwarning.notices.filters import may_want, wants
 from fairwarning.notices.formats import is_tellable, message_to

@@ -18,7 +18,7 @@ from fairwarning.control.operation import Operation
 from fairwarning.control.problems import Problem, of_stop
 from fairwarning.control.reading import BODY_BYTES_MAX
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.portal.asking import Asking
 from fairwarning.portal.desk import Desk
 from fairwarning.portal.forms import Fields, read_form

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fairwarning.core.commands import Command
 from fairwarning.core.model import Actor, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.ports import Receipt
+from fairwarning.engine.protocols import Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.sim.calls import WRITES, Call, Outcome, Verdict
 from fairwarning.sim.stores import StoreCopy
 from fairwarning.stores.memory import MemoryStore

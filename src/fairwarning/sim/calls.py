@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from fairwarning.engine.ports import ScopeBusy, StoreDown
+from fairwarning.engine.protocols import ScopeBusy, StoreDown
 
 T = TypeVar("T")
 BUSY = "busy"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, InstanceName, ScopeId
-from fairwarning.engine.view import View
+from fairwarning.engine.scope_view import View
 from fairwarning.metadata.connection import Connection
 
 if TYPE_CHECKING:

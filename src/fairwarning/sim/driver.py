@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, ScopeId
-from fairwarning.engine.ports import Alarm, DriverFailed, Found, Lease, Order
+from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
 
 
 @dataclass(slots=True, eq=False)

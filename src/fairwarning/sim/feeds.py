@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 
 
 class FeedReader:

@@ -6,8 +6,8 @@ from random import Random
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, NodeId, ScopeId
-from fairwarning.engine.faults import Faults
-from fairwarning.engine.ports import Order, Store
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.protocols import Order, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint import Endpoint

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import operator_actor
-from fairwarning.engine.ports import Position, StoreDown
+from fairwarning.engine.protocols import Position, StoreDown
 from fairwarning.notices.model import (
     ALL_KINDS,
     DEFAULT_KINDS,

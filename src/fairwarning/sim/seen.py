@@ -36,7 +36,7 @@ from fairwarning.core.transitions import (
     Scheduled,
     Started,
 )
-from fairwarning.engine.ports import START, Entry, Position
+from fairwarning.engine.protocols import START, Entry, Position
 
 
 @dataclass(slots=True)

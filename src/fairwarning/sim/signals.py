@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fairwarning.engine.ports import Signal
+from fairwarning.engine.protocols import Signal
 from fairwarning.sim.plan import Shape
 
 if TYPE_CHECKING:

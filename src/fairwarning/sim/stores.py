@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fairwarning.engine.ports import Clock, Store
+from fairwarning.engine.protocols import Clock, Store
 from fairwarning.sim.clock import SimClock
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore

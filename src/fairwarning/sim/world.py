@@ -12,7 +12,7 @@ from fairwarning.core.model import EventId, ScopeId, operator_actor
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import expand
 from fairwarning.core.transitions import HandedOver
-from fairwarning.engine.ports import START, Order, Receipt, Signal, Store, StoreDown
+from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
 from fairwarning.notices.shelf import Shelf
 from fairwarning.sim import actions
 from fairwarning.sim.asked import Asked, Told

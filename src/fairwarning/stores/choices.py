@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Event, EventId, EventType, Phase, ScopeId, Source
-from fairwarning.engine.ports import Choice, Mark
+from fairwarning.engine.protocols import Choice, Mark
 from fairwarning.stores.rows import Row
 from fairwarning.stores.statements import Statement, Value
 

@@ -16,7 +16,7 @@ import msgspec
 
 from fairwarning.core.model import Event, EventId, Roster
 from fairwarning.core.transitions import KnownTransition, Transition, Unknown
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 ROSTERS_CACHED_MAX = 256
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from fairwarning.engine.ports import Listener, Signal
+from fairwarning.engine.protocols import Listener, Signal
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.new_events import refuse_used_id
 from fairwarning.core.transitions import Noted, Transition
-from fairwarning.engine.ports import (
+from fairwarning.engine.protocols import (
     START,
     Choice,
     Clock,

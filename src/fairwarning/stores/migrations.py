@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 
 class SchemaTooNew(StoreDown):

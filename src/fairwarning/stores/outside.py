@@ -1,7 +1,7 @@
 """The history outside all scopes: how its lines look, and the signal that tells of them."""
 
 from fairwarning.core.model import ScopeId
-from fairwarning.engine.ports import RecordChanged, Signal
+from fairwarning.engine.protocols import RecordChanged, Signal
 
 OUTSIDE = ScopeId("")
 OUTSIDE_REVISION = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from fairwarning.engine.ports import Fence, FenceBroken, Record
+from fairwarning.engine.protocols import Fence, FenceBroken, Record
 from fairwarning.stores.outside import record_changed
 from fairwarning.stores.rows import Row
 from fairwarning.stores.statements import Statement

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, Scope, ScopeId
-from fairwarning.engine.ports import Entry, Record
+from fairwarning.engine.protocols import Entry, Record
 from fairwarning.stores.codec import (
     decode_event,
     decode_events,

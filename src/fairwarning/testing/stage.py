@@ -28,7 +28,7 @@ from fairwarning.core.model import (
     operator_actor,
 )
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.engine.ports import Choice, Entry
+from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleetfile import Fleet, read_json, read_toml
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.witness import Asked

@@ -18,7 +18,7 @@ from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.subnets import Prefix, prefix_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor
-from fairwarning.engine.ports import Fence, FenceBroken, Record, RecordChanged
+from fairwarning.engine.protocols import Fence, FenceBroken, Record, RecordChanged
 
 KIND = "arm-address"
 PAGE = 500

@@ -15,7 +15,7 @@ from fairwarning.control.arm.paths import same_id
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.control.arm.subnets import missing_reference
 from fairwarning.core.model import Actor
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 INTERFACES = "microsoft.network/networkinterfaces"
 

@@ -32,7 +32,7 @@ from fairwarning.core.commands import ChangePolicy
 from fairwarning.core.model import Policy, Roster, ScopeKind
 from fairwarning.core.resources import AvailabilitySet, Place, expand
 from fairwarning.core.roster import refuse_name
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 
 async def put(arm: Arm, call: ArmCall) -> Reply:

@@ -32,7 +32,7 @@ from fairwarning.control.arm.templates.worker import ROOT, Evaluated, Planning, 
 from fairwarning.control.problems import Problem
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 LEVELS_MAX = 5
 """Of deployments within deployments."""

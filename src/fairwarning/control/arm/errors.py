@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect
 
 from fairwarning.control.problems import Problem, of_bug, of_outage
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import RecordChanged, StoreDown
+from fairwarning.engine.protocols import RecordChanged, StoreDown
 
 
 class Failure(Struct, frozen=True, kw_only=True):

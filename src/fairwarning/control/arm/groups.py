@@ -15,7 +15,7 @@ from fairwarning.control.arm.kept_groups import TYPE, Group, refuse_going
 from fairwarning.control.arm.listing import listed
 from fairwarning.control.arm.operations import accepted
 from fairwarning.control.arm.shelf import Kept
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 NAME_CHARS_MAX = 90
 _STRANGE = re.compile(r"[^A-Za-z0-9_.()-]")

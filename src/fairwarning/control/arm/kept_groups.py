@@ -19,7 +19,7 @@ from fairwarning.control.arm.places import fleet_groups
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.core.model import ENGINE
 from fairwarning.core.resources import DEFAULT_LOCATION
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 TYPE = "Microsoft.Resources/resourceGroups"
 

@@ -14,7 +14,7 @@ from fairwarning.control.arm.operations import State
 from fairwarning.control.arm.paths import BadPath, ResourcePath, resource_id, resource_path
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.core.model import ENGINE
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 TYPE = "Microsoft.Compute/virtualMachines"
 

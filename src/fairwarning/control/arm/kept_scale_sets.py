@@ -21,7 +21,7 @@ from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, EventId, Roster, Scope, ScopeKind
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 TYPE = "Microsoft.Compute/virtualMachineScaleSets"
 INSTANCE_TYPE = f"{TYPE}/virtualMachines"

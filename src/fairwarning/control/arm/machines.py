@@ -31,7 +31,7 @@ from fairwarning.control.arm.profiles import refuse_too_new
 from fairwarning.control.scale_sets import operate_all
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import OperationKind
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 

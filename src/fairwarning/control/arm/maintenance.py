@@ -21,7 +21,7 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.ports import Choice, Mark
+from fairwarning.engine.protocols import Choice, Mark
 from fairwarning.notices.event_grid import azure_id, owner_id, properties_of
 
 IDS_MAX = 100

@@ -12,7 +12,7 @@ from fairwarning.control.arm.network_json import part_json, part_list
 from fairwarning.control.arm.paths import ResourcePath
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.control.arm.subnets import SUBNETS, refuse_network, subnets_of
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 
 async def put_part(arm: Arm, call: ArmCall) -> Reply:

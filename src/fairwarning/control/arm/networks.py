@@ -36,7 +36,7 @@ from fairwarning.control.arm.network_parts import (
 from fairwarning.control.arm.paths import ResourcePath
 from fairwarning.control.arm.shelf import Kept
 from fairwarning.control.arm.subnets import refuse_network
-from fairwarning.engine.ports import RecordChanged
+from fairwarning.engine.protocols import RecordChanged
 
 NETWORKS = "microsoft.network/virtualnetworks"
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")

@@ -16,7 +16,7 @@ from fairwarning.control.arm.paths import ResourcePath
 from fairwarning.core.instants import DAY_MS, Instant, format_rfc3339
 from fairwarning.core.model import ENGINE, Event, EventId, Phase
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.engine.ports import Clock, Store
+from fairwarning.engine.protocols import Clock, Store
 
 KIND = "arm-operation"
 KEPT_MS = DAY_MS

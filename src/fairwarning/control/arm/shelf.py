@@ -14,7 +14,7 @@ from msgspec import Struct
 from fairwarning.control.arm.call import Json
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor
-from fairwarning.engine.ports import Fence, FenceBroken, Record, RecordChanged, Store
+from fairwarning.engine.protocols import Fence, FenceBroken, Record, RecordChanged, Store
 
 KIND = "arm"
 PAGE = 500

@@ -27,7 +27,7 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.starting import in_the_way, waits
-from fairwarning.engine.ports import Choice, Mark
+from fairwarning.engine.protocols import Choice, Mark
 
 TIMELINE_MAX = 500
 _SEEDED_IDS = uuid.UUID("5d2c0f0e-6c2b-4a53-9a55-0f6a3f1f7f11")

@@ -16,7 +16,7 @@ from fairwarning.core.faults import DELAY_MS_MAX, DOCUMENT_KINDS, Fault, FaultKi
 from fairwarning.core.instants import Instant, format_iso_duration, later
 from fairwarning.core.model import InstanceName
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.faults import TooManyFaults
+from fairwarning.engine.active_faults import TooManyFaults
 
 KIND, KEY = "fault", "last"
 """One small record, because a line of history is written with one."""

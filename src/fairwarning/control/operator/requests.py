@@ -8,7 +8,7 @@ from fairwarning.control.reading import read_duration_ms
 from fairwarning.control.request_shapes import RequestList, RequestShown, WatchBody
 from fairwarning.control.shapes import Done, NoQuery
 from fairwarning.core.instants import HOUR_MS, format_rfc3339
-from fairwarning.engine.requests import Request
+from fairwarning.engine.request_log import Request
 
 WATCH_MS_MAX = HOUR_MS
 

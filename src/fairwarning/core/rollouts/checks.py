@@ -15,7 +15,11 @@ from fairwarning.core.rollouts.model import (
     RolloutStep,
     Window,
 )
-from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S, known_duration_s, needed_ms
+from fairwarning.core.rollouts.step_length import (
+    ASSUMED_DURATION_S,
+    known_duration_s,
+    needed_ms,
+)
 from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, stretches
 
 TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)

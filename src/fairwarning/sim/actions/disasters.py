@@ -11,7 +11,7 @@ from msgspec import Struct
 from fairwarning.core.commands import Command, ReportDone, ReportFailure
 from fairwarning.core.instants import SECOND_MS
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Found
+from fairwarning.engine.protocols import Found
 from fairwarning.sim.actions.choices import NOTHING, OPERATOR, Action, any_node, ask
 from fairwarning.sim.driver import Impact
 from fairwarning.stores.memory import MemoryStore

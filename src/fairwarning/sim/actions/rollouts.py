@@ -10,7 +10,7 @@ from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Refused
 from fairwarning.core.rollouts.model import Rollout, RolloutSpec, Window
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.sim.actions.choices import NOTHING, OPERATOR, Action, any_node
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ was told of the lost past stays told, and some of that may still be on its way t
 from collections.abc import Sequence
 
 from fairwarning.engine.journal_reader import MARKS_MAX
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 from fairwarning.sim.broken import demand
 from fairwarning.sim.feeds import FeedReader
 from fairwarning.sim.seen import SeenWorld

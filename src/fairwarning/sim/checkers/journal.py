@@ -20,7 +20,7 @@ from fairwarning.core.transitions import (
     Seen,
     Started,
 )
-from fairwarning.engine.ports import Entry, Found
+from fairwarning.engine.protocols import Entry, Found
 from fairwarning.sim.broken import demand
 from fairwarning.sim.seen import SeenEvent, SeenScope, SeenWorld, note
 from fairwarning.sim.world import World

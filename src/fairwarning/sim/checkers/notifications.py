@@ -1,6 +1,6 @@
 """What the receivers of notifications got: everything at least once, and nothing else."""
 
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 from fairwarning.notices.model import Target
 from fairwarning.notices.shelf import DEAD
 from fairwarning.sim.broken import demand

@@ -4,7 +4,7 @@ from fairwarning.core.instants import DAY_MS, MINUTE_MS, Instant
 from fairwarning.core.model import EventId, ScopeId
 from fairwarning.core.rollouts.model import Rollout, RolloutSpec
 from fairwarning.core.transitions import Scheduled
-from fairwarning.engine.ports import Entry
+from fairwarning.engine.protocols import Entry
 from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.sim.broken import demand
 from fairwarning.sim.seen import SeenEvent, SeenWorld

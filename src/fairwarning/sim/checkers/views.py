@@ -3,7 +3,7 @@
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, ScopeId
-from fairwarning.engine.view import View
+from fairwarning.engine.scope_view import View
 from fairwarning.sim.broken import demand
 from fairwarning.sim.clients import NOT_MODIFIED, OK, Answered, Client
 from fairwarning.sim.documents import parts_of

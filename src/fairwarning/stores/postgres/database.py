@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.string import TextLoader
 
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.postgres.failures import explained
 from fairwarning.stores.postgres.scripts import Connection, run
 from fairwarning.stores.statements import Statement

@@ -5,7 +5,7 @@ import re
 import psycopg
 
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.statements import refuse_taken
 
 _ADDS = {"scopes_pkey": "add_scope", "addresses_pkey": "add_address", "events_pkey": "add_event"}

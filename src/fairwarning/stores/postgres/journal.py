@@ -20,7 +20,7 @@ a caller finds in the history what it has just done.
 import asyncio
 
 from fairwarning.core.model import EventId, ScopeId
-from fairwarning.engine.ports import Entry, Position
+from fairwarning.engine.protocols import Entry, Position
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.scripts import run
 from fairwarning.stores.rows import Row, entry_of

@@ -22,7 +22,7 @@ import psycopg
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
-from fairwarning.engine.ports import Signal
+from fairwarning.engine.protocols import Signal
 from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.postgres.database import connect
 from fairwarning.stores.postgres.scripts import Connection, run

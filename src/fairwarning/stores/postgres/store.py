@@ -22,7 +22,7 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import (
+from fairwarning.engine.protocols import (
     START,
     Choice,
     Clock,

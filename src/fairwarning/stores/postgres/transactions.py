@@ -17,7 +17,15 @@ from collections.abc import Mapping, Sequence
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.ports import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
+from fairwarning.engine.protocols import (
+    Clock,
+    Fence,
+    Moment,
+    Receipt,
+    Record,
+    ScopeBusy,
+    Step,
+)
 from fairwarning.stores import statements
 from fairwarning.stores.outside import OUTSIDE_SIGNAL
 from fairwarning.stores.postgres.database import Database

@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 BUSY_S_MAX = 5.0
 """How long a foreign program, such as a backup, may keep the file locked."""

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from fairwarning.engine.ports import Signal
+from fairwarning.engine.protocols import Signal
 from fairwarning.stores.sqlite.connection import is_outage
 
 T = TypeVar("T")

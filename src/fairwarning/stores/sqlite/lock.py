@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from fairwarning.engine.ports import StoreDown
+from fairwarning.engine.protocols import StoreDown
 
 
 class StoreInUse(StoreDown):

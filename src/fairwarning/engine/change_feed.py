@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from fairwarning.engine.journal_reader import MARKS_MAX, JournalReader, Mark, PastChanged
-from fairwarning.engine.ports import START, Entry, Position, Signal, Store, StoreDown
+from fairwarning.engine.protocols import START, Entry, Position, Signal, Store, StoreDown
 
 PAGE_ENTRIES_MAX = 500
 RECHECK_S = 2.0

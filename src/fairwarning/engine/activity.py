@@ -8,9 +8,9 @@ import asyncio
 import logging
 
 from fairwarning.core.limits import Timing
-from fairwarning.engine.ports import Alarm, Clock, Store, StoreDown
-from fairwarning.engine.view import View
-from fairwarning.engine.views import Views
+from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import Alarm, Clock, Store, StoreDown
+from fairwarning.engine.scope_view import View
 
 _log = logging.getLogger(__name__)
 

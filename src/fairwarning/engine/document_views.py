@@ -28,10 +28,10 @@ from fairwarning.core.commands import BeginAnew
 from fairwarning.core.model import InstanceName, Roster, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.address_index import AddressIndex
-from fairwarning.engine.ports import Entry, Receipt, Signal, Store, StoreDown
+from fairwarning.engine.protocols import Entry, Receipt, Signal, Store, StoreDown
 from fairwarning.engine.rereads import Rereads, batches
+from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.step_back import StepBack, must_begin_anew
-from fairwarning.engine.view import Member, View
 
 PAGE_SCOPES_MAX = 1_000
 RELOAD_SCOPES_MAX = 200

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.faults import Fault, Part
 from fairwarning.core.model import InstanceName
-from fairwarning.engine.ports import Clock
+from fairwarning.engine.protocols import Clock
 
 FAULTS_MAX = 100
 

@@ -14,7 +14,7 @@ from fairwarning.core.commands import Command, Release, RenewLease
 from fairwarning.core.limits import Timing
 from fairwarning.core.model import ScopeId, Work
 from fairwarning.core.refusals import Refused
-from fairwarning.engine.ports import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
+from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
 RETRY_PAUSE_MS = 500
 """Between two tries to reach a store that is down."""
