@@ -3,9 +3,9 @@
 import logging
 import sys
 
-from fairwarning.logs.commits import log_commit
+from fairwarning.logs.buffered_handler import TurnHandler
+from fairwarning.logs.commit_messages import log_commit
 from fairwarning.logs.formats import Human, Json
-from fairwarning.logs.turns import TurnHandler
 
 __all__ = ["FORMATS", "log_commit", "set_up"]
 

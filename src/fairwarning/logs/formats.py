@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairwarning.core.instants import Instant, format_rfc3339
-from fairwarning.logs.commits import Commit
+from fairwarning.logs.commit_messages import Commit
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
