@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from fairwarning.core.driver_settings import driver_problem
 from fairwarning.core.webhook_signatures import BadSecret, signed_headers
-from fairwarning.drivers.joining import POLL_MS, joined
-from fairwarning.drivers.orders import Action, order_json
+from fairwarning.drivers.order_json import Action, order_json
+from fairwarning.drivers.poll_until_done import POLL_MS, joined
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 TIMEOUT_S = 30.0
