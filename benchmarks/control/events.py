@@ -28,8 +28,8 @@ from fairwarning.core.model import (
 )
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Choice, Mark, Store
-from fairwarning.stores.choices import fits, place_of
 from fairwarning.stores.codec import decode_event, encode
+from fairwarning.stores.event_queries import fits, place_of
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
 from fairwarning.stores.sqlite.connection import connect

@@ -19,10 +19,10 @@ from benchmarks.engine.turns import ME, bare_turns, commands, scopes
 from fairwarning.boot import make_engine, make_store
 from fairwarning.core.model import Scope
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.stores.postgres.scripts import QUERIES as POSTGRES
+from fairwarning.stores.postgres.batch_sql import QUERIES as POSTGRES
 from fairwarning.stores.postgres.store import CONNECTIONS_MAX
+from fairwarning.stores.sqlite.connection import QUERIES as SQLITE
 from fairwarning.stores.sqlite.connection import connect
-from fairwarning.stores.sqlite.queries import QUERIES as SQLITE
 from tests.support.postgres import PostgresServer
 
 PAIRS = {1: 400, 64: 40}

@@ -21,7 +21,7 @@ from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.protocols import Moment
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.turns import take_turn
+from fairwarning.stores.transaction import take_turn
 
 ME = operator_actor("benchmark")
 _numbers = count(1)

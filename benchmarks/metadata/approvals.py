@@ -37,9 +37,8 @@ from fairwarning.engine.protocols import Moment
 from fairwarning.logs import log_commit, set_up
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.stores.rows import Stored
-from fairwarning.stores.sqlite.connection import connect
-from fairwarning.stores.sqlite.queries import QUERIES
-from fairwarning.stores.turns import take_turn
+from fairwarning.stores.sqlite.connection import QUERIES, connect
+from fairwarning.stores.transaction import take_turn
 
 EVENTS = 1_500
 CONNECTIONS = 64

@@ -10,7 +10,7 @@ from fairwarning.engine.protocols import Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.pace import Pace
+from fairwarning.stores.sqlite.writer import Pace
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.pace import Pace
+from fairwarning.stores.sqlite.writer import Pace
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.steps import changing
 

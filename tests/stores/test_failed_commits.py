@@ -20,7 +20,7 @@ from fairwarning.engine.protocols import Fence, Signal, Store, StoreDown
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.pace import Pace
+from fairwarning.stores.sqlite.writer import Pace
 from tests.stores.fleet import ME, declare, vm, web, whole_journal
 from tests.stores.nodes import nodes, wait_for
 from tests.stores.steps import busy_writer, changing

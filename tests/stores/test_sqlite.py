@@ -17,8 +17,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Receipt, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, StoreInUse
 from fairwarning.stores.sqlite.connection import connect
-from fairwarning.stores.sqlite.job import Job
-from fairwarning.stores.sqlite.writer import BATCH_JOBS_MAX, Writer
+from fairwarning.stores.sqlite.writer import BATCH_JOBS_MAX, Job, Writer
 from tests.stores.fleet import ME, deciding, declare, vm, web, whole_journal
 from tests.stores.steps import busy_writer, changing
 

@@ -18,7 +18,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection
-from fairwarning.stores.sqlite.pace import Pace
+from fairwarning.stores.sqlite.writer import Pace
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.steps import busy_writer, changing
 from tests.support.patience import HANG_S

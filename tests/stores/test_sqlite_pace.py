@@ -13,8 +13,8 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Moment, Signal, StoreDown
-from fairwarning.stores.sqlite import SqliteStore, connection, pace
-from fairwarning.stores.sqlite.pace import QUICK_S, ROW, Pace
+from fairwarning.stores.sqlite import SqliteStore, connection, writer
+from fairwarning.stores.sqlite.writer import QUICK_S, ROW, Pace
 from tests.stores.fleet import ME, declare, vm, web
 from tests.stores.steps import changing
 
@@ -84,7 +84,7 @@ async def threads_of_one_alone(tmp_path: Path, clock: VirtualClock) -> list[int]
 async def test_one_who_is_alone_on_a_quick_disk_changes_threads_no_more(
     tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    monkeypatch.setattr(writer, "QUICK_S", 60.0)
     threads = await threads_of_one_alone(tmp_path, clock)
     assert threads[0] != HERE()
     assert threads[ROW:] == [HERE()] * 3
@@ -93,7 +93,7 @@ async def test_one_who_is_alone_on_a_quick_disk_changes_threads_no_more(
 async def test_on_a_slow_disk_every_commit_is_the_threads(
     tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "QUICK_S", 0.0)
+    monkeypatch.setattr(writer, "QUICK_S", 0.0)
     assert HERE() not in await threads_of_one_alone(tmp_path, clock)
 
 
@@ -101,7 +101,7 @@ async def test_callers_who_come_together_are_left_to_the_thread(
     tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There they share a commit, also in the rounds that follow."""
-    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    monkeypatch.setattr(writer, "QUICK_S", 60.0)
     store, id = await open_store(tmp_path, clock, Pace())
     for _ in range(ROW):
         await store.transact(id, changing, by=ME)
@@ -184,7 +184,7 @@ async def test_what_was_begun_here_and_failed_is_not_done_again(
 
     What comes next is left to the thread, which may wait for a disk that is in trouble.
     """
-    monkeypatch.setattr(pace, "QUICK_S", 60.0)
+    monkeypatch.setattr(writer, "QUICK_S", 60.0)
     store, id = await open_store(tmp_path, clock, Pace())
     for _ in range(ROW):
         await store.transact(id, changing, by=ME)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.connection import connect
-from fairwarning.stores.sqlite.queries import QUERIES
+from fairwarning.stores.sqlite.connection import QUERIES, connect
 
 SEARCHES = {
     "events": "events_by_created ((created_ms,id)<(?,?))",

@@ -11,7 +11,7 @@ from fairwarning.engine.protocols import Clock, Store
 from fairwarning.sim.clock import SimClock
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.pace import Pace
+from fairwarning.stores.sqlite.writer import Pace
 
 _schemas = count(1)
 

@@ -2,7 +2,8 @@
 
 import logging
 
-from fairwarning.engine.protocols import Listener, Signal
+from fairwarning.core.model import ScopeId
+from fairwarning.engine.protocols import Listener, RecordChanged, Signal
 
 _log = logging.getLogger(__name__)
 
@@ -20,3 +21,13 @@ class Listeners:
                 listener(signal)
             except Exception:
                 _log.exception("a listener broke on the signal of %s", signal.scope_id)
+
+
+# The history outside all scopes: how its lines look, and the signal that tells of them.
+OUTSIDE = ScopeId("")
+OUTSIDE_REVISION = 0
+OUTSIDE_SIGNAL = Signal(scope_id=OUTSIDE, next_deadline_ms=None)
+
+
+def record_changed(kind: str, key: str) -> RecordChanged:
+    return RecordChanged(f"{kind} {key!r} was changed meanwhile; read it again")

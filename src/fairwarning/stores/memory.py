@@ -36,15 +36,15 @@ from fairwarning.engine.protocols import (
     Signal,
     Step,
 )
-from fairwarning.stores.choices import fits, place_of
-from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.outside import (
+from fairwarning.stores.event_queries import fits, place_of
+from fairwarning.stores.listeners import (
     OUTSIDE,
     OUTSIDE_REVISION,
     OUTSIDE_SIGNAL,
+    Listeners,
     record_changed,
 )
-from fairwarning.stores.turns import signal_of
+from fairwarning.stores.transaction import signal_of
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from fairwarning.engine.protocols import Fence, FenceBroken, Record
-from fairwarning.stores.outside import record_changed
+from fairwarning.stores.listeners import record_changed
 from fairwarning.stores.rows import Row
 from fairwarning.stores.statements import Statement
 

@@ -14,7 +14,7 @@ from fairwarning.core.model import Actor, Event, EventId, ScopeId
 from fairwarning.core.new_events import refuse_used_id
 from fairwarning.core.transitions import Noted, Transition
 from fairwarning.stores.codec import encode
-from fairwarning.stores.outside import OUTSIDE, OUTSIDE_REVISION
+from fairwarning.stores.listeners import OUTSIDE, OUTSIDE_REVISION
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,

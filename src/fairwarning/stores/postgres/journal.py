@@ -21,8 +21,8 @@ import asyncio
 
 from fairwarning.core.model import EventId, ScopeId
 from fairwarning.engine.protocols import Entry, Position
+from fairwarning.stores.postgres.batch_sql import run
 from fairwarning.stores.postgres.database import Database
-from fairwarning.stores.postgres.scripts import run
 from fairwarning.stores.rows import Row, entry_of
 from fairwarning.stores.statements import Statement
 

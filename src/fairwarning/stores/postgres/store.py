@@ -5,8 +5,9 @@ why the journal loses nothing (`journal.py`), how nodes hear of each other (`sig
 and why no call hangs (`database.py`).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
@@ -37,24 +38,38 @@ from fairwarning.engine.protocols import (
     Step,
     StoreDown,
 )
-from fairwarning.stores.choices import counts_of, page_of
+from fairwarning.stores.event_queries import counts_of, page_of
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.postgres.calls import Calls
-from fairwarning.stores.postgres.database import Database, conninfo_of
-from fairwarning.stores.postgres.failures import explained
+from fairwarning.stores.postgres.batch_sql import run
+from fairwarning.stores.postgres.database import Database, conninfo_of, explained
 from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
 from fairwarning.stores.postgres.schema import continue_journal, migrate
-from fairwarning.stores.postgres.scripts import run
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
 from fairwarning.stores.records import dropping, keeping
 from fairwarning.stores.rows import event_of, record_of, scope_of
+from fairwarning.stores.sql_files import load_migrations
 from fairwarning.stores.statements import Statement, Value
 from fairwarning.stores.writes import unknown_event, unknown_scope
 
 CONNECTIONS_MAX = 10
 """Two more are for signals."""
+# Calls that their caller can leave, but not interrupt.
+T = TypeVar("T")
+
+
+class Calls:
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def finish(self) -> None:
+        await asyncio.gather(*self._running, return_exceptions=True)
 
 
 class _Parts(NamedTuple):

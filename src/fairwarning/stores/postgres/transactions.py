@@ -27,14 +27,14 @@ from fairwarning.engine.protocols import (
     Step,
 )
 from fairwarning.stores import statements
-from fairwarning.stores.outside import OUTSIDE_SIGNAL
+from fairwarning.stores.listeners import OUTSIDE_SIGNAL
+from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.database import Database
-from fairwarning.stores.postgres.scripts import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.records import dropped, fencing, kept, refuse_broken
 from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.turns import signal_of, take_turn
+from fairwarning.stores.transaction import signal_of, take_turn
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 SEEN_SCOPES_MAX = 100

@@ -4,17 +4,22 @@ The rule: a connection that has failed is not used again. Closing it undoes what
 under way, and the next use opens another, so an outage ends as soon as its cause does.
 """
 
+import asyncio
 import errno
+import fcntl
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from fairwarning.engine.protocols import StoreDown
+from fairwarning.stores.sql_files import Migration, load_queries, missing_of
 
 BUSY_S_MAX = 5.0
 """How long a foreign program, such as a backup, may keep the file locked."""
-
 _ADVICE = {
     "SQLITE_FULL": "the disk is full; free some space, and it goes on by itself",
     "SQLITE_BUSY": "another program keeps it locked; let that end",
@@ -113,3 +118,88 @@ def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
         kind = "SQLITE_FULL" if error.errno == errno.ENOSPC else "SQLITE_CANTOPEN"
     advice = _ADVICE.get(kind, f"SQLite says: {error}")
     return StoreDown(f"cannot work on {path}: {advice}")
+
+
+# One process at a time has the file: an flock beside it, gone with the process however it ends.
+class StoreInUse(StoreDown):
+    """Another process works on this file."""
+
+
+class FileLock:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Raises StoreInUse without waiting, and OSError if there can be no such file."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StoreInUse(
+                f"process {holder or 'unknown'} holds {self._path}; stop it, or give this one "
+                "another file"
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """The file stays: whoever removed it could remove another process's lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+# Brings the file up to the schema that this code knows, or makes it.
+def migrate(path: Path, migrations: Sequence[Migration]) -> None:
+    """Raises SchemaTooNew. A migration that fails leaves the file as the one before it did."""
+    with closing(connect(path)) as connection:
+        for migration in missing_of(migrations, _version(connection), str(path)):
+            connection.executescript(
+                f"BEGIN IMMEDIATE;\n{migration.sql}\n"
+                f"INSERT INTO schema_version (version) VALUES ({migration.version:d});\nCOMMIT;"
+            )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return _value(connection, "schema_version") if _value(connection, "has_schema") else 0
+
+
+def _value(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(QUERIES[name]).fetchone()[0])
+
+
+# The statements of this dialect.
+QUERIES = load_queries("sqlite")
+# Reads on a connection and a thread of their own, so that none waits for a commit.
+T = TypeVar("T")
+
+
+class Reader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = Handle(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"reader of {path.name}")
+
+    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """All that the query sees is of one instant."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, query)
+
+    async def stop(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._handle.discard)
+        self._thread.shutdown()
+
+    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            connection = self._handle.get()
+            connection.execute("BEGIN")
+            try:
+                return query(connection)
+            finally:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._handle.discard()
+            raise store_down(error, self._path) from error

@@ -46,11 +46,9 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 from fairwarning.stores import statements
-from fairwarning.stores.choices import counts_of, page_of
 from fairwarning.stores.codec import encode
-from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.outside import OUTSIDE_SIGNAL
+from fairwarning.stores.event_queries import counts_of, page_of
+from fairwarning.stores.listeners import OUTSIDE_SIGNAL, Listeners
 from fairwarning.stores.records import (
     dropped,
     dropping,
@@ -68,15 +66,11 @@ from fairwarning.stores.rows import (
     scope_of,
     stored_of,
 )
-from fairwarning.stores.sqlite.connection import store_down
-from fairwarning.stores.sqlite.lock import FileLock
-from fairwarning.stores.sqlite.pace import Pace
-from fairwarning.stores.sqlite.queries import QUERIES
-from fairwarning.stores.sqlite.reader import Reader
-from fairwarning.stores.sqlite.schema import migrate
-from fairwarning.stores.sqlite.writer import Writer
+from fairwarning.stores.sql_files import load_migrations
+from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
+from fairwarning.stores.sqlite.writer import Pace, Writer
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.turns import signal_of, take_turn
+from fairwarning.stores.transaction import signal_of, take_turn
 from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
 
 _SEQ_MAX = 2**63 - 1

@@ -23,18 +23,84 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from fairwarning.engine.protocols import Signal
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.sqlite.connection import Handle, store_down
-from fairwarning.stores.sqlite.job import Job, T, Work
-from fairwarning.stores.sqlite.pace import Pace
+from fairwarning.stores.sqlite.connection import Handle, is_outage, store_down
 
 BATCH_JOBS_MAX = 256
-
 _log = logging.getLogger(__name__)
+# A piece of work on the write connection, and the caller who waits for its commit.
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], tuple[T, tuple[Signal, ...]]]
+
+
+class Job(Generic[T]):
+    """Filled in by the writer's thread; once it is delivered, read by the event loop."""
+
+    def __init__(self, work: Work[T], loop: asyncio.AbstractEventLoop) -> None:
+        self._work = work
+        self._delivered: asyncio.Future[None] = loop.create_future()
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self.signals: tuple[Signal, ...] = ()
+
+    def attempt(self, connection: sqlite3.Connection) -> bool:
+        """Whether it is to be kept; if not, the caller undoes it, and may have it try again.
+
+        Raises only if the database itself failed.
+        """
+        try:
+            result, self.signals = self._work(connection)
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error) and is_outage(error):
+                raise
+            self.fail(error)
+            return False
+        self._results, self._error = [result], None
+        return True
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing of this job is stored, whatever its attempt seemed to be."""
+        self._results, self._error, self.signals = [], error, ()
+
+    def deliver(self) -> None:
+        """In the event loop. A caller who has gone away is none the wiser."""
+        if not self._delivered.done():
+            self._delivered.set_result(None)
+
+    async def outcome(self) -> T:
+        await self._delivered
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+
+ROW = 8
+
+
+class Pace:
+    def __init__(self, row: int = ROW) -> None:
+        self._row = row
+        self._left = row
+
+    @property
+    def is_steady(self) -> bool:
+        """So many commits in a row were quick, and each had only one caller."""
+        return self._left <= 0
+
+    def note(self, sync_s: float, *, alone: bool) -> None:
+        """How long the disk took for a commit; 0 if there was nothing to write."""
+        if not alone or sync_s > QUICK_S:
+            self.break_off()
+        elif sync_s:
+            self._left -= 1
+
+    def break_off(self) -> None:
+        self._left = self._row
 
 
 class Writer:
@@ -183,3 +249,8 @@ def _finish(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> float 
     began_s = time.perf_counter()
     connection.execute("COMMIT")
     return time.perf_counter() - began_s if connection.total_changes != before else 0.0
+
+
+# Whether the next commit may run in the event loop, which spares a caller two changes of
+# thread.
+QUICK_S = 0.002

@@ -4,7 +4,8 @@ The rule: forward only, in order, each in a transaction of its own that also rec
 number. How a database runs one is its own affair; which are missing is decided here.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -44,3 +45,19 @@ def missing_of(migrations: Sequence[Migration], version: int, where: str) -> Seq
             f"{newest}; upgrade fairwarning, or restore the backup from before the upgrade"
         )
     return migrations[version:]
+
+
+# The statements of a dialect, by name, out of `sql/<dialect>/queries.sql`.
+_HEADER = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+
+
+def load_queries(dialect: str) -> Mapping[str, str]:
+    path = files("fairwarning.stores").joinpath("sql", dialect, "queries.sql")
+    _, *parts = _HEADER.split(path.read_text(encoding="utf-8"))
+    names, bodies = parts[::2], parts[1::2]
+    assert len(set(names)) == len(names), f"a statement of {dialect} is named twice"
+    return {
+        name: _COMMENT.sub("", body).strip().removesuffix(";")
+        for name, body in zip(names, bodies, strict=True)
+    }
