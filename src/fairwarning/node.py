@@ -34,9 +34,9 @@ from fairwarning.engine.clocks import Pacer, SystemClock, VirtualClock
 from fairwarning.engine.protocols import Clock, Ids, Store, StoreDown
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.fleetfile.applying import apply, current_scopes
-from fairwarning.fleetfile.model import Fleet
-from fairwarning.fleetfile.plan import plan
+from fairwarning.fleet_file.apply import apply, current_scopes
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.plan import plan
 from fairwarning.logs import log_commit
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.limits import EndpointRules

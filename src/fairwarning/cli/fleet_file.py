@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fairwarning.cli.problems import Problem
 from fairwarning.common.text_files import read_text
-from fairwarning.fleetfile import Fleet, FleetProblem, read_toml
+from fairwarning.fleet_file import Fleet, FleetProblem, read_toml
 
 
 def read_fleet(path: Path) -> Fleet:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
-from fairwarning.fleetfile import Fleet, read_json
+from fairwarning.fleet_file import Fleet, read_json
 from fairwarning.metadata.witness import Asked
 from fairwarning.node import Node, NodeSettings
 from fairwarning.testing.background import Background

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fairwarning.control.access import Caller, Role
 from fairwarning.control.problems import Problem
 from fairwarning.core.model import Instance, Roster, Scope, ScopeId, ScopeKind
-from fairwarning.fleetfile import Plan, Step, resource_key
+from fairwarning.fleet_file import Plan, Step, resource_key
 
 SIMULATED = "simulated"
 Owners = Mapping[str, Sequence[ScopeId]]

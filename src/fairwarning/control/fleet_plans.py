@@ -25,7 +25,7 @@ from fairwarning.core.instants import format_iso_duration
 from fairwarning.core.journal_text import listed as listed_names
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.fleetfile import (
+from fairwarning.fleet_file import (
     Crowd,
     Fleet,
     FleetChange,
@@ -39,7 +39,7 @@ from fairwarning.fleetfile import (
     refuse_existing,
     refuse_plan,
 )
-from fairwarning.fleetfile.resources import FLEET_INSTANCES_MAX
+from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX
 
 BATCH = 200
 SMALL_BYTES = 16 * 1024

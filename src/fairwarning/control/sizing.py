@@ -15,7 +15,7 @@ from fairwarning.core.deleting import leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Scope, ScopeId
-from fairwarning.fleetfile.settling import placed
+from fairwarning.fleet_file.placement import placed
 
 SUFFIX_CHARS = 8
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import ANNOUNCED_TYPES, EventType, OperationKind
-from fairwarning.fleetfile.problems import Misplaced
+from fairwarning.fleet_file.problems import Misplaced
 from fairwarning.rehearsal.model import (
     Approve,
     Cancel,

@@ -3,9 +3,9 @@
 from typing import Any
 
 from fairwarning.common.toml_lines import Lines
-from fairwarning.fleetfile import FleetProblem, read_json
-from fairwarning.fleetfile.problems import Misplaced, Path, suggestion
-from fairwarning.fleetfile.reader import parse_toml
+from fairwarning.fleet_file import FleetProblem, read_json
+from fairwarning.fleet_file.problems import Misplaced, Path, suggestion
+from fairwarning.fleet_file.read import parse_toml
 from fairwarning.rehearsal.deeds import DEEDS
 from fairwarning.rehearsal.model import (
     Approve,

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from fairwarning.fleetfile.problems import Misplaced, Path, suggestion
-from fairwarning.fleetfile.values import duration_ms
+from fairwarning.fleet_file.problems import Misplaced, Path, suggestion
+from fairwarning.fleet_file.values import duration_ms
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -29,7 +29,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
-from fairwarning.fleetfile import Fleet, read_json, read_toml
+from fairwarning.fleet_file import Fleet, read_json, read_toml
 from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.witness import Asked
 from fairwarning.node import Node, NodeSettings

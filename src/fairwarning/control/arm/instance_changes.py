@@ -21,8 +21,8 @@ from fairwarning.control.declaration_rights import (
 from fairwarning.core.commands import AddInstances, Command, Declare
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.fleetfile.applying import current_scopes
-from fairwarning.fleetfile.settling import placed
+from fairwarning.fleet_file.apply import current_scopes
+from fairwarning.fleet_file.placement import placed
 
 _turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 """On one node they wait for each other; another node's makes them ask again."""

@@ -22,8 +22,8 @@ from fairwarning.control.rendering import detail_of, scope_of
 from fairwarning.control.scale_sets import groups_of
 from fairwarning.core.model import EventId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.fleetfile import Plan, confirmation, removal
-from fairwarning.fleetfile.applying import apply, carry_out
+from fairwarning.fleet_file import Plan, confirmation, removal
+from fairwarning.fleet_file.apply import apply, carry_out
 
 Q = TypeVar("Q", bound=shapes.RemoveQuery)
 

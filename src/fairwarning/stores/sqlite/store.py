@@ -67,7 +67,13 @@ from fairwarning.stores.rows import (
     stored_of,
 )
 from fairwarning.stores.sql_files import load_migrations
-from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
+from fairwarning.stores.sqlite.connection import (
+    QUERIES,
+    FileLock,
+    Reader,
+    migrate,
+    store_down,
+)
 from fairwarning.stores.sqlite.writer import Pace, Writer
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.transaction import signal_of, take_turn

@@ -1,7 +1,7 @@
 """The fleet file: what a person wrote, read, compared with the fleet, and made so."""
 
-from fairwarning.fleetfile.model import Fleet, FleetChange, Plan, Step
-from fairwarning.fleetfile.plan import (
+from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
+from fairwarning.fleet_file.plan import (
     confirmation,
     exists,
     plan,
@@ -10,8 +10,8 @@ from fairwarning.fleetfile.plan import (
     removal,
     resource_key,
 )
-from fairwarning.fleetfile.problems import Crowd, FleetProblem
-from fairwarning.fleetfile.reader import read_json, read_toml
+from fairwarning.fleet_file.problems import Crowd, FleetProblem
+from fairwarning.fleet_file.read import read_json, read_toml
 
 __all__ = [
     "Crowd",

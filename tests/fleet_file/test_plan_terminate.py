@@ -13,12 +13,12 @@ from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import EventType, Roster, Scope, operator_actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Place, Resource, ScaleSet
-from fairwarning.fleetfile.model import Fleet, Plan
-from fairwarning.fleetfile.plan import confirmation, refuse_existing, removal
-from fairwarning.fleetfile.reader import read_json
+from fairwarning.fleet_file.model import Fleet, Plan
+from fairwarning.fleet_file.plan import confirmation, refuse_existing, removal
+from fairwarning.fleet_file.read import read_json
 from tests.core.builders import names
-from tests.fleetfile.test_plan import World, pool, said, vm
-from tests.fleetfile.test_plan_of_any import fleets
+from tests.fleet_file.test_plan import World, pool, said, vm
+from tests.fleet_file.test_plan_of_any import fleets
 
 NOTICE = 5 * MINUTE_MS
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")

@@ -12,8 +12,8 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import InstanceDeleted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine
-from fairwarning.fleetfile import Plan, exists, plan, read_toml
-from fairwarning.fleetfile.applying import apply, current_scopes
+from fairwarning.fleet_file import Plan, exists, plan, read_toml
+from fairwarning.fleet_file.apply import apply, current_scopes
 from fairwarning.starter_fleet import STARTER_FLEET
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore

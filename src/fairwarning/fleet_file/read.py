@@ -12,8 +12,8 @@ import msgspec
 from fairwarning.common.toml_lines import Lines
 from fairwarning.common.toml_text import NotToml
 from fairwarning.common.toml_text import parse_toml as parse_any_toml
-from fairwarning.fleetfile.model import Fleet
-from fairwarning.fleetfile.problems import (
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.problems import (
     Crowd,
     CrowdAt,
     FleetProblem,
@@ -22,8 +22,8 @@ from fairwarning.fleetfile.problems import (
     from_decoder,
     pointer_of,
 )
-from fairwarning.fleetfile.resources import FLEET_INSTANCES_MAX, resources_of
-from fairwarning.fleetfile.shapes import FleetShape
+from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX, resources_of
+from fairwarning.fleet_file.schema import FleetShape
 
 
 def read_toml(

@@ -15,8 +15,8 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
-from fairwarning.fleetfile.plan import exists
-from tests.fleetfile.test_plan import FILE, World, pool, vm
+from fairwarning.fleet_file.plan import exists
+from tests.fleet_file.test_plan import FILE, World, pool, vm
 
 
 @st.composite

@@ -26,9 +26,9 @@ from fairwarning.core.roster import (
     refuse_name,
     refuse_terminate_on_spot,
 )
-from fairwarning.fleetfile.partial import MEMBER_KEYS
-from fairwarning.fleetfile.problems import CrowdAt, Misplaced, Path, at
-from fairwarning.fleetfile.shapes import (
+from fairwarning.fleet_file.partial_declaration import MEMBER_KEYS
+from fairwarning.fleet_file.problems import CrowdAt, Misplaced, Path, at
+from fairwarning.fleet_file.schema import (
     SHAPES,
     AvailabilitySetShape,
     CloudServiceShape,
@@ -40,7 +40,7 @@ from fairwarning.fleetfile.shapes import (
     Table,
     VmShape,
 )
-from fairwarning.fleetfile.values import (
+from fairwarning.fleet_file.values import (
     handle_of,
     own_addresses,
     place_of,

@@ -36,8 +36,8 @@ from fairwarning.core.resources import (
     VirtualMachine,
     suffixes_of,
 )
-from fairwarning.fleetfile.model import Action, Fleet, Plan, Step
-from fairwarning.fleetfile.plan import exists, plan, refuse_plan, removal
+from fairwarning.fleet_file.model import Action, Fleet, Plan, Step
+from fairwarning.fleet_file.plan import exists, plan, refuse_plan, removal
 from tests.core.builders import E1, T0, event_id, names
 
 FILE = Place(origin="file")

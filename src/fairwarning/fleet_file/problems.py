@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from fairwarning.core.refusals import Refused
-from fairwarning.fleetfile.shapes import (
+from fairwarning.fleet_file.schema import (
     CHOICES,
     SHAPES,
     ApproveShape,

@@ -26,11 +26,11 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
-from fairwarning.fleetfile.changes import changes_of, changes_of_new
-from fairwarning.fleetfile.model import Fleet, FleetChange, Plan, Step
-from fairwarning.fleetfile.partial import completed, kept, stands
-from fairwarning.fleetfile.scaling import scaled
-from fairwarning.fleetfile.settling import settled
+from fairwarning.fleet_file.change_summary import changes_of, changes_of_new
+from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
+from fairwarning.fleet_file.partial_declaration import completed, kept, stands
+from fairwarning.fleet_file.placement import settled
+from fairwarning.fleet_file.scaling import scaled
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
 CONFIRMATION_CHARS = 16

@@ -31,7 +31,7 @@ from fairwarning.core.resources import (
     scope_id,
     suffixes_of,
 )
-from fairwarning.fleetfile.settling import Known, placed, with_addresses
+from fairwarning.fleet_file.placement import Known, placed, with_addresses
 
 Going = Mapping[int, Sequence[Instance]]
 """Who is about to be deleted, by placement group."""

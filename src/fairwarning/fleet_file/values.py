@@ -15,8 +15,8 @@ from fairwarning.core.resources import (
 )
 from fairwarning.core.roster import refuse_address, refuse_place
 from fairwarning.core.spans import parse_duration_ms
-from fairwarning.fleetfile.problems import Misplaced, Path, at, suggestion
-from fairwarning.fleetfile.shapes import Defaults, Table
+from fairwarning.fleet_file.problems import Misplaced, Path, at, suggestion
+from fairwarning.fleet_file.schema import Defaults, Table
 
 
 def place_of(top: Defaults, own: Defaults, path: Path, *, is_partial: bool) -> Place:

@@ -8,8 +8,8 @@ from fairwarning.core.model import Actor, EventId, InstanceName, Roster, Scope, 
 from fairwarning.core.transitions import Scheduled
 from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
-from fairwarning.fleetfile.model import Plan, Step
-from fairwarning.fleetfile.plan import refuse_plan
+from fairwarning.fleet_file.model import Plan, Step
+from fairwarning.fleet_file.plan import refuse_plan
 
 PAGE_SCOPES_MAX = 500
 

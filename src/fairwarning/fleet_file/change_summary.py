@@ -19,7 +19,7 @@ from fairwarning.core.model import (
     ScopeId,
 )
 from fairwarning.core.notice import operation_notice_ms
-from fairwarning.fleetfile.model import Action, FleetChange
+from fairwarning.fleet_file.model import Action, FleetChange
 
 NAMES_SHOWN_MAX = 5
 
