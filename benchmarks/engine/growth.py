@@ -24,7 +24,7 @@ from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId
 from fairwarning.core.resources import expand
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.service import Engine
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 
 SIZES = (1_000, 10_000, 100_000)
 TRANSITIONS = 1_500

@@ -27,7 +27,7 @@ from fairwarning.core.commands import Activate, Schedule
 from fairwarning.core.model import EventId, EventType, InstanceName, operator_actor
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.engine.clocks import SystemClock
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 
 ROOT = Path(__file__).resolve().parents[2]
 ME = operator_actor("benchmark")

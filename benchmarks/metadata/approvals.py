@@ -35,7 +35,7 @@ from fairwarning.core.resources import Place, VirtualMachine, expand
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Moment
 from fairwarning.logs import log_commit, set_up
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.sqlite.connection import QUERIES, connect
 from fairwarning.stores.transaction import take_turn

@@ -28,10 +28,10 @@ from fairwarning.engine.protocols import Clock, Drivers, Ids, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.metadata.endpoint import Endpoint
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.handlers import Endpoint
 from fairwarning.metadata.server import MetadataServer
-from fairwarning.metadata.service import Service
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.notices.sender import NetworkSender
 from fairwarning.portal.app import Portal

@@ -39,9 +39,9 @@ from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.plan import plan
 from fairwarning.logs import log_commit
 from fairwarning.metadata.identity import is_loopback
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.request_watchers import Watcher, noting
 from fairwarning.metadata.server import MetadataServer
-from fairwarning.metadata.witness import Watcher, noting
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.starter_fleet import STARTER_FLEET
 
 Address = tuple[str, int]

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import NodeSettings
 from tests.cli.conftest import Program
 from tests.control.test_access import make_certificate

@@ -11,8 +11,8 @@ from fairwarning.core.model import EventId, EventType, InstanceName, Scope
 from fairwarning.core.resources import AvailabilitySet, Member, Place, VirtualMachine
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.service import Engine
-from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.stores.postgres import PostgresStore
 from tests.metadata.rig import ME, PATH, Client, Response, request
 from tests.support.backup import Backup

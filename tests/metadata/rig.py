@@ -36,8 +36,8 @@ from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Receipt
 from fairwarning.engine.service import Engine
-from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.server import MetadataServer
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ids
 from tests.support.patience import HANG_S

@@ -11,7 +11,7 @@ from fairwarning.core.commands import Approve, Command, Declare, Operate
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
 from fairwarning.core.model import InstanceName, OperationKind, ScopeId
 from fairwarning.core.transitions import Activated
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import PATH, Client, Rig, request
 from tests.support.patience import HANG_S
 

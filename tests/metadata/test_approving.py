@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairwarning.core.model import EventType, Phase
-from fairwarning.metadata.approvals import read_event_ids
+from fairwarning.metadata.requests import read_event_ids
 from tests.metadata.rig import PATH, Rig
 
 OLD = "/metadata/scheduledevents?api-version=2017-03-01"

@@ -11,7 +11,7 @@ import pytest
 
 from fairwarning.core.commands import Cancel, Operate
 from fairwarning.core.model import InstanceName, OperationKind
-from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
+from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX, EndpointRules
 from tests.metadata.rig import PATH, Client, Response, Rig, request
 
 VARYING = re.compile(rb"(Date: [^\r]*|x-ms-request-id: [^\r]*)")

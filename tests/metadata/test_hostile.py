@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairwarning.metadata import connection as connections
-from fairwarning.metadata.limits import BODY_BYTES_MAX, HEAD_BYTES_MAX
+from fairwarning.metadata.settings import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from tests.metadata.rig import PATH, Client, Rig, request
 from tests.support.patience import HANG_S
 

@@ -8,7 +8,7 @@ from fairwarning.core.commands import AddInstances, Approve, Operate
 from fairwarning.core.model import Instance, InstanceName, OperationKind, instance_actor
 from fairwarning.metadata import server
 from fairwarning.metadata.identity import canonical, sign
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import ME, PATH, Client, Rig, request
 
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"

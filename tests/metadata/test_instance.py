@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairwarning.metadata.instance import INSTANCE_VERSIONS
+from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
 from tests.metadata.rig import Rig
 
 INSTANCE = "/metadata/instance"

@@ -10,8 +10,8 @@ from fairwarning.core.model import EventId, ScopeId
 from fairwarning.engine.protocols import Signal
 from fairwarning.engine.scope_view import View
 from fairwarning.engine.service import Engine
-from fairwarning.metadata.limits import EndpointRules
 from fairwarning.metadata.polls import is_ahead, matches
+from fairwarning.metadata.settings import EndpointRules
 from tests.engine.shared_store import SharedStore
 from tests.metadata.cluster import cluster
 from tests.metadata.rig import PATH, Response, Rig, request

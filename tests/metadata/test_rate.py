@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import PATH, Rig, Seconds, request
 
 pytestmark = pytest.mark.usefixtures("seconds")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any
 
-from fairwarning.metadata.stamp import Stamp
+from fairwarning.metadata.responses import Stamp
 
 FORM = re.compile(rb"Date: (.{29})\r\nx-ms-request-id: ([0-9a-f-]{36})")
 

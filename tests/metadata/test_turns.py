@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 
-from fairwarning.metadata import asks
 from fairwarning.metadata import connection as connections
+from fairwarning.metadata import requests
 from fairwarning.metadata import server as servers
-from fairwarning.metadata.limits import PIECE_BYTES_MAX, WAITING_BYTES_MAX
-from fairwarning.metadata.reader import Reader, Received
-from fairwarning.metadata.turns import TURNS_PER_ROUND, Turns
+from fairwarning.metadata.fair_share import TURNS_PER_ROUND, Turns
+from fairwarning.metadata.http_parser import Reader, Received
+from fairwarning.metadata.settings import PIECE_BYTES_MAX, WAITING_BYTES_MAX
 from tests.metadata.rig import PATH, Rig, request
 from tests.metadata.test_unusual_http import H2C, VERSIONS, approval, is_started
 from tests.metadata.test_waiting import hold
@@ -52,7 +52,7 @@ async def test_requests_are_taken_one_at_a_time_whatever_the_connections(
     rig: Rig, rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: Counter[int] = Counter()
-    read = asks.read
+    read = requests.read
 
     def count(*arguments: object) -> object:
         taken[rounds.number] += 1

@@ -16,7 +16,7 @@ from fairwarning.core.model import (
 from fairwarning.core.resources import Place, ScaleSet
 from fairwarning.metadata import connection as connections
 from fairwarning.metadata import server
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import ME, PATH, Rig, request
 from tests.metadata.test_waiting import WAIT, hold
 from tests.support.patience import HANG_S

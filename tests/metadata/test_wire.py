@@ -7,7 +7,7 @@ import pytest
 
 from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.commands import Cancel
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import PATH, Rig, V, request
 
 GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}")

@@ -3,7 +3,7 @@
 import pytest
 
 from fairwarning.engine.request_log import Requests
-from fairwarning.metadata.witness import noting
+from fairwarning.metadata.request_watchers import noting
 from tests.metadata.rig import Rig
 
 

@@ -20,7 +20,7 @@ from fairwarning.core.resources import AvailabilitySet, Member, Place
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 
 ME = operator_actor("test")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.testing import NotAnswered, Server, Vm, server
 from fairwarning.testing.background import Changes
 from fairwarning.testing.stage import START, Stage

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from fairwarning.check.diary import DRAIN, Diary
 from fairwarning.check.handler import Handler
-from fairwarning.metadata.approvals import read_event_ids
+from fairwarning.metadata.requests import read_event_ids
 from fairwarning.testing import Server
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.fleet_file import Fleet, read_json
-from fairwarning.metadata.witness import Asked
+from fairwarning.metadata.request_watchers import Asked
 from fairwarning.node import Node, NodeSettings
 from fairwarning.testing.background import Background
 

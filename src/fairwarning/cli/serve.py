@@ -34,7 +34,7 @@ from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
-from fairwarning.metadata.limits import ACTIVATION_DELAY_S_MAX, EndpointRules
+from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
 from fairwarning.starter_fleet import STARTER_FLEET
 

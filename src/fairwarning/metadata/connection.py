@@ -17,23 +17,23 @@ from typing import cast
 from fairwarning.core.faults import Fault, FaultKind
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.answers import (
+from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.fault_injection import EMPTY, reset, send_slowly, status_answer
+from fairwarning.metadata.http_parser import Reader, Received, Refusal
+from fairwarning.metadata.requests import Ask, Kind, read
+from fairwarning.metadata.responses import (
     BROKEN,
     OUT_OF_SERVICE,
     TOO_MANY_REQUESTS,
     Answer,
     to_bytes,
 )
-from fairwarning.metadata.asks import Ask, Kind, read
-from fairwarning.metadata.faulty import EMPTY, reset, send_slowly, status_answer
-from fairwarning.metadata.limits import (
+from fairwarning.metadata.settings import (
     KEEP_ALIVE_S,
     REMEMBERED_BYTES_MAX,
     REQUEST_S_MAX,
     WAITING_BYTES_MAX,
 )
-from fairwarning.metadata.reader import Reader, Received, Refusal
-from fairwarning.metadata.service import Service
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 Wait = tuple[Callable[[], None], asyncio.TimerHandle, Ask, Member, bool, str]

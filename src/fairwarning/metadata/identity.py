@@ -13,9 +13,9 @@ import ipaddress
 
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.answers import FOREIGN, FORWARDED, Answer, error
-from fairwarning.metadata.asks import Ask
-from fairwarning.metadata.limits import EndpointRules
+from fairwarning.metadata.requests import Ask
+from fairwarning.metadata.responses import FOREIGN, FORWARDED, Answer, error
+from fairwarning.metadata.settings import EndpointRules
 
 _HINT_NAMES_MAX = 5
 _UNSIGNED = error(

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 
 from fairwarning.core.model import EventId
 from fairwarning.engine.scope_view import Member, View
-from fairwarning.metadata.answers import TOO_MANY_REQUESTS, Answer, head
-from fairwarning.metadata.asks import Ask
-from fairwarning.metadata.limits import EndpointRules
-from fairwarning.metadata.stamp import Stamp
+from fairwarning.metadata.requests import Ask
+from fairwarning.metadata.responses import TOO_MANY_REQUESTS, Answer, Stamp, head
+from fairwarning.metadata.settings import EndpointRules
 
 REQUESTS_PER_SECOND = 5
 _OK, _NOT_MODIFIED = 200, 304

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from fairwarning.metadata.connection import Connection
+from fairwarning.metadata.endpoint_state import Service
 from fairwarning.metadata.identity import canonical, is_loopback
-from fairwarning.metadata.limits import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
-from fairwarning.metadata.service import Service
-from fairwarning.metadata.witness import Watcher
+from fairwarning.metadata.request_watchers import Watcher
+from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
 
 _BACKLOG = 4_096
 _ACCEPTS_AT_ONCE = 64

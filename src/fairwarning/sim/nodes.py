@@ -10,9 +10,9 @@ from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.protocols import Order, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.metadata.endpoint import Endpoint
-from fairwarning.metadata.limits import EndpointRules
-from fairwarning.metadata.service import Service
+from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notices.dispatcher import Notices
 from fairwarning.sim.calls import Calls
 from fairwarning.sim.clock import NodeClock

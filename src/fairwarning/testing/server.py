@@ -14,8 +14,8 @@ from fairwarning.control.shapes import Event
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import OperationKind
-from fairwarning.metadata.limits import EndpointRules
-from fairwarning.metadata.witness import Asked
+from fairwarning.metadata.request_watchers import Asked
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.testing.background import Background, Changes
 from fairwarning.testing.conditions import described, with_server
 from fairwarning.testing.stage import START, Stage, names, read_fleet

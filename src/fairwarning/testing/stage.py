@@ -30,8 +30,8 @@ from fairwarning.core.model import (
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleet_file import Fleet, read_json, read_toml
-from fairwarning.metadata.limits import EndpointRules
-from fairwarning.metadata.witness import Asked
+from fairwarning.metadata.request_watchers import Asked
+from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import Node, NodeSettings
 
 START = Instant(1_767_225_600_000)

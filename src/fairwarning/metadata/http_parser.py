@@ -12,9 +12,9 @@ import httptools
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fairwarning.metadata.answers import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Answer
-from fairwarning.metadata.asks import Head
-from fairwarning.metadata.limits import (
+from fairwarning.metadata.requests import Head
+from fairwarning.metadata.responses import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Answer
+from fairwarning.metadata.settings import (
     BODY_BYTES_MAX,
     CHUNKED_PIECE_BYTES_MAX,
     HEAD_BYTES_MAX,

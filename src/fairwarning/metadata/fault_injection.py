@@ -13,8 +13,8 @@ from fairwarning.core.model import ScopeId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.answers import Answer, error
-from fairwarning.metadata.asks import Ask, Kind
+from fairwarning.metadata.requests import Ask, Kind
+from fairwarning.metadata.responses import Answer, error
 
 _PARTS = {Kind.EVENTS: Part.POLL, Kind.APPROVE: Part.APPROVE}
 _WORDS = {

@@ -14,8 +14,11 @@ from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Alarm, Clock, Store, StoreDown
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.service import Engine
-from fairwarning.metadata import instance as instances
-from fairwarning.metadata.answers import (
+from fairwarning.metadata import instance_metadata as instances
+from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
+from fairwarning.metadata.polls import is_ahead, proves_loss
+from fairwarning.metadata.requests import Ask, Kind, read_event_id, read_event_ids
+from fairwarning.metadata.responses import (
     BAD_BODY,
     BAD_DRAINED_BODY,
     NOT_FOUND,
@@ -23,11 +26,7 @@ from fairwarning.metadata.answers import (
     Answer,
     error,
 )
-from fairwarning.metadata.approvals import read_event_id, read_event_ids
-from fairwarning.metadata.asks import Ask, Kind
-from fairwarning.metadata.instance import INSTANCE_VERSIONS
-from fairwarning.metadata.limits import EndpointRules
-from fairwarning.metadata.polls import is_ahead, proves_loss
+from fairwarning.metadata.settings import EndpointRules
 
 BEGIN_ANEW_EVERY_S = 5.0
 """As long as it may take other nodes to notice that the store has stepped back."""

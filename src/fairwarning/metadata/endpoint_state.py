@@ -11,17 +11,16 @@ from fairwarning.core.model import EventId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.answers import Answer
-from fairwarning.metadata.asks import Ask, Kind
-from fairwarning.metadata.endpoint import Endpoint
-from fairwarning.metadata.faulty import Faulty
+from fairwarning.metadata.fair_share import Turns
+from fairwarning.metadata.fault_injection import Faulty
+from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.http_parser import Received
 from fairwarning.metadata.identity import Callers
-from fairwarning.metadata.limits import REMEMBERED_POLLS_MAX, EndpointRules
 from fairwarning.metadata.polls import Polls
-from fairwarning.metadata.reader import Received
-from fairwarning.metadata.stamp import Stamp
-from fairwarning.metadata.turns import Turns
-from fairwarning.metadata.witness import Asked, Watcher
+from fairwarning.metadata.request_watchers import Asked, Watcher
+from fairwarning.metadata.requests import Ask, Kind
+from fairwarning.metadata.responses import Answer, Stamp
+from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX, EndpointRules
 
 if TYPE_CHECKING:
     from fairwarning.metadata.connection import Connection

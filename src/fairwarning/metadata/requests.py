@@ -6,6 +6,7 @@ by its bytes.
 """
 
 import ipaddress
+import json
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
@@ -16,7 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fairwarning.core.api_versions import BY_NAME, VERSIONS, ApiVersion
-from fairwarning.metadata.answers import (
+from fairwarning.core.model import EventId
+from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
+from fairwarning.metadata.responses import (
     BAD_FORMAT,
     BAD_QUERY,
     BAD_WAIT,
@@ -30,16 +33,13 @@ from fairwarning.metadata.answers import (
     latest_version,
     method_not_allowed,
 )
-from fairwarning.metadata.instance import INSTANCE_VERSIONS
-from fairwarning.metadata.limits import WAIT_S_MAX, EndpointRules
+from fairwarning.metadata.settings import START_REQUESTS_MAX, WAIT_S_MAX, EndpointRules
 
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
 _FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """RFC 9112 3.2.2: a server accepts a whole URL as the target too."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
-
-
 AGENT_CHARS_MAX = 100
 QUERIES_CACHED_MAX = 256
 HOSTS_CACHED_MAX = 256
@@ -252,3 +252,43 @@ def _is_address_or_localhost(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# The body of a POST: which events are approved. JSON whatever its Content-Type says.
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
+    """The ids in upper case, each once; None if the body is not what it must be.
+
+    What is no id at all becomes the empty one, which no event has.
+
+    DocumentIncarnation may stand beside StartRequests, as a string or a number; it is
+    ignored, as Azure ignores it.
+    """
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    requests = document.get("StartRequests") if isinstance(document, dict) else None
+    if not isinstance(requests, list) or not 1 <= len(requests) <= START_REQUESTS_MAX:
+        return None
+    found: dict[EventId, None] = {}
+    for request in requests:
+        id = request.get("EventId") if isinstance(request, dict) else None
+        if not isinstance(id, str):
+            return None
+        # Nothing else can be an id of ours, and nothing longer is repeated in an answer.
+        found[EventId(id.strip().upper() if _GUID.fullmatch(id.strip()) else "")] = None
+    return tuple(found)
+
+
+def read_event_id(body: bytes) -> EventId | None:
+    """The one id of `{"EventId": …}`, in upper case; None if the body is not that."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    id = document.get("EventId") if isinstance(document, dict) else None
+    found = isinstance(id, str) and _GUID.fullmatch(id.strip())
+    return EventId(found.group().upper()) if found else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fairwarning.core.identifiers import computer_name, placement_group_id, vm_id
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Roster, Scope, ScopeKind
-from fairwarning.metadata.answers import LEAF_NEEDS_TEXT, NOT_FOUND, TEXT, Answer
+from fairwarning.metadata.responses import LEAF_NEEDS_TEXT, NOT_FOUND, TEXT, Answer
 
 INSTANCE_VERSIONS: tuple[str, ...] = (
     "2017-03-01", "2017-04-02", "2017-08-01", "2017-10-01", "2017-12-01", "2018-02-01",
