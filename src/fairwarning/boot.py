@@ -32,8 +32,8 @@ from fairwarning.metadata.endpoint_state import Service
 from fairwarning.metadata.handlers import Endpoint
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.sender import NetworkSender
+from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.sender import NetworkSender
 from fairwarning.portal.app import Portal
 from fairwarning.portal.tables import PAGES
 from fairwarning.stores.memory import MemoryStore

@@ -19,7 +19,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.stores.memory import MemoryStore
-from tests.notices.rig import SharedStore
+from tests.notifications.rig import SharedStore
 
 EVA = Caller("eva", Role.ADMIN)
 WRITES_AND_LOOKS = ("record", "keep", "drop", "transact", "create")

@@ -13,7 +13,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Store
 from tests.control.rig import ME
-from tests.notices.rig import SharedStore
+from tests.notifications.rig import SharedStore
 
 SET = ScaleSet(name="workers", capacity=101, place=Place(test=True))
 """In two placement groups, and so in two scopes."""

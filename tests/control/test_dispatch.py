@@ -16,7 +16,7 @@ from fairwarning.control.shapes import Done
 from fairwarning.engine.clocks import VirtualClock
 from tests.control.pair import node
 from tests.control.rig import Block, running
-from tests.notices.rig import SharedStore
+from tests.notifications.rig import SharedStore
 
 
 @pytest.mark.parametrize("is_stopping", [False, True])

@@ -26,10 +26,10 @@ from fairwarning.engine.protocols import (
     Store,
     StoreDown,
 )
-from fairwarning.notices.model import TargetDraft, TargetKind
+from fairwarning.notifications.model import TargetDraft, TargetKind
 from tests.control.pair import SET, Pair, node, pair
 from tests.control.rig import ME, Block
-from tests.notices.rig import SharedStore
+from tests.notifications.rig import SharedStore
 from tests.stores.nodes import wait_for
 
 POLICY = ChangePolicy(policy=Policy())

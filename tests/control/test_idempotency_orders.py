@@ -21,7 +21,7 @@ from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from tests.control.orders import EVA, Choices, Request, minute_passes, requests
 from tests.control.pair import pair
-from tests.notices.rig import SharedStore
+from tests.notifications.rig import SharedStore
 
 WAIT = "idempotency-in-progress"
 BROKE_OFF = "request-broke-off"

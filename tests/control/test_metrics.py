@@ -15,7 +15,7 @@ from fairwarning.engine.service import Engine
 from tests.control.rig import ME
 from tests.control.test_health import value
 from tests.core.builders import T0, web
-from tests.notices.entries import REBOOT
+from tests.notifications.entries import REBOOT
 
 NOT_BEFORE = later(T0, 15 * MINUTE_MS)
 

@@ -11,8 +11,8 @@ import pytest
 
 from fairwarning.control.app import OPERATIONS
 from fairwarning.control.openapi import document
-from fairwarning.notices.model import Outcome
-from fairwarning.notices.sender import NetworkSender
+from fairwarning.notifications.model import Outcome
+from fairwarning.notifications.sender import NetworkSender
 from tests.control.rig import Rig, running
 
 CHECKS = (

@@ -7,8 +7,8 @@ import pytest
 
 from fairwarning.core.instants import Instant
 from fairwarning.engine.protocols import Position
-from fairwarning.notices.model import Delivery, Message
-from fairwarning.notices.shelf import Shelf
+from fairwarning.notifications.model import Delivery, Message
+from fairwarning.notifications.records import Shelf
 from tests.control.rig import Rig
 
 COUNT = 5

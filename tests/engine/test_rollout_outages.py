@@ -19,7 +19,7 @@ from fairwarning.stores.memory import MemoryStore
 from tests.core.rollouts.test_advance import MONDAY
 from tests.engine.harness import ME
 from tests.engine.rolling import REBOOT, Node, web
-from tests.notices.rig import SharedStore
+from tests.notifications.rig import SharedStore
 from tests.support.flaky import Flaky, every_call_fails
 
 

@@ -432,7 +432,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forgets a notification that failed",
-        "notices/worker.py",
+        "notifications/worker.py",
         "            if not outcome.is_delivered:",
         "            if outcome.is_final:",
         "notifications",
@@ -440,7 +440,7 @@ MUTATIONS = [
     ),
     Mutation(
         "skips the notifications of an outage",
-        "notices/worker.py",
+        "notifications/worker.py",
         "        await self._move(replace(self._cursor, position=entry.position))",
         "        await self._move(replace(self._cursor, position=await self._store.end()))",
         "notifications",
@@ -448,7 +448,7 @@ MUTATIONS = [
     ),
     Mutation(
         "never tries a notification again",
-        "notices/worker.py",
+        "notifications/worker.py",
         "self._next_try = min((each.next_try_ms for each in waiting), default=None)",
         "self._next_try = None",
         "notifications",

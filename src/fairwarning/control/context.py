@@ -15,7 +15,7 @@ from fairwarning.engine.protocols import Clock, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
-from fairwarning.notices.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notices
 
 
 class AzureDoor(NamedTuple):

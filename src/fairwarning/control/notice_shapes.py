@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from fairwarning.control.shapes import In, Name, Out
 from fairwarning.core.model import EventType, Source
-from fairwarning.notices.model import Format, TargetKind
+from fairwarning.notifications.model import Format, TargetKind
 
 
 class FiltersBody(In):

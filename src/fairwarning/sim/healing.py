@@ -4,7 +4,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.rollouts.model import RolloutPhase
 from fairwarning.engine.protocols import Due
 from fairwarning.engine.rollout_records import RolloutRecords
-from fairwarning.notices.shelf import WAITING
+from fairwarning.notifications.records import WAITING
 from fairwarning.sim.broken import demand
 from fairwarning.sim.nodes import State
 from fairwarning.sim.world import OPERATOR, World

@@ -13,7 +13,7 @@ from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint_state import Service
 from fairwarning.metadata.handlers import Endpoint
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.notices.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notices
 from fairwarning.sim.calls import Calls
 from fairwarning.sim.clock import NodeClock
 from fairwarning.sim.driver import SimDriver

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import operator_actor
 from fairwarning.engine.protocols import Position, StoreDown
-from fairwarning.notices.model import (
+from fairwarning.notifications.model import (
     ALL_KINDS,
     DEFAULT_KINDS,
     Filters,
@@ -13,7 +13,7 @@ from fairwarning.notices.model import (
     Outcome,
     Target,
 )
-from fairwarning.notices.model import TargetKind as Kind
+from fairwarning.notifications.model import TargetKind as Kind
 from fairwarning.sim.calls import Calls
 from fairwarning.sim.clock import EPOCH
 

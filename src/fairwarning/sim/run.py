@@ -101,7 +101,7 @@ class _Listener(logging.Handler):
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._world.past and record.name.startswith("fairwarning.notices"):
+        if self._world.past and record.name.startswith("fairwarning.notifications"):
             # It reads a line of a past that is no more, says so, and goes on.
             return
         if self._world.past and "the store has stepped back" in record.getMessage():

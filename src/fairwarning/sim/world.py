@@ -13,7 +13,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import expand
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
-from fairwarning.notices.shelf import Shelf
+from fairwarning.notifications.records import Shelf
 from fairwarning.sim import actions
 from fairwarning.sim.asked import Asked, Told
 from fairwarning.sim.broken import Broken

@@ -22,7 +22,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.protocols import Choice, Mark
-from fairwarning.notices.event_grid import azure_id, owner_id, properties_of
+from fairwarning.notifications.event_grid import azure_id, owner_id, properties_of
 
 IDS_MAX = 100
 PAGE = 200

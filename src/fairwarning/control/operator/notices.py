@@ -7,7 +7,7 @@ from fairwarning.control.holding import held
 from fairwarning.control.operation import Call, Operation
 from fairwarning.control.shapes import Done, NoQuery, PageQuery
 from fairwarning.core.instants import format_rfc3339
-from fairwarning.notices.model import (
+from fairwarning.notifications.model import (
     Delivery,
     Filters,
     Target,

@@ -1,8 +1,8 @@
 """What the receivers of notifications got: everything at least once, and nothing else."""
 
 from fairwarning.engine.protocols import Entry
-from fairwarning.notices.model import Target
-from fairwarning.notices.shelf import DEAD
+from fairwarning.notifications.model import Target
+from fairwarning.notifications.records import DEAD
 from fairwarning.sim.broken import demand
 from fairwarning.sim.notifications import Sent, targets
 from fairwarning.sim.seen import SeenWorld

@@ -9,13 +9,13 @@ from fairwarning.core.transitions import Cancelled, Scheduled
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.service import Engine
-from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.model import TargetDraft, TargetKind
-from fairwarning.notices.sender import NetworkSender
+from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.model import TargetDraft, TargetKind
+from fairwarning.notifications.sender import NetworkSender
 from fairwarning.stores.postgres import PostgresStore
 from tests.core.builders import event_id, names
 from tests.engine.harness import ME, WEB, ids
-from tests.notices.receiver import receiving
+from tests.notifications.receiver import receiving
 
 NODES = 3
 ROUNDS = 5

@@ -18,14 +18,25 @@ from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event
 from fairwarning.engine.journal_reader import JournalReader, PastChanged
 from fairwarning.engine.protocols import Clock, Entry, RecordChanged, Store, StoreDown
-from fairwarning.notices.backoff import next_try_ms
-from fairwarning.notices.filters import may_want, wants
-from fairwarning.notices.formats import is_tellable, message_to
-from fairwarning.notices.leases import is_free_for, needs_renewal, released, taken_by
-from fairwarning.notices.model import Delivery, Message, Outcome, Target
-from fairwarning.notices.sender import Sender
-from fairwarning.notices.shelf import WAITING_MAX, Cursor, HeldCursor, Shelf, delivery_id
-from fairwarning.notices.story import event_at
+from fairwarning.notifications.delivery_rules import (
+    is_free_for,
+    may_want,
+    needs_renewal,
+    next_try_ms,
+    released,
+    taken_by,
+    wants,
+)
+from fairwarning.notifications.formats import event_at, is_tellable, message_to
+from fairwarning.notifications.model import Delivery, Message, Outcome, Target
+from fairwarning.notifications.records import (
+    WAITING_MAX,
+    Cursor,
+    HeldCursor,
+    Shelf,
+    delivery_id,
+)
+from fairwarning.notifications.sender import Sender
 
 RECHECK_MS = 5_000
 OUTAGE_PAUSE_MS = 1_000

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.core.instants import DAY_MS
-from fairwarning.notices.model import TargetDraft, TargetKind
-from fairwarning.notices.redaction import redacted
+from fairwarning.notifications.model import TargetDraft, TargetKind
+from fairwarning.notifications.redaction import redacted
 from tests.engine.harness import ME
-from tests.notices.receiver import Receiver, Request, receiving
-from tests.notices.rig import noticing
+from tests.notifications.receiver import Receiver, Request, receiving
+from tests.notifications.rig import noticing
 
 Url = Callable[[Receiver], str]
 

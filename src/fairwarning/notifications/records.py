@@ -14,7 +14,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, Actor
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Entry, Position, Record, Store, StoreDown
-from fairwarning.notices.model import Delivery, Target
+from fairwarning.notifications.model import Delivery, Target
 
 TARGET = "notice-target"
 CURSOR = "notice-cursor"

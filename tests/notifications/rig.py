@@ -17,8 +17,8 @@ from fairwarning.core.model import (
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
-from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.model import (
+from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.model import (
     Filters,
     Message,
     Outcome,
@@ -26,7 +26,7 @@ from fairwarning.notices.model import (
     TargetDraft,
     TargetKind,
 )
-from fairwarning.notices.sender import NetworkSender
+from fairwarning.notifications.sender import NetworkSender
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ME, TEST_WEB, Rig
 

@@ -14,8 +14,8 @@ from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.model import (
+from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.model import (
     Filters,
     Message,
     Outcome,
@@ -25,7 +25,7 @@ from fairwarning.notices.model import (
 )
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ME
-from tests.notices.rig import NoticeRig, SharedStore, noticing
+from tests.notifications.rig import NoticeRig, SharedStore, noticing
 from tests.support.flaky import Flaky, every_call_fails
 
 DRAFT = TargetDraft(

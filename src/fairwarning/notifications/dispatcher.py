@@ -18,12 +18,12 @@ from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import secret_of
 from fairwarning.engine.protocols import Alarm, Clock, Signal, Store, StoreDown
-from fairwarning.notices.formats import trial_to
-from fairwarning.notices.model import Delivery, Outcome, Target, TargetDraft
-from fairwarning.notices.sender import Sender
-from fairwarning.notices.shelf import TARGETS_MAX, Shelf
-from fairwarning.notices.targets import made_target
-from fairwarning.notices.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
+from fairwarning.notifications.formats import trial_to
+from fairwarning.notifications.model import Delivery, Outcome, Target, TargetDraft
+from fairwarning.notifications.records import TARGETS_MAX, Shelf
+from fairwarning.notifications.sender import Sender
+from fairwarning.notifications.targets import made_target
+from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 
 STOP_PATIENCE_S = 2.0
 """So long a try that is under way may still end well when the node stops."""

@@ -11,24 +11,42 @@ from fairwarning.core.model import EventType, ScopeId, Source
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Approved, AttemptFailed, Noted
 from fairwarning.engine.protocols import Position
-from fairwarning.notices.backoff import JITTER, PAUSES_MS, next_try_ms
-from fairwarning.notices.filters import is_meant, may_want, wants
-from fairwarning.notices.leases import LEASE_MS, is_free_for, needs_renewal, taken_by
-from fairwarning.notices.messages import cloud_event, message_of, trial_message, words_of
-from fairwarning.notices.model import ALL_KINDS, Filters, TargetDraft, TargetKind, Template
-from fairwarning.notices.sender import CHAT_TIMEOUT_S
-from fairwarning.notices.shelf import Cursor
-from fairwarning.notices.targets import made_target
-from fairwarning.notices.templates import (
+from fairwarning.notifications.delivery_rules import (
+    JITTER,
+    LEASE_MS,
+    PAUSES_MS,
+    is_free_for,
+    is_meant,
+    may_want,
+    needs_renewal,
+    next_try_ms,
+    taken_by,
+    wants,
+)
+from fairwarning.notifications.messages import (
     NAMES,
     TEXT_CHARS_MAX,
     TITLE_CHARS_MAX,
+    cloud_event,
     fill,
+    message_of,
     template_problem,
+    trial_message,
+    words_of,
 )
+from fairwarning.notifications.model import (
+    ALL_KINDS,
+    Filters,
+    TargetDraft,
+    TargetKind,
+    Template,
+)
+from fairwarning.notifications.records import Cursor
+from fairwarning.notifications.sender import CHAT_TIMEOUT_S
+from fairwarning.notifications.targets import made_target
 from tests.core.builders import E1, T0
 from tests.engine.harness import ME
-from tests.notices.entries import REBOOT, WEB_ID, entry
+from tests.notifications.entries import REBOOT, WEB_ID, entry
 
 
 def test_a_cloud_event_has_the_attributes_of_the_standard() -> None:

@@ -1,6 +1,6 @@
 """The format of a webhook in the operator API."""
 
-from fairwarning.notices.model import DEFAULT_KINDS, EVENT_GRID_KINDS
+from fairwarning.notifications.model import DEFAULT_KINDS, EVENT_GRID_KINDS
 from tests.control.rig import running
 
 HOOK = {"kind": "webhook", "url": "https://ops.example/x"}

@@ -8,12 +8,12 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import signature_of
-from fairwarning.notices import dispatcher, story
-from fairwarning.notices.model import Filters
-from fairwarning.notices.shelf import Shelf
+from fairwarning.notifications import dispatcher, formats
+from fairwarning.notifications.model import Filters
+from fairwarning.notifications.records import Shelf
 from tests.engine.harness import ME
-from tests.notices.receiver import HANG, receiving
-from tests.notices.rig import noticing
+from tests.notifications.receiver import HANG, receiving
+from tests.notifications.rig import noticing
 
 
 async def test_one_message_for_each_transition_in_order() -> None:
@@ -26,11 +26,11 @@ async def test_one_message_for_each_transition_in_order() -> None:
         assert [each.json["subject"] for each in receiver.requests] == [id] * 4
 
 
-@pytest.mark.parametrize("page", [1, story.PAGE_ENTRIES_MAX])
+@pytest.mark.parametrize("page", [1, formats.PAGE_ENTRIES_MAX])
 async def test_each_message_has_the_event_as_it_was_then_and_not_as_it_is_now(
     page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(story, "PAGE_ENTRIES_MAX", page)
+    monkeypatch.setattr(formats, "PAGE_ENTRIES_MAX", page)
     async with noticing() as rig, receiving() as receiver:
         notices = await rig.node()
         await rig.webhook(notices, receiver.url)

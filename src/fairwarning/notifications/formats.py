@@ -1,15 +1,37 @@
-"""An event as one line of the journal left it, worked out from the lines before.
+"""What a target is told of a line of the journal, in the form that it asked for."""
 
-What the store says of an event is how it is now, which may be later: a notice of an approval
-would say that the event is over. And the same line must give the same message at every try.
-"""
-
+from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.model import Event, EventId, Roster, Scope, ScopeKind
 from fairwarning.core.refusals import Refused
 from fairwarning.core.transitions import EventTransition, Scheduled, Started, Unknown
 from fairwarning.engine.protocols import Entry, Position, Store
+from fairwarning.notifications.event_grid import grid_message, grid_trial
+from fairwarning.notifications.messages import message_of, trial_message
+from fairwarning.notifications.model import Format, Message, Target
 
+
+async def is_tellable(store: Store, target: Target, entry: Entry, event: Event | None) -> bool:
+    """Event Grid tells of what instances can see, so of nothing that happens unseen."""
+    if target.format is not Format.EVENT_GRID:
+        return True
+    return event is not None and event.announced and not await starts_at_once(store, entry)
+
+
+async def message_to(store: Store, target: Target, entry: Entry, event: Event | None) -> Message:
+    if target.format is not Format.EVENT_GRID:
+        return message_of(entry, event, target.template)
+    assert event is not None, "a target of this format hears of events only"
+    scope = await store.read(entry.scope_id)
+    return grid_message(entry, event, scope.roster.location, target.template)
+
+
+def trial_to(target: Target, id: str, now: Instant) -> Message:
+    make = grid_trial if target.format is Format.EVENT_GRID else trial_message
+    return make(id, target.name, now)
+
+
+# An event as one line of the journal left it, worked out from the lines before.
 PAGE_ENTRIES_MAX = 200
 _NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")
 """An event's own transitions don't look at the roster."""

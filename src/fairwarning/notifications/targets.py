@@ -8,7 +8,8 @@ from fairwarning.core.limits import refuse_text
 from fairwarning.core.model import Actor
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.webhook_signatures import BadSecret, key_of
-from fairwarning.notices.model import (
+from fairwarning.notifications.messages import template_problem
+from fairwarning.notifications.model import (
     ALL_KINDS,
     EVENT_GRID_KINDS,
     Filters,
@@ -17,7 +18,6 @@ from fairwarning.notices.model import (
     TargetDraft,
     TargetKind,
 )
-from fairwarning.notices.templates import template_problem
 
 NAME_CHARS_MAX = 100
 URL_CHARS_MAX = 2_000

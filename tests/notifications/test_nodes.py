@@ -10,15 +10,15 @@ import pytest
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Position, Record, StoreDown
-from fairwarning.notices.dispatcher import Notices
-from fairwarning.notices.leases import LEASE_MS, taken_by
-from fairwarning.notices.model import Delivery, Filters, Message, Outcome, Target
-from fairwarning.notices.shelf import Shelf
+from fairwarning.notifications.delivery_rules import LEASE_MS, taken_by
+from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.model import Delivery, Filters, Message, Outcome, Target
+from fairwarning.notifications.records import Shelf
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.engine.harness import ME
-from tests.notices.receiver import HANG, receiving
-from tests.notices.rig import NoticeRig, SharedStore, WatchedSender, noticing
+from tests.notifications.receiver import HANG, receiving
+from tests.notifications.rig import NoticeRig, SharedStore, WatchedSender, noticing
 from tests.support.patience import HANG_S
 
 SCHEDULED = Filters(kinds=("Scheduled",))
@@ -270,7 +270,7 @@ async def test_unwanted_entries_move_the_cursor_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that a restart need not read them all again."""
-    monkeypatch.setattr("fairwarning.notices.worker.UNTOLD_MAX", 5)
+    monkeypatch.setattr("fairwarning.notifications.worker.UNTOLD_MAX", 5)
     async with noticing() as rig, receiving() as receiver:
         wanted = Filters(kinds=("Failed",))
         target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
@@ -287,7 +287,7 @@ async def test_unwanted_entries_move_no_cursor_that_another_node_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That would take its lease away while it sends, and a third node could send the same."""
-    monkeypatch.setattr("fairwarning.notices.worker.UNTOLD_MAX", 1)
+    monkeypatch.setattr("fairwarning.notifications.worker.UNTOLD_MAX", 1)
     async with shared() as rig, receiving() as receiver:
         wanted = Filters(kinds=("Failed",))
         target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
@@ -328,7 +328,7 @@ async def test_a_target_that_takes_nothing_hears_nothing_new_until_there_is_room
 ) -> None:
     """The journal holds the rest, however much that is."""
     for module in ("worker", "shelf"):
-        monkeypatch.setattr(f"fairwarning.notices.{module}.WAITING_MAX", 2)
+        monkeypatch.setattr(f"fairwarning.notifications.{module}.WAITING_MAX", 2)
     status = [500]
     async with (
         asyncio.timeout(HANG_S),

@@ -6,10 +6,10 @@ from types import ModuleType
 import pytest
 
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.notices.model import Filters, TargetDraft, TargetKind, Template
+from fairwarning.notifications.model import Filters, TargetDraft, TargetKind, Template
 from tests.engine.harness import ME
-from tests.notices.receiver import receiving
-from tests.notices.rig import noticing
+from tests.notifications.receiver import receiving
+from tests.notifications.rig import noticing
 
 # Apprise imports a module of the standard library that is on its way out.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")

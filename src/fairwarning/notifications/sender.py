@@ -10,8 +10,8 @@ import httpx
 
 from fairwarning.core.webhook_signatures import signed_headers
 from fairwarning.engine.protocols import Clock
-from fairwarning.notices.messages import CONTENT_TYPE
-from fairwarning.notices.model import Message, Outcome, Target, TargetKind
+from fairwarning.notifications.messages import CONTENT_TYPE
+from fairwarning.notifications.model import Message, Outcome, Target, TargetKind
 
 WEBHOOK_TIMEOUT_S = 10.0
 CHAT_TIMEOUT_S = 30.0

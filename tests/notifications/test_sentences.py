@@ -49,7 +49,7 @@ from fairwarning.core.transitions import (
     Unknown,
 )
 from tests.core.builders import E1, E2, T0, names, web
-from tests.notices.entries import NINE_THIRTY, REBOOT
+from tests.notifications.entries import NINE_THIRTY, REBOOT
 
 WEB0 = InstanceName("web-0")
 

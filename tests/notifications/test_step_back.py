@@ -2,13 +2,13 @@
 
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.engine.clocks import VirtualClock
-from fairwarning.notices.model import Filters
-from fairwarning.notices.shelf import CURSOR, TARGET
-from fairwarning.notices.worker import RECHECK_MS
+from fairwarning.notifications.model import Filters
+from fairwarning.notifications.records import CURSOR, TARGET
+from fairwarning.notifications.worker import RECHECK_MS
 from tests.engine.harness import ME
 from tests.engine.shared_store import SharedStore
-from tests.notices.receiver import receiving
-from tests.notices.rig import noticing
+from tests.notifications.receiver import receiving
+from tests.notifications.rig import noticing
 
 SCHEDULED = Filters(kinds=("Scheduled",))
 

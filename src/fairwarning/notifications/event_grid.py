@@ -9,8 +9,8 @@ from uuid import NAMESPACE_URL, uuid5
 from fairwarning.core.instants import Instant, format_rfc1123, format_rfc3339
 from fairwarning.core.model import Event, EventId, Phase, ScopeId, ScopeKind
 from fairwarning.engine.protocols import Entry
-from fairwarning.notices.messages import in_sentences, to_json, trial_text
-from fairwarning.notices.model import Message, Template
+from fairwarning.notifications.messages import in_sentences, to_json, trial_text
+from fairwarning.notifications.model import Message, Template
 
 EVENT_TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
 VALIDATION_TYPE = "Microsoft.EventGrid.SubscriptionValidationEvent"

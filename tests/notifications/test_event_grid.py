@@ -13,8 +13,13 @@ from fairwarning.core.model import EventType, InstanceName, OperationKind, Polic
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import Approved
 from fairwarning.core.webhook_signatures import signature_of
-from fairwarning.notices.event_grid import azure_id, grid_event, grid_message, owner_id
-from fairwarning.notices.model import (
+from fairwarning.notifications.event_grid import (
+    azure_id,
+    grid_event,
+    grid_message,
+    owner_id,
+)
+from fairwarning.notifications.model import (
     EVENT_GRID_KINDS,
     Filters,
     Format,
@@ -24,12 +29,12 @@ from fairwarning.notices.model import (
     TargetKind,
     Template,
 )
-from fairwarning.notices.targets import made_target
+from fairwarning.notifications.targets import made_target
 from tests.core.builders import E1, T0
 from tests.engine.harness import ME
-from tests.notices.entries import REBOOT, WEB_ID, entry
-from tests.notices.receiver import Receiver, receiving
-from tests.notices.rig import NoticeRig, noticing
+from tests.notifications.entries import REBOOT, WEB_ID, entry
+from tests.notifications.receiver import Receiver, receiving
+from tests.notifications.rig import NoticeRig, noticing
 
 WEB_0 = InstanceName("web-0")
 

@@ -11,7 +11,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, EventType, Source
 from fairwarning.core.transitions import HOUSEKEEPING, KnownTransition
 from fairwarning.engine.protocols import Position
-from fairwarning.notices.redaction import redacted
+from fairwarning.notifications.redaction import redacted
 
 
 class TargetKind(StrEnum):

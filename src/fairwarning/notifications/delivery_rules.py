@@ -1,0 +1,77 @@
+"""When to try again, and when to stop. Pure; the dice are thrown by the caller."""
+
+from msgspec.structs import replace
+
+from fairwarning.core.instants import HOUR_MS, MINUTE_MS, SECOND_MS, Instant, later
+from fairwarning.core.model import Event, ScopeId
+from fairwarning.core.transitions import kind_of
+from fairwarning.engine.protocols import Entry
+from fairwarning.notifications.model import Filters
+from fairwarning.notifications.records import Cursor
+
+PAUSES_MS = (
+    SECOND_MS,
+    5 * SECOND_MS,
+    30 * SECOND_MS,
+    2 * MINUTE_MS,
+    10 * MINUTE_MS,
+    HOUR_MS,
+    6 * HOUR_MS,
+)
+"""After the first failure, the second, and so on; behind the last one it is a dead letter."""
+JITTER = 0.2
+
+
+def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
+    """After so many failures; `dice` is in [0, 1). None: give up."""
+    assert attempts >= 1
+    if attempts > len(PAUSES_MS):
+        return None
+    spread = 1 + JITTER * (2 * dice - 1)
+    return later(now, round(PAUSES_MS[attempts - 1] * spread))
+
+
+# Whether a target wants to hear of an entry. Pure.
+def may_want(filters: Filters, entry: Entry) -> bool:
+    """As far as the entry alone tells: a no is final, a yes needs `wants`."""
+    if kind_of(entry.transition) not in filters.kinds:
+        return False
+    return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
+
+
+def wants(filters: Filters, event: Event | None) -> bool:
+    """Whoever asks for some types or sources wants events only."""
+    if filters.types and (event is None or event.type not in filters.types):
+        return False
+    return not filters.sources or (event is not None and event.source in filters.sources)
+
+
+def is_meant(id: ScopeId, name: str) -> bool:
+    """By the whole id, an ending of it, or the resource's name: all groups of a scale set."""
+    if id == name or id.endswith(f"/{name}"):
+        return True
+    whole, _, group = id.rpartition("/")
+    return group.isdigit() and "/scale-set/" in id and whole.endswith(f"/{name}")
+
+
+# Who may tell a target now. Pure.
+LEASE_MS = MINUTE_MS
+"""Longer than any single try takes."""
+
+
+def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
+    """A lease that ends later than any lease can was written before the clock was set back."""
+    left_ms = cursor.lease_until_ms - now
+    return cursor.node in {"", node} or not 0 < left_ms <= 2 * LEASE_MS
+
+
+def taken_by(node: str, cursor: Cursor, now: Instant) -> Cursor:
+    return replace(cursor, node=node, lease_until_ms=later(now, LEASE_MS))
+
+
+def released(cursor: Cursor) -> Cursor:
+    return Cursor(position=cursor.position)
+
+
+def needs_renewal(cursor: Cursor, now: Instant) -> bool:
+    return cursor.lease_until_ms - now < LEASE_MS // 2
