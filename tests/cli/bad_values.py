@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from fairwarning.rehearsal import library
+from fairwarning.scenarios import library
 
 DIGITS = "9" * 5_000
 """Python refuses to make a number of more than 4,300 digits."""

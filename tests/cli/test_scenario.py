@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.rehearsal import library
+from fairwarning.scenarios import library
 from fairwarning.testing import Server, server
 from tests.cli.conftest import Program, said
 from tests.cli.test_serve import PROGRAM, ask, serving
@@ -231,7 +231,7 @@ def test_a_recording_does_not_spoil_another_file(own: Program, tmp_path: Path) -
 
 def test_a_recorder_needs_nothing_of_the_server() -> None:
     code = (
-        "import sys, fairwarning.cli.record, fairwarning.rehearsal.recorder\n"
+        "import sys, fairwarning.cli.record, fairwarning.scenarios.record\n"
         "print([each for each in sys.modules if each.startswith(('fairwarning.engine', "
         "'fairwarning.control', 'fairwarning.metadata', 'fairwarning.stores', 'uvloop'))])"
     )

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from fairwarning.cli.lookup import UNFINISHED
 from fairwarning.cli.session import DEFAULT_URL, connect
-from fairwarning.rehearsal import library
+from fairwarning.scenarios import library
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api

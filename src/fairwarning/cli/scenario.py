@@ -30,8 +30,8 @@ def scenario() -> None:
 def list_scenarios(as_json: bool) -> None:
     """List the stories that come with the program."""
     from fairwarning.cli.scenario_file import find_scenario  # noqa: PLC0415  help comes at once
-    from fairwarning.rehearsal import library  # noqa: PLC0415
-    from fairwarning.rehearsal.casting import cast_of  # noqa: PLC0415
+    from fairwarning.scenarios import library  # noqa: PLC0415
+    from fairwarning.scenarios.instance_mapping import cast_of  # noqa: PLC0415
 
     found = [(name, find_scenario(name)) for name in library.names()]
     if as_json:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from fairwarning.cli.problems import Problem
 from fairwarning.common.text_files import read_text
-from fairwarning.rehearsal import library
-from fairwarning.rehearsal.model import Scenario, ScenarioProblem
-from fairwarning.rehearsal.playback import read_playback
-from fairwarning.rehearsal.reading import read_scenario
+from fairwarning.scenarios import library
+from fairwarning.scenarios.model import Scenario, ScenarioProblem
+from fairwarning.scenarios.parse import read_scenario
+from fairwarning.scenarios.playback import read_playback
 
 
 def find_scenario(name: str) -> Scenario:

@@ -16,11 +16,11 @@ from fairwarning.cli.telling import Teller, pending_line
 from fairwarning.cli.text import counted
 from fairwarning.core.refusals import Refused
 from fairwarning.node import CannotListen
-from fairwarning.rehearsal.casting import cast_of, recast
-from fairwarning.rehearsal.model import Scenario
-from fairwarning.rehearsal.operator import Declined, Json
-from fairwarning.rehearsal.pace import NoSuchSpeed, choose_pace
-from fairwarning.rehearsal.player import Player, StepFailed
+from fairwarning.scenarios.api import Declined, Json
+from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
+from fairwarning.scenarios.instance_mapping import cast_of, recast
+from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.play import Player, StepFailed
 
 if TYPE_CHECKING:
     from fairwarning.cli.client import Api

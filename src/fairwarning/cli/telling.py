@@ -9,8 +9,8 @@ from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.tables.history import KIND_STYLES
 from fairwarning.cli.text import one_line
 from fairwarning.cli.times import to_wire
-from fairwarning.rehearsal.model import Scenario
-from fairwarning.rehearsal.player import Told
+from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.play import Told
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,11 +17,11 @@ from fairwarning.control.access import Caller
 from fairwarning.control.dispatch import as_problem
 from fairwarning.control.problems import Problem
 from fairwarning.portal.asking import Asking
-from fairwarning.rehearsal.casting import cast_of, recast
-from fairwarning.rehearsal.model import Scenario
-from fairwarning.rehearsal.operator import Declined, Json
-from fairwarning.rehearsal.pace import NoSuchSpeed, choose_pace
-from fairwarning.rehearsal.player import Player, StepFailed, Told
+from fairwarning.scenarios.api import Declined, Json
+from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
+from fairwarning.scenarios.instance_mapping import cast_of, recast
+from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.play import Player, StepFailed, Told
 
 RUNS_KEPT = 5
 LINES_MAX = 500

@@ -3,10 +3,10 @@
 from functools import cache
 from typing import NamedTuple
 
-from fairwarning.rehearsal import library
-from fairwarning.rehearsal.casting import cast_of
-from fairwarning.rehearsal.model import Scenario
-from fairwarning.rehearsal.reading import read_scenario
+from fairwarning.scenarios import library
+from fairwarning.scenarios.instance_mapping import cast_of
+from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.parse import read_scenario
 
 
 class Story(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fairwarning.core.instants import parse_iso_duration_ms
-from fairwarning.rehearsal.operator import Operator
-from fairwarning.rehearsal.pace import NoSuchSpeed, choose_pace
+from fairwarning.scenarios.api import Operator
+from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

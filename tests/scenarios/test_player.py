@@ -8,11 +8,11 @@ import pytest
 
 from fairwarning.cli.client import Api
 from fairwarning.cli.scenario_run import ApiOperator
-from fairwarning.rehearsal.casting import cast_of
-from fairwarning.rehearsal.operator import Operator
-from fairwarning.rehearsal.pace import Leaping, Look
-from fairwarning.rehearsal.player import Player, StepFailed, Told
-from fairwarning.rehearsal.reading import read_scenario
+from fairwarning.scenarios.api import Operator
+from fairwarning.scenarios.clock_control import Leaping, Look
+from fairwarning.scenarios.instance_mapping import cast_of
+from fairwarning.scenarios.parse import read_scenario
+from fairwarning.scenarios.play import Player, StepFailed, Told
 from fairwarning.testing import Server
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from fairwarning.rehearsal.model import (
+from fairwarning.scenarios.model import (
     Deed,
     Expect,
     Operate,

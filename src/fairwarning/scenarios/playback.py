@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from fairwarning.core.faults import STATUSES, FaultKind
 from fairwarning.core.model import ANNOUNCED_TYPES, EventType
-from fairwarning.rehearsal.model import (
+from fairwarning.scenarios.model import (
     Approve,
     Cancel,
     Deed,
@@ -16,7 +16,7 @@ from fairwarning.rehearsal.model import (
     SetFault,
     Step,
 )
-from fairwarning.rehearsal.recording import Fate, Outage, Recording, read_recording
+from fairwarning.scenarios.recording import Fate, Outage, Recording, read_recording
 
 _SECOND_MS = 1_000
 _STATUS = re.compile(r"answered (\d{3})")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairwarning.rehearsal.news import PAGE, News
-from fairwarning.rehearsal.operator import Json
+from fairwarning.scenarios.api import Json
+from fairwarning.scenarios.play import PAGE, News
 
 
 class History:

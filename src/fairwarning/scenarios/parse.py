@@ -6,8 +6,7 @@ from fairwarning.common.toml_lines import Lines
 from fairwarning.fleet_file import FleetProblem, read_json
 from fairwarning.fleet_file.problems import Misplaced, Path, suggestion
 from fairwarning.fleet_file.read import parse_toml
-from fairwarning.rehearsal.deeds import DEEDS
-from fairwarning.rehearsal.model import (
+from fairwarning.scenarios.model import (
     Approve,
     Cancel,
     Deed,
@@ -21,7 +20,8 @@ from fairwarning.rehearsal.model import (
     StartRollout,
     Step,
 )
-from fairwarning.rehearsal.tables import Table
+from fairwarning.scenarios.step_actions import DEEDS
+from fairwarning.scenarios.toml_table import Table
 
 STEPS_MAX = 1_000
 _TOP_KEYS = ("title", "story", "fleet", "step")

@@ -4,20 +4,15 @@ Whatever ends the play, the faults that it has set are cleared. Events that it h
 they are the server's, and the player says which.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from fairwarning.core.instants import format_iso_duration
-from fairwarning.rehearsal.bodies import (
-    expectation,
-    fault_body,
-    in_words,
-    rollout_body,
-    schedule_body,
-)
-from fairwarning.rehearsal.model import (
+from fairwarning.scenarios.api import Declined, Operator, instant
+from fairwarning.scenarios.clock_control import Pace
+from fairwarning.scenarios.model import (
     Approve,
     Cancel,
     ClearFaults,
@@ -31,9 +26,13 @@ from fairwarning.rehearsal.model import (
     StartRollout,
     Step,
 )
-from fairwarning.rehearsal.news import News
-from fairwarning.rehearsal.operator import Declined, Operator, instant
-from fairwarning.rehearsal.pace import Pace
+from fairwarning.scenarios.step_actions import (
+    expectation,
+    fault_body,
+    in_words,
+    rollout_body,
+    schedule_body,
+)
 
 _ENDED = ("completed", "cancelled", "failed")
 _SECOND = timedelta(seconds=1)
@@ -225,3 +224,43 @@ class Player:
     def _say(self, kind: str, text: str, **data: str) -> None:
         at = self._pace.now()
         self._tell(Told(kind=kind, at=at, since=at - self._began, text=text, data=data))
+
+
+# What the server has written into its history since one last looked.
+PAGE = 100
+PAGES_MAX = 50
+_INTERNAL = frozenset({"HandedOver", "LeaseRenewed"})
+"""Housekeeping between nodes, which no story is about."""
+
+
+class News:
+    def __init__(self, operator: Operator, scopes: Collection[str]) -> None:
+        """Of these scopes, and of what is outside all scopes, such as faults and rollouts."""
+        self._operator = operator
+        self._scopes = {*scopes, ""}
+        found = operator.get("history", limit=1)["entries"]
+        self._last: str | None = found[0]["position"] if found else None
+
+    def read(self) -> list[Json]:
+        """Each entry once, oldest first."""
+        found: list[Json] = []
+        after: str | None = None
+        for _ in range(PAGES_MAX):
+            page = self._operator.get("history", limit=PAGE, after=after)
+            fresh = self._until_known(page["entries"])
+            found += fresh
+            after = page["next"]
+            if after is None or len(fresh) < len(page["entries"]):
+                break
+        if found:
+            self._last = found[0]["position"]
+        return [each for each in reversed(found) if self._is_told(each)]
+
+    def _until_known(self, entries: list[Json]) -> list[Json]:
+        positions = [each["position"] for each in entries]
+        if self._last not in positions:
+            return entries
+        return entries[: positions.index(self._last)]
+
+    def _is_told(self, entry: Json) -> bool:
+        return entry["scope"] in self._scopes and entry["kind"] not in _INTERNAL

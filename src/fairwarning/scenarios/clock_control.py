@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fairwarning.rehearsal.operator import Operator, instant
+from fairwarning.scenarios.api import Operator, instant
 
 LOOK_S = 0.5
 """So often whoever waits looks at what has happened."""

@@ -9,9 +9,9 @@ import pytest
 from fairwarning.client.flow import WAIT_S
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType
-from fairwarning.rehearsal.model import Approve, Cancel, ScenarioProblem, Schedule, SetFault
-from fairwarning.rehearsal.playback import read_playback
-from fairwarning.rehearsal.recorder import Recorder
+from fairwarning.scenarios.model import Approve, Cancel, ScenarioProblem, Schedule, SetFault
+from fairwarning.scenarios.playback import read_playback
+from fairwarning.scenarios.record import Recorder
 from fairwarning.testing import Server
 
 Json = dict[str, Any]

@@ -7,11 +7,11 @@ import pytest
 
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType, OperationKind
-from fairwarning.rehearsal import library
-from fairwarning.rehearsal.casting import cast_of, recast
-from fairwarning.rehearsal.deeds import DEEDS
-from fairwarning.rehearsal.model import Operate, ScenarioProblem, Schedule
-from fairwarning.rehearsal.reading import read_scenario
+from fairwarning.scenarios import library
+from fairwarning.scenarios.instance_mapping import cast_of, recast
+from fairwarning.scenarios.model import Operate, ScenarioProblem, Schedule
+from fairwarning.scenarios.parse import read_scenario
+from fairwarning.scenarios.step_actions import DEEDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOOD = """\
