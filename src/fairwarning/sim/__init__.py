@@ -1,5 +1,0 @@
-"""A world in a seed: the real engine on a simulated clock, store faults, drivers and crashes.
-
-`python -m fairwarning.sim --seeds N` runs it. Checkers look at every promise after every
-step; a failing seed is shrunk to a short trace.
-"""

@@ -1,0 +1,34 @@
+"""What can happen in a world, one function each. The name is the step's kind in a plan."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from fairwarning.simulation.actions import (
+    clocks,
+    commands,
+    deliveries,
+    disasters,
+    fleet,
+    polls,
+    rollouts,
+)
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.actions.choices import Action
+    from fairwarning.simulation.world import World
+
+ACTIONS: dict[str, Action] = {
+    **commands.ACTIONS,
+    **deliveries.ACTIONS,
+    **disasters.ACTIONS,
+    **fleet.ACTIONS,
+    **polls.ACTIONS,
+    **rollouts.ACTIONS,
+    **clocks.ACTIONS,
+}
+
+
+async def take(world: World, kind: str, dice: Random) -> str:
+    return await ACTIONS[kind](world, dice)

@@ -1,0 +1,55 @@
+"""What an action is about, drawn from its dice."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from fairwarning.core.commands import Command
+from fairwarning.core.model import Actor, Event, InstanceName, Phase, Scope, operator_actor
+from fairwarning.simulation.records import Asked
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.nodes import Node
+    from fairwarning.simulation.world import World
+
+Action = Callable[["World", Random], Awaitable[str]]
+OPERATOR = operator_actor("sim")
+NOTHING = "nothing to do"
+
+
+def any_node(world: World, dice: Random) -> Node | None:
+    """One that answers."""
+    alive = [node for node in world.nodes if node.is_alive]
+    return dice.choice(alive) if alive else None
+
+
+async def ask(
+    world: World, scope: Scope, command: Command, dice: Random, by: Actor = OPERATOR
+) -> str:
+    node = any_node(world, dice)
+    if node is None:
+        return "no node is alive"
+    world.ask(node, Asked(scope_id=scope.id, command=command, by=by))
+    return f"{node.name} {command}"
+
+
+async def any_scope(world: World, dice: Random) -> Scope:
+    return await world.store.read(dice.choice(world.scope_ids))
+
+
+def instances(scope: Scope, dice: Random) -> tuple[InstanceName, ...]:
+    """Mostly of one update domain, sometimes of several, of a stranger, or none."""
+    names = list(scope.roster.instances)
+    if not names or dice.random() < 0.03:
+        return (InstanceName("stranger"),)
+    first = scope.roster.instances[dice.choice(names)]
+    same = [n for n in names if scope.roster.instances[n].update_domain == first.update_domain]
+    pool = names if dice.random() < 0.1 else same
+    return tuple(dice.sample(pool, dice.randint(1, min(3, len(pool)))))
+
+
+def any_event(scope: Scope, dice: Random, *phases: Phase) -> Event | None:
+    found = [each for each in scope.events.values() if each.phase in phases]
+    return dice.choice(found) if found else None

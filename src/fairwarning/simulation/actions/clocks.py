@@ -1,0 +1,69 @@
+"""How time passes, and how clocks go wrong."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.model import Phase
+from fairwarning.simulation.actions.choices import NOTHING, Action, any_node, any_scope
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.world import World
+
+_LEASE_IS_OVER_MS = 31 * SECOND_MS
+
+
+async def _deadline(world: World, dice: Random) -> str:
+    """To the next alarm, or to just beside some event's NotBefore."""
+    scope = await any_scope(world, dice)
+    targets = [event.not_before_ms - world.now() for event in scope.in_phase(Phase.SCHEDULED)]
+    next_ms = world.clock.next_in_ms()
+    if next_ms is not None:
+        targets.append(next_ms)
+    ahead = [each for each in targets if each > 0]
+    if not ahead:
+        return NOTHING
+    by_ms = dice.choice(ahead) + dice.choice([-1, 0, 0, 1])
+    world.clock.jump(by_ms)
+    return f"+{by_ms} ms"
+
+
+async def _later(world: World, dice: Random) -> str:
+    short = [1, SECOND_MS, 5 * SECOND_MS, _LEASE_IS_OVER_MS, _LEASE_IS_OVER_MS]
+    by_ms = dice.choice(
+        [*short, 5 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS + HOUR_MS]
+    )
+    world.clock.jump(by_ms)
+    return f"+{by_ms} ms"
+
+
+async def _clock_step(world: World, dice: Random) -> str:
+    by_ms = dice.choice([-1, -1000, -5 * MINUTE_MS, 5 * MINUTE_MS])
+    world.clock.step(by_ms)
+    world.clock_steps += 1
+    world.was_stepped_ahead |= by_ms > 0
+    for node in world.nodes:
+        # What was asked by the old time cannot be compared with what is noted by the new.
+        node.asked.clear()
+    world.happened["clock stepped back" if by_ms < 0 else "clock stepped ahead"] += 1
+    return f"{by_ms:+} ms"
+
+
+async def _node_clock_step(world: World, dice: Random) -> str:
+    """One node's clock is wrong from now on. On a shared store nothing may depend on it."""
+    node = any_node(world, dice)
+    if node is None or not world.shape.is_shared:
+        return NOTHING
+    node.clock.skew_ms += dice.choice([-HOUR_MS, -31 * SECOND_MS, 31 * SECOND_MS, HOUR_MS])
+    node.clock.wake_due()
+    return f"{node.name} is {node.clock.skew_ms} ms off"
+
+
+ACTIONS: dict[str, Action] = {
+    "deadline": _deadline,
+    "later": _later,
+    "clock_step": _clock_step,
+    "node_clock_step": _node_clock_step,
+}

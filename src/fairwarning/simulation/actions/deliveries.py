@@ -1,0 +1,205 @@
+"""What the world does with calls and signals under way: in any order, late, twice, together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from random import Random
+from typing import TYPE_CHECKING
+
+from fairwarning.engine.protocols import StoreDown
+from fairwarning.simulation.actions.choices import NOTHING, Action
+from fairwarning.simulation.calls import BUSY, WRITES, Call, Outcome, Verdict
+from fairwarning.simulation.stores import StoreCopy
+from fairwarning.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.world import World
+_AT_ONCE_MAX = 4
+_CALLS = (
+    BUSY,
+    "drop", "due", "end", "find_event", "history", "journal", "keep", "note_seen", "read", "record",
+    "records", "scopes", "send", "transact",
+)  # fmt: skip
+
+
+async def _go_on(world: World, dice: Random) -> str:
+    """A few calls, one after the other, each any one of those that wait."""
+    told: list[str] = []
+    for _ in range(dice.randint(1, _AT_ONCE_MAX)):
+        free = world.free_calls()
+        if not free:
+            break
+        call = dice.choice(free)
+        told.append(str(call))
+        await world.release(call)
+    return "; ".join(told) or NOTHING
+
+
+async def _commit(world: World, dice: Random) -> str:
+    """A change is made, and its caller will hear of it only when he is let go."""
+    asking = [call for call in world.free_calls() if call.name == "transact" and not call.is_done]
+    if not asking:
+        return NOTHING
+    call = dice.choice(asking)
+    known = set(map(id, world.calls.waiting))
+    await world.release(call)
+    for each in world.calls.waiting:
+        is_answer = each.is_done and (each.node, each.detail) == (call.node, call.detail)
+        if is_answer and id(each) not in known:
+            each.is_held = True
+            world.happened["answer held"] += 1
+    return str(call)
+
+
+async def _let_go(world: World, dice: Random) -> str:
+    """A caller hears at last of what was done long ago."""
+    held = sorted((c for c in world.calls.waiting if c.is_held), key=lambda call: call.place)
+    if not held:
+        return NOTHING
+    call = dice.choice(held)
+    await world.release(call)
+    return str(call)
+
+
+async def _batch(world: World, dice: Random) -> str:
+    nodes = sorted({call.node for call in world.calls.waiting})
+    groups = [group for node in nodes if len(group := of_one_node(world, node)) > 1]
+    if not groups:
+        return NOTHING
+    group = dice.choice(groups)
+    dice.shuffle(group)
+    fate = dice.choice([Fate.TOGETHER, *Fate])
+    await commit(world, group, fate)
+    world.happened[fate.value] += 1
+    return f"{fate.value}: " + "; ".join(map(str, group))
+
+
+async def _deliver(world: World, dice: Random) -> str:
+    """Some of the signals under way, in any order, some of them not for the last time."""
+    told: list[str] = []
+    for _ in range(dice.randint(1, _AT_ONCE_MAX)):
+        if not world.signals.waiting:
+            break
+        signal = dice.choice(world.signals.waiting)
+        told.append(str(signal))
+        world.signals.deliver(signal, dice)
+        await world.quiesce()
+    return "; ".join(told) or NOTHING
+
+
+async def _fail(world: World, dice: Random) -> str:
+    free = world.free_calls()
+    if not free:
+        return NOTHING
+    # Every kind of call alike, or the rare ones would never fail.
+    name = dice.choice(sorted({call.name for call in free}))
+    call = dice.choice([call for call in free if call.name == name])
+    verdict = Verdict.BUSY if call.may_be_busy and dice.random() < 0.5 else Verdict.FAIL
+    await world.release(call, verdict)
+    return f"{call}: {verdict.value}"
+
+
+async def _trap(world: World, dice: Random) -> str:
+    """The next call of some kind fails, whenever it comes: some are seldom there to be chosen."""
+    names = (*_CALLS, *["send"] * 6) if world.shape.targets else _CALLS
+    trap = (dice.choice(names), dice.random() < 0.3)
+    world.calls.traps.add(trap)
+    return f"the next {trap[0]} {'loses its answer' if trap[1] else 'fails'}"
+
+
+async def _outage(world: World, dice: Random) -> str:
+    """The store cannot be reached by one node for a while."""
+    node = dice.choice(world.nodes)
+    failed = 0
+    for _ in range(dice.randint(1, 3)):
+        for call in world.free_calls():
+            if call.node == node.name:
+                world.calls.release(call, Verdict.FAIL)
+                failed += 1
+        await world.quiesce()
+        world.clock.jump(dice.choice([0, 500, 1_000]))
+        await world.quiesce()
+    world.happened["outage"] += bool(failed)
+    return f"{node.name}: {failed} calls failed"
+
+
+async def _settle(world: World, dice: Random) -> str:
+    signals = dice.random() < 0.5
+    await world.settle(signals=signals)
+    return "with all signals" if signals else ""
+
+
+async def _caller_leaves(world: World, dice: Random) -> str:
+    """Somebody hangs up before he has his answer."""
+    callers = [task for task in world.callers if not task.done()]
+    if not callers:
+        return NOTHING
+    dice.choice(callers).cancel()
+    world.happened["caller left"] += 1
+    return ""
+
+
+class Fate(Enum):
+    TOGETHER = "committed together"
+    UNDONE = "undone together"
+    ALONE = "undone, and each again alone"
+
+
+def of_one_node(world: World, node: str) -> list[Call]:
+    """The changes of this node that wait to be made."""
+    return [
+        call
+        for call in world.free_calls()
+        if call.node == node and call.name in WRITES and not call.is_done
+    ]
+
+
+async def commit(world: World, calls: Sequence[Call], fate: Fate) -> None:
+    if isinstance(world.store, MemoryStore):
+        await _commit_in_memory(world, world.store, calls, fate)
+        return
+    # A real database groups them itself.
+    for call in calls:
+        world.calls.release(call, Verdict.GO_ON)
+    await world.quiesce()
+
+
+async def _commit_in_memory(
+    world: World, store: MemoryStore, calls: Sequence[Call], fate: Fate
+) -> None:
+    before = StoreCopy(store)
+    world.gather_signals()
+    for call in calls:
+        call.outcome = await world.calls.run(call)
+    if fate is not Fate.TOGETHER:
+        before.put_back(store)
+        world.drop_gathered()
+    for call in calls:
+        if fate is Fate.ALONE:
+            call.outcome = await world.calls.run(call)
+        elif fate is Fate.UNDONE:
+            # Even a refusal may rest on a change that is undone now.
+            world.calls.on_failure(call, Verdict.FAIL)
+            call.outcome = Outcome(error=StoreDown("simulated outage at the commit"))
+    world.tell_gathered()
+    for call in calls:
+        world.calls.release(call, Verdict.SETTLED)
+    await world.quiesce()
+
+
+ACTIONS: dict[str, Action] = {
+    "go_on": _go_on,
+    "commit": _commit,
+    "let_go": _let_go,
+    "batch": _batch,
+    "deliver": _deliver,
+    "fail": _fail,
+    "outage": _outage,
+    "trap": _trap,
+    "settle": _settle,
+    "caller_leaves": _caller_leaves,
+}
+# Commits in groups, as SQLite's writer makes them.
+if TYPE_CHECKING:
+    from fairwarning.simulation.world import World

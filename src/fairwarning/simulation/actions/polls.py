@@ -1,0 +1,105 @@
+"""What instances do: they poll, hold a poll, approve what they were shown, and go away."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from fairwarning.core.api_versions import NEWEST
+from fairwarning.core.model import InstanceName, Scope, ScopeKind
+from fairwarning.simulation.actions.choices import NOTHING, Action, any_node, any_scope
+from fairwarning.simulation.clients import Client, Question
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.nodes import Node
+    from fairwarning.simulation.world import World
+
+_CLIENTS_MAX = 8
+_VERSIONS = (NEWEST.name, NEWEST.name, NEWEST.name, "2017-03-01")
+
+
+async def _poll(world: World, dice: Random) -> str:
+    """Of a node that it chooses anew each time, mostly with the tag that it has."""
+    client = await _any_client(world, dice)
+    node = any_node(world, dice)
+    if client is None or node is None or node.service is None:
+        return NOTHING
+    tag = client.tag if dice.random() < 0.8 else ""
+    wait_s = dice.choice([0, 0, 30, 300])
+    question = _question(world, node, client if tag else None, wait_s, dice)
+    client.poll(question)
+    return f"{client.name} asks {node.name}, has {tag or 'nothing'}, waits {wait_s} s"
+
+
+async def _start_request(world: World, dice: Random) -> str:
+    clients = [each for each in world.clients if each.shown]
+    node = any_node(world, dice)
+    if not clients or node is None or node.service is None:
+        return NOTHING
+    client = dice.choice(clients)
+    ids = tuple(dice.sample(client.shown, dice.randint(1, len(client.shown))))
+    question = Question(
+        node=node,
+        tag="",
+        document=b"",
+        wait_s=0,
+        version=NEWEST.name,
+        asked_ms=world.now(),
+        clock_steps=world.clock_steps,
+        approves=ids,
+        past=world.past,
+    )
+    client.approve(question)
+    return f"{client.name} approves {', '.join(ids)} at {node.name}"
+
+
+async def _client_leaves(world: World, dice: Random) -> str:
+    waiting = [each for each in world.clients if each.question is not None]
+    if not waiting:
+        return NOTHING
+    client = dice.choice(waiting)
+    client.leave()
+    return client.name
+
+
+def _question(
+    world: World, node: Node, known: Client | None, wait_s: int, dice: Random
+) -> Question:
+    """With the tag that the client has, if it is to be sent."""
+    return Question(
+        node=node,
+        tag=known.tag if known else "",
+        document=known.document if known else b"",
+        wait_s=wait_s,
+        # Who sends a tag stays with his version: it names a document of that one.
+        version=NEWEST.name if known else dice.choice(_VERSIONS),
+        asked_ms=world.now(),
+        clock_steps=world.clock_steps,
+        past=world.past,
+    )
+
+
+async def _any_client(world: World, dice: Random) -> Client | None:
+    """One that is free; a new one as long as there are few."""
+    if len(world.clients) < _CLIENTS_MAX and (not world.clients or dice.random() < 0.3):
+        scope = await any_scope(world, dice)
+        names = [each.name for each in scope.roster.live]
+        if names and scope.roster.kind is not ScopeKind.CLOUD_SERVICE:
+            client = _made(scope, dice.choice(names), dice)
+            client.now = world.now
+            client.past = lambda: world.past
+            world.clients.append(client)
+    free = [each for each in world.clients if each.question is None]
+    return dice.choice(free) if free else None
+
+
+def _made(scope: Scope, name: InstanceName, dice: Random) -> Client:
+    addresses = scope.roster.instances[name].addresses
+    return Client(scope.id, name, dice.choice([None, *addresses]))
+
+
+ACTIONS: dict[str, Action] = {
+    "poll": _poll,
+    "start_request": _start_request,
+    "client_leaves": _client_leaves,
+}

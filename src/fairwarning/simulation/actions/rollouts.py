@@ -1,0 +1,75 @@
+"""What operators do with rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from random import Random
+from typing import TYPE_CHECKING
+
+from fairwarning.core.instants import MINUTE_MS
+from fairwarning.core.model import EventType
+from fairwarning.core.refusals import Refused
+from fairwarning.core.rollouts.model import Rollout, RolloutSpec, Window
+from fairwarning.engine.protocols import StoreDown
+from fairwarning.simulation.actions.choices import NOTHING, OPERATOR, Action, any_node
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.world import World
+
+_ROLLOUTS_MAX = 3
+_EVERY_DAY = tuple(range(7))
+_WINDOWS = (
+    Window(days=_EVERY_DAY, from_minute=6 * 60, to_minute=18 * 60),
+    Window(days=_EVERY_DAY, from_minute=12 * 60, to_minute=14 * 60),
+)
+
+
+async def _create(world: World, dice: Random) -> str:
+    node = any_node(world, dice)
+    if node is None or node.rollouts is None or len(world.rollout_ids) >= _ROLLOUTS_MAX:
+        return NOTHING
+    scopes = dice.sample(world.scope_ids, dice.randint(0, len(world.scope_ids)))
+    spec = RolloutSpec(
+        type=dice.choice([EventType.REBOOT, EventType.FREEZE]),
+        scope_ids=tuple(scopes),
+        duration_s=dice.choice([None, 60]),
+        scopes_at_once=dice.randint(1, 2),
+        pause_ms=dice.choice([0, 0, MINUTE_MS]),
+        stop_on_failure=dice.random() < 0.5,
+        windows=dice.choice([(), (), _WINDOWS[:1], _WINDOWS[1:]]),
+    )
+    world.spawn(_note(world, node.rollouts.create(spec, by=OPERATOR)))
+    return f"{node.name} {spec}"
+
+
+async def _decide(world: World, dice: Random) -> str:
+    node = any_node(world, dice)
+    if node is None or node.rollouts is None or not world.rollout_ids:
+        return NOTHING
+    id = dice.choice(world.rollout_ids)
+    what = dice.choice(["pause", "resume", "resume", "cancel"])
+    decide = {
+        "pause": node.rollouts.pause,
+        "resume": node.rollouts.resume,
+        "cancel": node.rollouts.cancel,
+    }[what]
+    world.spawn(_note(world, decide(id, by=OPERATOR)))
+    return f"{node.name} {what} {id}"
+
+
+async def _note(world: World, deciding: Awaitable[Rollout]) -> None:
+    try:
+        rollout = await deciding
+    except StoreDown:
+        return
+    except Refused:
+        world.happened["rollout refused"] += 1
+        return
+    if rollout.id not in world.rollout_ids:
+        world.rollout_ids.append(rollout.id)
+
+
+ACTIONS: dict[str, Action] = {
+    "rollout": _create,
+    "decide_rollout": _decide,
+}

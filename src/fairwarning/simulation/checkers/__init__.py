@@ -1,0 +1,80 @@
+"""The promises, each as a check that knows only what an onlooker knows.
+
+`Checker.look` runs after every step. It reads the new part of the journal in order and
+compares it with the documents, the physical world, what callers were told, and what nodes
+show. `look_at_end` runs once all faults are over and everything has come to rest.
+"""
+
+from fairwarning.core.model import ScopeKind
+from fairwarning.simulation.checkers.answers import AnswerChecker
+from fairwarning.simulation.checkers.drivers import DriverChecker
+from fairwarning.simulation.checkers.feeds import FeedChecker
+from fairwarning.simulation.checkers.journal import JournalChecker
+from fairwarning.simulation.checkers.notifications import NotificationChecker
+from fairwarning.simulation.checkers.rollouts import RolloutChecker
+from fairwarning.simulation.checkers.scopes import ScopeChecker
+from fairwarning.simulation.checkers.views import ViewChecker
+from fairwarning.simulation.observed_state import SeenScope, SeenWorld
+from fairwarning.simulation.records import demand
+from fairwarning.simulation.world import World
+
+_PAGE = 10_000
+
+
+class Checker:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._seen = SeenWorld()
+        self._journal = JournalChecker(world)
+        self._answers = AnswerChecker(world)
+        self._scopes = ScopeChecker(world)
+        self._drivers = DriverChecker(world)
+        self._views = ViewChecker(world)
+        self._feeds = FeedChecker(world)
+        self._notifications = NotificationChecker(world)
+        self._rollouts = RolloutChecker(world)
+        world.save = self._save
+        world.restore = self._restore
+
+    async def begin(self) -> None:
+        for scope_id in self._world.scope_ids:
+            roster = (await self._world.store.read(scope_id)).roster
+            self._seen.scopes[scope_id] = SeenScope(
+                scope_id,
+                policy=roster.policy,
+                test=roster.test,
+                is_scale_set=roster.kind is ScopeKind.SCALE_SET,
+                model=roster.model,
+            )
+
+    async def look(self) -> None:
+        seen = self._seen
+        new = await self._world.store.journal(after=seen.position, limit=_PAGE)
+        self._journal.look(seen, new)
+        self._answers.look(seen)
+        await self._scopes.look(seen, has_news=bool(new))
+        self._drivers.look(seen)
+        await self._drivers.look_at_work()
+        self._views.look(seen)
+        self._feeds.look(seen)
+        self._notifications.look(seen)
+        await self._rollouts.look(seen)
+
+    async def look_at_end(self) -> None:
+        left = await self._world.unfinished()
+        demand("9 every event ends", not left, lambda: f"still pending: {left}")
+        self._journal.look_at_end(self._seen)
+        await self._views.look_at_end()
+        self._feeds.look_at_end(self._seen)
+        await self._notifications.look_at_end(self._seen)
+        await self._rollouts.look_at_end()
+
+    def _save(self) -> SeenWorld:
+        return self._seen.copy()
+
+    def _restore(self, saved: SeenWorld) -> None:
+        """The store has stepped back; what is told of is what its journal says now."""
+        kept = len(saved.entries)
+        self._feeds.step_back(kept, self._seen.entries[kept:])
+        self._seen = saved.copy()
+        self._rollouts.forget()

@@ -1,0 +1,77 @@
+"""What callers were told is true, and stays true: promises 5 and 7."""
+
+from fairwarning.core.commands import (
+    Approve,
+    Cancel,
+    Operate,
+    OperateAll,
+    Postpone,
+    Schedule,
+)
+from fairwarning.core.model import InstanceName
+from fairwarning.core.refusals import Code
+from fairwarning.core.transitions import HOUSEKEEPING
+from fairwarning.simulation.observed_state import SeenWorld
+from fairwarning.simulation.records import Told, demand
+from fairwarning.simulation.world import World
+
+
+class AnswerChecker:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def look(self, seen: SeenWorld) -> None:
+        for told in self._world.told:
+            self._look_at_answer(seen, told)
+        self._world.told.clear()
+
+    def _look_at_answer(self, seen: SeenWorld, told: Told) -> None:
+        """Whatever a caller was told, happened, and happened as told."""
+        command = told.asked.command
+        if told.refused is not None:
+            if isinstance(command, Approve):
+                fair = self._is_fair_refusal(seen, told, command)
+                demand("7 approving is idempotent", fair, lambda: f"{told}")
+            return
+        assert told.receipt is not None
+        demand("5 nothing acknowledged is lost", self._is_done(seen, told), lambda: f"{told.asked}")
+        history = [t for t in told.receipt.transitions if not isinstance(t, HOUSEKEEPING)]
+        if not history:
+            return
+        key = (told.receipt.scope.id, told.receipt.scope.revision)
+        written = seen.lines.get(key, [])
+        demand(
+            "5 nothing acknowledged is lost",
+            written == [repr(each) for each in history],
+            lambda: f"told {history}, written {written}",
+        )
+
+    def _is_done(self, seen: SeenWorld, told: Told) -> bool:
+        events = seen.scopes[told.asked.scope_id].events
+        match told.asked.command:
+            case Schedule(event_id=event_id) | Operate(event_id=event_id):
+                return event_id in events
+            case OperateAll(targets=targets):
+                return all(event_id in events for event_id, _ in targets)
+            case Postpone(new_event_id=event_id):
+                return event_id in events
+            case Approve(event_id=event_id):
+                return bool(events[event_id].approvals) or not events[event_id].is_waiting
+            case Cancel(event_id=event_id):
+                return events[event_id].ended_ms is not None
+            case _:
+                return True
+
+    def _is_fair_refusal(self, seen: SeenWorld, told: Told, command: Approve) -> bool:
+        """An approval is refused only to strangers, and once the event is over."""
+        assert told.refused is not None
+        scope = seen.scopes[told.asked.scope_id]
+        name = InstanceName(command.by.name)
+        match told.refused.code:
+            case Code.NOT_IN_SCOPE:
+                return name not in scope.instances or name in scope.was_deleted
+            case Code.EVENT_FINISHED | Code.UNKNOWN_EVENT:
+                event = scope.events.get(command.event_id)
+                return event is None or event.ended_ms is not None
+            case _:
+                return False

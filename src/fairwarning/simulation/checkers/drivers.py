@@ -1,0 +1,72 @@
+"""What drivers were asked to do, and what they really did: promise 4."""
+
+from collections import Counter
+
+from fairwarning.core.model import EventId
+from fairwarning.simulation.driver import DriverCall, Impact
+from fairwarning.simulation.observed_state import SeenWorld
+from fairwarning.simulation.records import demand
+from fairwarning.simulation.world import World
+
+
+class DriverChecker:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._read = 0
+        self._calls: Counter[tuple[EventId, int, str, int]] = Counter()
+
+    def look(self, seen: SeenWorld) -> None:
+        physical = self._world.physical
+        blind = physical.blind_repeats
+        demand("4 once", not blind, lambda: f"repeated without asking: {blind}")
+        for call in physical.calls[self._read :]:
+            self._look_at_call(call)
+        self._read = len(physical.calls)
+        for impact in physical.impacts.values():
+            self._look_at_impact(seen, impact)
+        self._look_at_stopped()
+
+    async def look_at_work(self) -> None:
+        """A node that has stopped keeps no work, unless it could not know of it."""
+        world = self._world
+        if world.past:
+            return
+        gone = [each for each in (*world.nodes, *world.gone) if each.calls_when_stopped is not None]
+        names = {each.name for each in gone if each.is_dead and not each.has_lost_answers}
+        if not names:
+            return
+        for scope_id in world.scope_ids:
+            for event in (await world.store.read(scope_id)).unfinished:
+                kept = event.work is not None and event.work.node in names
+                demand("4 stopped nodes rest", not kept, lambda: f"{event.work} was not given back")  # noqa: B023
+
+    def _look_at_call(self, call: DriverCall) -> None:
+        key = (call.key, call.attempt, call.holder, call.past)
+        self._calls[key] += 1
+        demand("4 once", self._calls[key] == 1, lambda: f"the same attempt again: {call}")
+        # A clock or a store that jumps under a node is caught by the driver, which refuses.
+        is_fair = not self._world.was_stepped_ahead and self._world.past == 0
+        is_held = not call.trouble or not is_fair
+        demand("4 only under a lease", is_held, lambda: f"{call}")
+
+    def _look_at_impact(self, seen: SeenWorld, impact: Impact) -> None:
+        demand("4 once", impact.runs <= 1, lambda: f"{impact.key} ran {impact.runs} times")
+        if self._world.past:
+            # A node may have been handed work in a past that is no more.
+            return
+        event = seen.scopes[impact.scope_id].events.get(impact.key)
+        demand("4 once", event is not None, lambda: f"{impact.key} is no event")
+        began = event is not None and event.started_ms is not None
+        demand("1 never early", began, lambda: f"{impact.key} hit before it started")
+
+    def _look_at_stopped(self) -> None:
+        """Not even with work that was handed to it while it stopped."""
+        world = self._world
+        for node in (*world.nodes, *world.gone):
+            if node.calls_when_stopped is None:
+                continue
+            late = [
+                each for each in world.physical.calls[node.calls_when_stopped :]
+                if each.node == node.name
+            ]  # fmt: skip
+            demand("4 stopped nodes rest", not late, lambda: f"{node.name} has stopped: {late}")  # noqa: B023

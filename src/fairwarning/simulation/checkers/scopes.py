@@ -1,0 +1,91 @@
+"""What is stored of each scope, compared with what the journal says: promises 6, 9 and 10."""
+
+import json
+
+from fairwarning.core.api_versions import NEWEST
+from fairwarning.core.commands import OperateAll
+from fairwarning.core.document import render
+from fairwarning.core.model import Scope, ScopeId
+from fairwarning.simulation.observed_state import SeenScope, SeenWorld
+from fairwarning.simulation.records import demand
+from fairwarning.simulation.world import World
+
+_LIMITED = ("restart", "redeploy", "reimage")
+
+
+class ScopeChecker:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._looked_at: dict[ScopeId, Scope] = {}
+
+    async def look(self, seen: SeenWorld, *, has_news: bool) -> None:
+        for scope in seen.scopes.values():
+            current = await self._world.store.read(scope.id)
+            if current is not self._looked_at.get(scope.id) or has_news:
+                self._looked_at[scope.id] = current
+                self._look_at_document(seen, scope, current)
+                self._look_at_instances(scope, current)
+        if has_news:
+            self._look_at_limit(seen)
+            self._look_at_batches(seen)
+
+    def _look_at_document(self, seen: SeenWorld, scope: SeenScope, current: Scope) -> None:
+        demand(
+            "6 same number, same document",
+            (current.is_activated, current.incarnation) == (scope.is_activated, scope.incarnation),
+            lambda: f"{scope.id} is at {current.incarnation}, the journal at {scope.incarnation}",
+        )
+        if current.activated_ms is None:
+            return
+        document = render(current, NEWEST)
+        if self._world.past == 0:
+            # After a step back the store may give a number again; a node does not show it so.
+            key = (scope.id, current.activated_ms, current.incarnation)
+            known = self._world.documents.were_there(*key)
+            same = known == {document}
+            demand("6 same number, same document", same, lambda: f"{key}: {known}")
+        shown = json.loads(document)["Events"]
+        expected = [e for e in scope.events.values() if e.event.announced and e.ended_ms is None]
+        ids = sorted(each["EventId"] for each in shown)
+        demand(
+            "9 every event ends",
+            ids == sorted(each.event.id for each in expected),
+            lambda: f"{scope.id} shows {ids}",
+        )
+        for each in shown:
+            strangers = [name for name in each["Resources"] if name not in scope.instances]
+            demand("10 isolation", not strangers, lambda: f"{strangers} in {scope.id}")  # noqa: B023
+            if each["NotBefore"]:
+                fixed = seen.not_before.setdefault(each["EventId"], each["NotBefore"])
+                moved = fixed != each["NotBefore"]
+                demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
+
+    def _look_at_instances(self, scope: SeenScope, current: Scope) -> None:
+        """An operation that is over has done to the instance what it is called."""
+        for each in current.roster.live:
+            seen = (scope.power[each.name], scope.models[each.name])
+            demand(
+                "9 every event ends",
+                (each.power, each.model) == seen,
+                lambda each=each, seen=seen: f"{each.name} is {each.power}, {each.model}: {seen}",  # type: ignore[misc]
+            )
+
+    def _look_at_limit(self, seen: SeenWorld) -> None:
+        pending_max = self._world.shape.operations_pending_max
+        pending: dict[str, int] = {}
+        for scope in seen.scopes.values():
+            subscription = scope.id.split("/")[0]
+            count = sum(
+                e.event.operation in _LIMITED and e.event.announced for e in scope.waiting()
+            )
+            pending[subscription] = pending.get(subscription, 0) + count
+        over = {name: count for name, count in pending.items() if pending_max < count}
+        demand("limit on operations", not pending_max or not over, lambda: f"pending: {over}")
+
+    def _look_at_batches(self, seen: SeenWorld) -> None:
+        """Of an operation on several instances, all was begun or nothing."""
+        for asked in self._world.asked:
+            if isinstance(asked.command, OperateAll):
+                events = seen.scopes[asked.scope_id].events
+                begun = {event_id in events for event_id, _ in asked.command.targets}
+                demand("all or none", len(begun) <= 1, lambda: f"{asked}")  # noqa: B023

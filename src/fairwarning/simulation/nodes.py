@@ -1,0 +1,118 @@
+"""One simulated node: the parts of the real program, put together as the program does it."""
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from random import Random
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import EventId, NodeId, ScopeId
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.protocols import Order, Store
+from fairwarning.engine.rollouts import Rollouts
+from fairwarning.engine.service import Engine, Rules
+from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.settings import EndpointRules
+from fairwarning.notifications.dispatcher import Notices
+from fairwarning.simulation.calls import Calls
+from fairwarning.simulation.clock import NodeClock
+from fairwarning.simulation.driver import SimDriver
+from fairwarning.simulation.driver import World as PhysicalWorld
+from fairwarning.simulation.notifications import RecordedSender, Sent
+from fairwarning.simulation.plan import Shape
+from fairwarning.simulation.records import FeedReader
+from fairwarning.simulation.store_gates import GatedStore
+
+_ENDPOINT = EndpointRules(requests_per_second_max=0)
+
+
+class State(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    """It has given back what it had. Calls that were under way may still answer."""
+    DEAD = "dead"
+
+
+class Node:
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        clock: NodeClock,
+        inner: Store,
+        calls: Calls,
+        physical: PhysicalWorld,
+        arrived: list[Sent],
+        ids: Callable[[], EventId],
+        trouble: Callable[[str, Order], Awaitable[str]],
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self.store = GatedStore(inner, name, calls)
+        self.driver = SimDriver(physical, name, clock.base.now, trouble)
+        self.state = State.STARTING
+        self.engine = Engine(
+            store=self.store,
+            clock=clock,
+            drivers={"simulated": self.driver},
+            node=NodeId(name),
+            ids=ids,
+            rules=Rules(operations_pending_max=shape.operations_pending_max),
+        )
+        self.sender = RecordedSender(name, calls, arrived)
+        self.rollouts = Rollouts(self.engine, self.store, clock) if shape.has_rollouts else None
+        self.notices: Notices | None = None
+        if shape.targets:
+            dice = Random(name).random
+            self.notices = Notices(store=self.store, clock=clock, sender=self.sender, dice=dice)
+        self.shows = shape.has_clients
+        self.service: Service | None = None
+        self.readers: list[FeedReader] = []
+        self.asked: dict[ScopeId, Instant] = {}
+        """When this node last answered a poll of the scope."""
+        self.has_lost_answers = False
+        """A commit of its own may have handed it work that it does not know of."""
+        self.calls_when_stopped: int | None = None
+        """How many calls of drivers there had been when it had stopped."""
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state is State.RUNNING
+
+    @property
+    def is_dead(self) -> bool:
+        return self.state is State.DEAD
+
+    async def start(self) -> None:
+        """In the order of the program. Raises StoreDown, and then the process ends."""
+        if self.shows:
+            views = await self.engine.show()
+            endpoint = Endpoint(self.engine, views, self.store, self.clock, _ENDPOINT)
+            self.service = Service(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
+        if self.notices is not None:
+            await self.notices.start()
+        if self.rollouts is not None:
+            await self.rollouts.start()
+        await self.engine.start()
+        self.state = State.RUNNING
+
+    async def stop(self) -> None:
+        self.state = State.STOPPING
+        if self.rollouts is not None:
+            await self.rollouts.stop()
+        if self.notices is not None:
+            await self.notices.stop()
+        if self.service is not None:
+            await self.service.close()
+        await self.engine.stop()
+        self.state = State.STOPPED
+
+    def die(self) -> None:
+        """Its alarms never ring; it cannot even clean up."""
+        self.state = State.DEAD
+        self.clock.stopped = True
+        self.driver.is_dead = True
+        for reader in self.readers:
+            reader.stop()

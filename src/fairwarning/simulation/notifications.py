@@ -1,0 +1,74 @@
+"""A receiver of notifications in the simulated world, and the sender that writes down all."""
+
+from dataclasses import dataclass
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import operator_actor
+from fairwarning.engine.protocols import Position, StoreDown
+from fairwarning.notifications.model import (
+    ALL_KINDS,
+    DEFAULT_KINDS,
+    Filters,
+    Message,
+    Outcome,
+    Target,
+)
+from fairwarning.notifications.model import TargetKind as Kind
+from fairwarning.simulation.calls import Calls
+from fairwarning.simulation.clock import EPOCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """One message that arrived."""
+
+    target_id: str
+    position: Position
+    """The line of the journal that it tells of."""
+    node: str
+    past: int
+
+
+class RecordedSender:
+    """One node's way to all receivers. A message, or the answer to it, may get lost."""
+
+    def __init__(self, node: str, calls: Calls, arrived: list[Sent]) -> None:
+        self._node = node
+        self._calls = calls
+        self._arrived = arrived
+        self.past = 0
+
+    async def problem(self, _: Target) -> str | None:
+        return None
+
+    async def send(self, target: Target, message: Message) -> Outcome:
+        async def arrive() -> None:
+            position = Position(message.id)
+            sent = Sent(target_id=target.id, position=position, node=self._node, past=self.past)
+            self._arrived.append(sent)
+
+        try:
+            detail = f"{target.name} {message.id}"
+            await self._calls.through(self._node, "send", arrive, detail=detail)
+        except StoreDown:
+            return Outcome(error="simulated loss on the way")
+        return Outcome()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def targets(number: int) -> list[Target]:
+    """The first hears of the usual, the second of everything."""
+    return [
+        Target(
+            id=f"ntc-{each}",
+            name=f"target{each}",
+            kind=Kind.WEBHOOK,
+            url="https://example.invalid/",
+            filters=Filters(kinds=tuple(sorted(ALL_KINDS)) if each else DEFAULT_KINDS),
+            created_ms=Instant(EPOCH),
+            created_by=operator_actor("sim"),
+        )
+        for each in range(number)
+    ]

@@ -1,0 +1,106 @@
+"""What callers asked of a world, and what they were told."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+from fairwarning.core.api_versions import NEWEST
+from fairwarning.core.commands import Command
+from fairwarning.core.document import render
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import Actor, Scope, ScopeId
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.protocols import Entry, Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    scope_id: ScopeId
+    command: Command
+    by: Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """An answer that a caller got; it must be true for ever."""
+
+    asked: Asked
+    receipt: Receipt | None
+    refused: Refused | None
+
+
+# Every document that a scope has ever had. This memory never steps back.
+def parts_of(tag: str) -> tuple[Instant, int]:
+    """The activation and the incarnation that a tag speaks of."""
+    incarnation, activated, *_ = tag.split("-")
+    return Instant(int(activated, 16)), int(incarnation)
+
+
+class Documents:
+    def __init__(self) -> None:
+        self._bodies: dict[tuple[ScopeId, Instant, int], set[bytes]] = {}
+        self._order: dict[tuple[ScopeId, tuple[Instant, int], bytes], tuple[int, int]] = {}
+        """When each came: how often the store had stepped back by then, and which it was."""
+
+    def note(self, scope: Scope, past: int) -> None:
+        if scope.activated_ms is None:
+            return
+        body = render(scope, NEWEST)
+        parts = (scope.activated_ms, scope.incarnation)
+        self._bodies.setdefault((scope.id, *parts), set()).add(body)
+        key = (scope.id, parts, body)
+        if self._order.get(key, (-1, 0))[0] != past:
+            self._order[key] = (past, len(self._order))
+
+    def were_there(self, scope_id: ScopeId, activated: Instant, incarnation: int) -> set[bytes]:
+        return self._bodies.get((scope_id, activated, incarnation), set())
+
+    def is_older(self, scope_id: ScopeId, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
+        """Of two documents with their tags: did both come in one past, the first of them first?"""
+        first = self._order.get((scope_id, parts_of(one[0]), one[1]))
+        second = self._order.get((scope_id, parts_of(other[0]), other[1]))
+        if first is None or second is None:
+            return False
+        return first[0] == second[0] and first < second
+
+
+# Readers of the change feed: each takes down what it hears, from some position on.
+class FeedReader:
+    def __init__(self, node: str, changes: AsyncGenerator[Entry, None], *, begin: int) -> None:
+        self.node = node
+        self.begin = begin
+        """So many entries lie before what it is to hear."""
+        self.heard: list[Entry] = []
+        self.is_over = False
+        self._changes = changes
+        self._task = asyncio.create_task(self._run(), name=f"feed reader of {node}")
+
+    async def _run(self) -> None:
+        async for entry in self._changes:
+            self.heard.append(entry)
+
+    def broken(self) -> BaseException | None:
+        """What ended it, if anything did: a feed never ends by itself."""
+        if self.is_over or not self._task.done() or self._task.cancelled():
+            return None
+        return self._task.exception() or AssertionError("the change feed ended")
+
+    def stop(self) -> None:
+        """Its node is gone."""
+        self.is_over = True
+
+    def leave(self) -> None:
+        self.is_over = True
+        self._task.cancel()
+
+
+# How a checker says that a promise does not hold.
+class Broken(AssertionError):
+    def __init__(self, promise: str, what: str) -> None:
+        super().__init__(f"{promise}: {what}")
+        self.promise = promise
+
+
+def demand(promise: str, holds: bool, what: Callable[[], str]) -> None:
+    if not holds:
+        raise Broken(promise, what())

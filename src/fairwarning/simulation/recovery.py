@@ -1,0 +1,120 @@
+"""The end of a world: all faults stop, and everything under way must come to its end."""
+
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from fairwarning.core.rollouts.model import RolloutPhase
+from fairwarning.engine.protocols import Due
+from fairwarning.engine.rollout_records import RolloutRecords
+from fairwarning.notifications.records import WAITING
+from fairwarning.simulation.nodes import State
+from fairwarning.simulation.records import demand
+from fairwarning.simulation.world import OPERATOR, World
+
+ROUNDS_MAX = 600
+RECHECK_MS = 5 * SECOND_MS
+"""On a shared store whoever missed a signal looks again within this time."""
+NOTES_MS = 5 * MINUTE_MS
+"""Who asked is noted in the store this often."""
+
+
+async def heal(world: World) -> None:
+    world.calls.traps.clear()
+    for call in world.calls.waiting:
+        call.is_held = False
+    await world.settle()
+    await _start_all(world)
+    await _decide_rollouts(world)
+    for _ in range(ROUNDS_MAX):
+        await world.settle()
+        for impact in world.physical.running():
+            world.note("impact", impact.key)
+            if world.shape.is_stubborn:
+                world.physical.fail(impact)
+            else:
+                world.physical.finish(impact)
+        await world.quiesce()
+        if world.calls.waiting or world.signals.waiting:
+            continue
+        if not await world.unfinished() and not await _unfinished_rollouts(world):
+            break
+        await _pass_time(world)
+    await _come_to_rest(world)
+
+
+async def _start_all(world: World) -> None:
+    """Stopping nodes stop, and whoever is down comes back, or at least one of them."""
+    for _ in range(ROUNDS_MAX):
+        if not any(node.state in (State.STOPPING, State.STOPPED) for node in world.nodes):
+            break
+        world.clock.jump(SECOND_MS)
+        await world.settle()
+    for number, node in enumerate(world.nodes):
+        is_last = not any(each.is_alive or each.state is State.STARTING for each in world.nodes)
+        if node.is_dead and (world.shape.all_come_back or is_last):
+            world.start_node(number)
+    await world.settle()
+    up = all(node.is_alive or node.is_dead for node in world.nodes)
+    demand("9 every event ends", up, lambda: "a node cannot stop or start")
+
+
+async def _pass_time(world: World) -> None:
+    """To the next deadline of the store, and not in the small steps of those who look again."""
+    due = await world.store.due(1)
+    _look_for_overdue(world, due)
+    next_ms = world.clock.next_in_ms()
+    demand("9 every event ends", next_ms is not None, lambda: "nobody has set an alarm")
+    assert next_ms is not None
+    if due.next_deadline_ms is not None and not due.scope_ids:
+        next_ms = max(next_ms, min(due.next_deadline_ms - due.now_ms, DAY_MS))
+    elif due.scope_ids:
+        next_ms = min(next_ms, RECHECK_MS)
+    elif not await world.unfinished():
+        next_ms = max(next_ms, 10 * MINUTE_MS)
+    world.clock.jump(next_ms)
+    await world.quiesce()
+
+
+def _look_for_overdue(world: World, due: Due) -> None:
+    """What is due is done at once where nothing gets lost, and elsewhere within a few seconds."""
+    if not due.scope_ids:
+        world.due_since_ms = None
+        return
+    now_ms = world.clock.steady_ms()
+    since_ms = world.due_since_ms = world.due_since_ms if world.due_since_ms is not None else now_ms
+    late_ms = now_ms - since_ms
+    in_time = late_ms <= 2 * RECHECK_MS
+    demand(
+        "9 every event ends", in_time, lambda: f"nobody looks at {due.scope_ids} for {late_ms} ms"
+    )
+
+
+async def _decide_rollouts(world: World) -> None:
+    """Paused ones wait for somebody for ever."""
+    node = next(each for each in world.nodes if each.is_alive)
+    if node.rollouts is None:
+        return
+    for kept in await RolloutRecords(world.store).unfinished(world.now()):
+        if kept.rollout.phase is RolloutPhase.PAUSED:
+            world.spawn(_resume(node.rollouts, kept.rollout.id))
+            await world.settle()
+
+
+async def _resume(rollouts: "object", id: str) -> None:
+    await rollouts.resume(id, by=OPERATOR)  # type: ignore[attr-defined]
+
+
+async def _unfinished_rollouts(world: World) -> bool:
+    return world.shape.has_rollouts and bool(
+        await RolloutRecords(world.store).unfinished(world.now())
+    )
+
+
+async def _come_to_rest(world: World) -> None:
+    """Long enough for whoever looks again, writes notes, or tries once more to be heard."""
+    for by_ms in (RECHECK_MS, RECHECK_MS, RECHECK_MS, NOTES_MS, NOTES_MS, RECHECK_MS):
+        world.clock.jump(by_ms)
+        await world.settle()
+    for _ in range(20):
+        if not await world.store.records(WAITING, limit=1):
+            return
+        world.clock.jump(2 * HOUR_MS)
+        await world.settle()

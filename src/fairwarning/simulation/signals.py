@@ -1,0 +1,70 @@
+"""Signals on their way from the store to the nodes: late, twice, in any order, or lost.
+
+The node that made a change gets the scope with its signal and never misses it; another one
+only hears that there is something to read, and may not hear of it at all. A store of one
+node loses nothing, but nothing looks again there either.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from fairwarning.engine.protocols import Signal
+from fairwarning.simulation.plan import Shape
+
+if TYPE_CHECKING:
+    from fairwarning.simulation.nodes import Node
+
+AGAIN = 0.2
+"""So often a signal that was delivered stays to be delivered once more."""
+
+
+@dataclass(slots=True, eq=False)
+class Undelivered:
+    node: str
+    signal: Signal
+
+    def __str__(self) -> str:
+        scope = self.signal.scope
+        what = f"revision {scope.revision}" if scope is not None else "look again"
+        return f"{self.node} {self.signal.scope_id or 'outside all scopes'} {what}"
+
+
+class Signals:
+    def __init__(self, shape: Shape, nodes: Callable[[], Sequence["Node"]]) -> None:
+        self._is_late = shape.has_late_signals
+        self._loss = shape.signal_loss if shape.is_shared else 0.0
+        self._nodes = nodes
+        self._dice = Random(0)
+        self.waiting: list[Undelivered] = []
+
+    def send(self, signal: Signal, committer: str | None) -> None:
+        """The store has told of a commit."""
+        for node in self._nodes():
+            if node.is_dead:
+                continue
+            is_own = node.name == committer
+            if not is_own and self._dice.random() < self._loss:
+                continue
+            told = Undelivered(node.name, signal if is_own else replace(signal, scope=None))
+            if self._is_late:
+                self.waiting.append(told)
+            else:
+                self._tell(told)
+
+    def deliver(self, told: Undelivered, dice: Random | None = None) -> None:
+        """With dice, it may come again later."""
+        if dice is None or dice.random() >= AGAIN:
+            self.waiting.remove(told)
+        self._tell(told)
+
+    def bury(self, node: str) -> None:
+        self.waiting[:] = [each for each in self.waiting if each.node != node]
+
+    def _tell(self, told: Undelivered) -> None:
+        for node in self._nodes():
+            if node.name == told.node and not node.is_dead:
+                node.store.tell(told.signal)

@@ -1,0 +1,98 @@
+"""The store under a world: the reference store, or a real database with the world's clock."""
+
+import tempfile
+from contextlib import ExitStack
+from copy import copy
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from fairwarning.engine.protocols import Clock, Store
+from fairwarning.simulation.clock import SimClock
+from fairwarning.stores.memory import MemoryStore
+from fairwarning.stores.sqlite import SqliteStore
+from fairwarning.stores.sqlite.writer import Pace
+
+_schemas = count(1)
+
+
+class SharedMemoryStore(MemoryStore):
+    """The reference store, as if other nodes wrote to it too."""
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+
+class StoreCopy:
+    """A reference store as it was at one moment."""
+
+    _NOT_CONTENT = ("_clock", "_listeners")
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._content: dict[str, Any] = {
+            name: copy(value)
+            for name, value in vars(store).items()
+            if name not in self._NOT_CONTENT
+        }
+
+    def put_back(self, store: MemoryStore) -> None:
+        vars(store).update({name: copy(value) for name, value in self._content.items()})
+
+
+class StorePlace:
+    """Where the stores of worlds are made, one after the other, and removed again."""
+
+    def __init__(self, url: str = "memory") -> None:
+        """`memory`, `sqlite` for files of its own, or `postgresql://…` for schemas of its own."""
+        self._url = url
+
+    @property
+    def is_memory(self) -> bool:
+        return self._url == "memory"
+
+    @property
+    def may_be_shared(self) -> bool:
+        return self._url != "sqlite"
+
+    async def open(
+        self, clock: SimClock, exits: ExitStack, *, is_shared: bool, quick: bool
+    ) -> Store:
+        """`quick`: SQLite commits in the event loop where it can."""
+        if self.is_memory:
+            return SharedMemoryStore(clock) if is_shared else MemoryStore(clock)
+        if not self.may_be_shared:
+            folder = exits.enter_context(tempfile.TemporaryDirectory(prefix="fw-sim-"))
+            store: Store = SqliteStore(
+                Path(folder) / "store.db", clock, Pace(row=0 if quick else 8)
+            )
+        else:
+            store = _postgres(self._url, clock, exits, is_shared=is_shared)
+        await store.open()
+        return store
+
+
+def _postgres(dsn: str, clock: Clock, exits: ExitStack, *, is_shared: bool) -> Store:
+    # Its driver takes a sixth of a second to load, which most worlds never need.
+    import psycopg  # noqa: PLC0415
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
+
+    class SharedPostgresStore(PostgresStore):
+        """With a clock of our own, and yet as if other nodes wrote to it too."""
+
+        @property
+        def is_shared(self) -> bool:
+            return is_shared
+
+    schema = f"simulation_{next(_schemas)}"
+
+    def execute(statement: str) -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    execute(f"CREATE SCHEMA {schema}")
+    exits.callback(execute, f"DROP SCHEMA {schema} CASCADE")
+    return SharedPostgresStore(make_conninfo(dsn, options=f"-c search_path={schema}"), clock)

@@ -1,0 +1,378 @@
+"""One simulated world: nodes with the real engine, one store, one physical world, clients."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, ExitStack
+from random import Random
+from typing import Any, NamedTuple
+
+from fairwarning.core.instants import Instant
+from fairwarning.core.model import EventId, ScopeId, operator_actor
+from fairwarning.core.refusals import Refused
+from fairwarning.core.resources import expand
+from fairwarning.core.transitions import HandedOver
+from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
+from fairwarning.notifications.records import Shelf
+from fairwarning.simulation import actions
+from fairwarning.simulation.calls import Call, Calls, Verdict
+from fairwarning.simulation.clients import Client
+from fairwarning.simulation.clock import NodeClock, SimClock, current
+from fairwarning.simulation.driver import World as PhysicalWorld
+from fairwarning.simulation.nodes import Node, State
+from fairwarning.simulation.notifications import Sent, targets
+from fairwarning.simulation.plan import Shape, Step
+from fairwarning.simulation.records import Asked, Broken, Documents, FeedReader, Told
+from fairwarning.simulation.signals import Signals
+from fairwarning.simulation.stores import StoreCopy, StorePlace
+from fairwarning.stores.memory import MemoryStore
+
+ROUNDS_MAX = 4_000
+OPERATOR = operator_actor("sim")
+
+
+class Note(NamedTuple):
+    """The store was told that an instance of a scope has asked."""
+
+    scope_id: ScopeId
+    asked_ms: Instant
+    at_ms: Instant
+
+
+class World:
+    def __init__(self, shape: Shape, place: StorePlace) -> None:
+        self.shape = shape
+        self.clock = SimClock(current())
+        self.store: Store
+        self.physical = PhysicalWorld()
+        self.calls = Calls()
+        self.calls.on_outcome = self._note_outcome
+        self.calls.on_failure = self._note_failure
+        self.signals = Signals(shape, lambda: self.nodes)
+        self.nodes: list[Node] = []
+        self.gone: list[Node] = []
+        """Nodes whose place was taken by another."""
+        self.clients: list[Client] = []
+        self.readers: list[FeedReader] = []
+        self.arrived: list[Sent] = []
+        self.entries_before_targets = 0
+        """The targets of notifications hear of what came after these."""
+        self.documents = Documents()
+        self.told: list[Told] = []
+        self.asked: list[Asked] = []
+        self.callers: list[asyncio.Task[None]] = []
+        self.rollout_ids: list[str] = []
+        self.scope_ids: list[ScopeId] = []
+        self.notes: list[Note] = []
+        """Of who asked for his document, as far as they are in the store."""
+        self.past = 0
+        """How often the store has stepped back."""
+        self.clock_steps = 0
+        self.due_since_ms: int | None = None
+        """In steady time: since when something is due that nobody has looked at."""
+        self.was_stepped_ahead = False
+        """The store's clock has been; leases may be over before their time."""
+        self.save: Callable[[], Any] = lambda: None
+        self.restore: Callable[[Any], None] = lambda _: None
+        """For whoever takes down what happens, and must go back with the store."""
+        self.happened: Counter[str] = Counter()
+        """What this world has really been through; tests demand that it was not dull."""
+        self.errors: list[BaseException] = []
+        """What broke and should not have."""
+        self.trace: list[str] = []
+        self._backups: list[tuple[StoreCopy, list[Note], Any]] = []
+        self._place = place
+        self._exits = ExitStack()
+        self._heard: list[tuple[Signal, str | None]] | None = None
+        self._graves: list[object] = []
+        self._ids = 0
+        self._born = 0
+
+    async def begin(self) -> None:
+        shape = self.shape
+        self.store = await self._place.open(
+            self.clock, self._exits, is_shared=shape.is_shared, quick=shape.commits_in_loop
+        )
+        self.store.listen(self._on_signal)
+        scopes = [scope for resource in shape.resources for scope in expand(resource)]
+        await self.store.create(scopes, by=OPERATOR)
+        self.scope_ids = [scope.id for scope in scopes]
+        for target in targets(shape.targets):
+            await Shelf(self.store).add_target(target, by=OPERATOR, why="")
+        self.entries_before_targets = await self._count_entries()
+        for number in range(shape.nodes):
+            self.start_node(number)
+        await self.settle()
+
+    async def end(self) -> None:
+        """Ends the tasks of nodes that crashed or were left running, and removes the store."""
+        here = asyncio.current_task()
+        own = [task for task in asyncio.all_tasks() if task is not here and _is_ours(task)]
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
+        async with AsyncExitStack() as exits:
+            exits.callback(self._exits.close)
+            if hasattr(self, "store"):
+                exits.push_async_callback(self.store.close)
+
+    def start_node(self, number: int) -> None:
+        self._born += 1
+        clock = NodeClock(self.clock, skew_ms=self.shape.skews_ms[number])
+        self.clock.nodes.append(clock)
+        node = Node(
+            f"node{number}.{self._born}",
+            self.shape,
+            clock,
+            self.store,
+            self.calls,
+            self.physical,
+            self.arrived,
+            self.new_id,
+            self._trouble,
+        )
+        node.sender.past = self.past
+        node.store.seen_noted = lambda seen: self._note_asked(node, seen)
+        if number < len(self.nodes):
+            self.gone.append(self.nodes[number])
+            self.nodes[number] = node
+        else:
+            self.nodes.append(node)
+        self.spawn(self._start(node))
+
+    async def _start(self, node: Node) -> None:
+        try:
+            await node.start()
+        except StoreDown:
+            self.happened["start failed"] += 1
+            self.crash(node)
+            return
+        for number in range(self.shape.readers):
+            await self.calls.counted(self._read_changes(node, from_start=number == 0))
+
+    async def _read_changes(self, node: Node, *, from_start: bool) -> None:
+        at = START if from_start else await self.store.end()
+        begin = 0 if from_start else await self._count_entries()
+        reader = FeedReader(node.name, node.engine.changes(at), begin=begin)
+        node.readers.append(reader)
+        self.readers.append(reader)
+
+    async def _count_entries(self) -> int:
+        return len(await self.store.journal(limit=100_000))
+
+    def stop_node(self, node: Node) -> None:
+        """Whoever sends it no more work lets it end in peace."""
+        node.state = State.STOPPING
+        self._cut_off(node)
+        for reader in node.readers:
+            reader.leave()
+        self.spawn(self._stop(node))
+
+    async def _stop(self, node: Node) -> None:
+        await node.stop()
+        node.calls_when_stopped = len(self.physical.calls)
+        self.happened["stop"] += 1
+
+    def crash(self, node: Node) -> None:
+        """Its calls never answer and its alarms never ring; it cannot even clean up."""
+        node.die()
+        self.calls.bury(node.name)
+        self.signals.bury(node.name)
+        self._cut_off(node)
+        self._graves.append(node)
+
+    def _cut_off(self, node: Node) -> None:
+        for client in self.clients:
+            if client.question is not None and client.question.node is node:
+                client.is_cut_off()
+
+    async def take(self, step: Step) -> None:
+        note = await actions.take(self, step.kind, Random(step.dice))
+        self.note(step.kind, note)
+        await self.quiesce()
+
+    def note(self, kind: str, what: object) -> None:
+        """A line of the trace."""
+        self.trace.append(f"{self.clock.now():>14} {kind:<13} {what}")
+
+    def free_calls(self) -> list[Call]:
+        """Those that nothing keeps, always in the same order."""
+        free = [call for call in self.calls.waiting if not call.is_held]
+        return sorted(free, key=lambda call: call.place)
+
+    async def release(self, call: Call, verdict: Verdict = Verdict.GO_ON) -> None:
+        self.calls.release(call, verdict)
+        await self.quiesce()
+
+    def _note_failure(self, call: Call, verdict: Verdict) -> None:
+        """The node may not know what it was handed, or cannot give it back."""
+        if verdict is Verdict.BUSY:
+            self.happened["busy"] += 1
+            return
+        self.happened["answer lost" if call.is_done else "call failed"] += 1
+        self.happened[f"{call.name} failed"] += 1
+        for node in self.nodes:
+            if node.name == call.node and call.name == "transact":
+                node.has_lost_answers |= call.is_done or not node.is_alive
+
+    async def settle(self, *, signals: bool = True) -> None:
+        """Lets everything go on that nothing keeps, until all is at rest."""
+        await self.quiesce()
+        for _ in range(ROUNDS_MAX):
+            if signals and self.signals.waiting:
+                signal = self.signals.waiting[0]
+                self.note("signal", signal)
+                self.signals.deliver(signal)
+                await self.quiesce()
+                continue
+            free = sorted(self.free_calls(), key=lambda call: call.number)
+            if not free:
+                return
+            # A real database could answer several in another order each time.
+            for call in free if self._place.is_memory else free[:1]:
+                if call.name == "transact":
+                    self.note("call", call)
+                self.calls.release(call, Verdict.GO_ON)
+            await self.quiesce()
+        raise Broken("9 every event ends", "the nodes never come to rest")
+
+    async def quiesce(self) -> None:
+        """Lets every task run until it waits for something that only the world can give."""
+        loop = current()
+        while True:
+            await asyncio.sleep(0)
+            while loop.has_ready():  # noqa: ASYNC110  (nobody tells when all are at rest)
+                await asyncio.sleep(0)
+            for node in (*self.nodes, *self.gone):
+                if node.state is State.STOPPED and not self.calls.has_any(node.name):
+                    self.crash(node)
+            if not await self.calls.wait_for_running():
+                break
+        if self.errors:
+            raise self.errors[0]
+
+    def back_up(self) -> None:
+        assert isinstance(self.store, MemoryStore)
+        self._backups.append((StoreCopy(self.store), [*self.notes], self.save()))
+
+    @property
+    def backups(self) -> int:
+        return len(self._backups)
+
+    def step_back(self, number: int) -> None:
+        """The store is again what it was, while the nodes run: a backup, or a stale replica."""
+        assert isinstance(self.store, MemoryStore)
+        copy, notes, saved = self._backups[number]
+        del self._backups[number + 1 :]
+        copy.put_back(self.store)
+        self.notes = [*notes]
+        self.past += 1
+        self.physical.past = self.past
+        for node in self.nodes:
+            node.sender.past = self.past
+            node.asked.clear()
+        self.restore(saved)
+
+    def gather_signals(self) -> None:
+        """From now on signals are kept back, until they are told or dropped."""
+        self._heard = []
+
+    def tell_gathered(self) -> None:
+        heard, self._heard = self._heard or [], None
+        for signal, committer in heard:
+            self._tell(signal, committer)
+
+    def drop_gathered(self) -> None:
+        """What they tell of was undone."""
+        self._heard = []
+
+    async def unfinished(self) -> list[EventId]:
+        scopes = [await self.store.read(scope_id) for scope_id in self.scope_ids]
+        return [event.id for scope in scopes for event in scope.unfinished]
+
+    def ask(self, node: Node, asked: Asked) -> None:
+        self.asked.append(asked)
+        self.callers.append(self.spawn(self.submit(node, asked)))
+
+    def spawn(self, work: Any) -> "asyncio.Task[None]":
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        self._graves.append(task)
+        task.add_done_callback(self._note_end)
+        return task
+
+    def _note_end(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.errors.append(error)
+
+    async def submit(self, node: Node, asked: Asked) -> None:
+        past = self.past
+        try:
+            receipt = await node.engine.submit(asked.scope_id, asked.command, by=asked.by)
+        except Refused as refused:
+            told = Told(asked=asked, receipt=None, refused=refused)
+        except StoreDown:
+            self.happened["unknown answer"] += 1
+            return
+        else:
+            told = Told(asked=asked, receipt=receipt, refused=None)
+            self.happened[f"{type(asked.command).__name__} granted"] += 1
+        # An answer from before the store stepped back may be about what is no more.
+        if past == self.past:
+            self.told.append(told)
+
+    def new_id(self) -> EventId:
+        self._ids += 1
+        return EventId(f"00000000-0000-4000-8000-{self._ids:012X}")
+
+    def now(self) -> Instant:
+        return self.clock.now()
+
+    async def _trouble(self, node: str, order: Order) -> str:
+        """Why this node has no right to carry the order out, by what is stored right now."""
+        scope = await self.calls.counted(self.store.read(order.scope_id))
+        event = scope.events.get(order.key)
+        work = None if event is None else event.work
+        if work is None:
+            return "there is no such work"
+        if work.node != node or not await self._had_all_since(node, order):
+            return f"{work.node} has it, attempt {work.attempt}"
+        until = work.lease_until_ms or Instant(0)
+        late_ms = self.now() - until
+        return f"the lease ended {late_ms} ms ago" if late_ms >= 0 else ""
+
+    async def _had_all_since(self, node: str, order: Order) -> bool:
+        """A node that gets the next attempt too goes on with the one that it has."""
+        story = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
+        handed = [each.transition for each in story if isinstance(each.transition, HandedOver)]
+        return all(each.node == node for each in handed if each.attempt >= order.attempt)
+
+    def _note_asked(self, node: Node, seen: Mapping[ScopeId, Instant]) -> None:
+        for scope_id, told_ms in seen.items():
+            if scope_id in node.asked:
+                # Who asked while the note was on its way is noted the next time.
+                asked_ms = min(node.asked[scope_id], told_ms)
+                self.notes.append(Note(scope_id, asked_ms, self.now()))
+
+    def last_asked(self, scope_id: ScopeId, before: Instant) -> Instant:
+        """When an instance last asked, as far as the store knew it before this instant."""
+        known = (n.asked_ms for n in self.notes if n.scope_id == scope_id and n.at_ms < before)
+        return max(known, default=Instant(0))
+
+    def _on_signal(self, signal: Signal) -> None:
+        committer = self.calls.committing
+        if self._heard is None:
+            self._tell(signal, committer)
+        else:
+            self._heard.append((signal, committer))
+
+    def _tell(self, signal: Signal, committer: str | None) -> None:
+        self.signals.send(signal, committer)
+
+    def _note_outcome(self, result: object) -> None:
+        if isinstance(result, Receipt):
+            self.documents.note(result.scope, self.past)
+
+
+def _is_ours(task: "asyncio.Task[Any]") -> bool:
+    """Whether no database needs it: those end their own tasks when they are closed."""
+    return not task.get_name().startswith("signals ")
