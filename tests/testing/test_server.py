@@ -12,8 +12,8 @@ import pytest
 
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.testing import NotAnswered, Server, Vm, server
-from fairwarning.testing.background import Changes
-from fairwarning.testing.stage import START, Stage
+from fairwarning.testing.server_loop import START, Stage
+from fairwarning.testing.server_thread import Changes
 
 FLEET = """
 [[vm]]

@@ -9,7 +9,7 @@ from fairwarning.core.model import ENGINE
 from fairwarning.fleet_file import Fleet, read_json
 from fairwarning.metadata.request_watchers import Asked
 from fairwarning.node import Node, NodeSettings
-from fairwarning.testing.background import Background
+from fairwarning.testing.server_thread import Background
 
 SCOPES_MAX = 1_000
 

@@ -16,11 +16,10 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import OperationKind
 from fairwarning.metadata.request_watchers import Asked
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.testing.background import Background, Changes
-from fairwarning.testing.conditions import described, with_server
-from fairwarning.testing.stage import START, Stage, names, read_fleet
+from fairwarning.testing.arguments import Span, described, one_of, span_ms, type_of, with_server
+from fairwarning.testing.server_loop import START, Stage, names, read_fleet
+from fairwarning.testing.server_thread import Background, Changes
 from fairwarning.testing.virtual_machine import Vm
-from fairwarning.testing.words import Span, one_of, span_ms, type_of
 
 T = TypeVar("T")
 Address = tuple[str, int]

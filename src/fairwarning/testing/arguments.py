@@ -1,5 +1,7 @@
 """What a test writes, as values; a wrong word is answered with the right ones."""
 
+import inspect
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from typing import TypeVar
@@ -36,3 +38,28 @@ def span_ms(span: Span) -> int:
             raise ValueError(f"{span!r} is no duration; write one like '15m', or seconds")
         return found
     return round(span * 1000)
+
+
+# The condition that a test waits for: how it is asked, and what it is called when it fails.
+T = TypeVar("T")
+
+
+def with_server(condition: Callable[..., T], server: object) -> Callable[[], T]:
+    """A condition may take the server, or nothing."""
+    try:
+        takes_server = bool(inspect.signature(condition).parameters)
+    except ValueError:  # of some that are written in C nobody knows
+        takes_server = False
+    return (lambda: condition(server)) if takes_server else condition
+
+
+def described(condition: Callable[..., object]) -> str:
+    """Its name, or the line on which a lambda is written."""
+    name = getattr(condition, "__name__", "")
+    if name and name != "<lambda>":
+        return name
+    try:
+        lines, _ = inspect.getsourcelines(condition)
+    except (OSError, TypeError):
+        return "the condition"
+    return lines[0].strip()
