@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairwarning.check.network import ENDPOINT, NoNamespaces, new_network
+from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_network
 from tests.support.patience import HANG_S
 
 __all__ = ["ENDPOINT", "NoNamespaces", "new_network", "run_in_vms"]

@@ -15,7 +15,7 @@ from fairwarning.cli.types import duration
 from fairwarning.core.spans import parse_duration_ms
 
 if TYPE_CHECKING:
-    from fairwarning.check.model import Report, Result
+    from fairwarning.handler_check.model import Report, Result
 
 _EXAMPLES = """\b
 Examples:
@@ -110,9 +110,9 @@ def check(
     and approves. The exit code is 0 if all went well, 1 if a story failed, and 2 if the handler
     could not be started.
     """
-    from fairwarning.check.network import NoNamespaces  # noqa: PLC0415  (the server is behind it)
-    from fairwarning.check.run import CannotCheck, Wish  # noqa: PLC0415
-    from fairwarning.check.run import check as run  # noqa: PLC0415
+    from fairwarning.handler_check.namespace import NoNamespaces  # noqa: PLC0415  (the server is behind it)
+    from fairwarning.handler_check.run import CannotCheck, Wish  # noqa: PLC0415
+    from fairwarning.handler_check.run import check as run  # noqa: PLC0415
 
     chosen = _chosen(names, skip)
     if lists:
@@ -139,7 +139,7 @@ def check(
 
 
 def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
-    from fairwarning.check.stories import STORIES  # noqa: PLC0415
+    from fairwarning.handler_check.cases import STORIES  # noqa: PLC0415
 
     unknown = [each for each in (*names, *skip) if each not in STORIES]
     if unknown:
@@ -148,7 +148,7 @@ def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
-    from fairwarning.check.stories import STORIES  # noqa: PLC0415
+    from fairwarning.handler_check.cases import STORIES  # noqa: PLC0415
 
     if as_json:
         told = [{"story": n, "title": STORIES[n].title, "why": STORIES[n].why} for n in chosen]
@@ -161,15 +161,15 @@ def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
 
 def _tell(result: "Result") -> None:
     """On a terminal each story is shown as it ends; elsewhere the table at the end is enough."""
-    from fairwarning.check.reports.text import line  # noqa: PLC0415
+    from fairwarning.handler_check.reports.text import line  # noqa: PLC0415
 
     if sys.stderr.isatty():
         click.echo(line(result), err=True)
 
 
 def _write(report: "Report", junit: Path | None, html: Path | None) -> None:
-    from fairwarning.check.reports import html as page  # noqa: PLC0415
-    from fairwarning.check.reports import junit as xml  # noqa: PLC0415
+    from fairwarning.handler_check.reports import html as page  # noqa: PLC0415
+    from fairwarning.handler_check.reports import junit as xml  # noqa: PLC0415
 
     try:
         if junit is not None:
@@ -181,7 +181,7 @@ def _write(report: "Report", junit: Path | None, html: Path | None) -> None:
 
 
 def _show(report: "Report", *, as_json: bool) -> None:
-    from fairwarning.check.reports.text import whole  # noqa: PLC0415
+    from fairwarning.handler_check.reports.text import whole  # noqa: PLC0415
 
     if not as_json:
         is_told = sys.stderr.isatty() and sys.stdout.isatty()

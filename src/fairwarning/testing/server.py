@@ -16,7 +16,14 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import OperationKind
 from fairwarning.metadata.request_watchers import Asked
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.testing.arguments import Span, described, one_of, span_ms, type_of, with_server
+from fairwarning.testing.arguments import (
+    Span,
+    described,
+    one_of,
+    span_ms,
+    type_of,
+    with_server,
+)
 from fairwarning.testing.server_loop import START, Stage, names, read_fleet
 from fairwarning.testing.server_thread import Background, Changes
 from fairwarning.testing.virtual_machine import Vm

@@ -1,9 +1,9 @@
 """Approving: once is enough, more does no harm, and somebody else may be first."""
 
-from fairwarning.check.diary import DRAIN
-from fairwarning.check.scene import Scene
-from fairwarning.check.setting import MEMBER, NEIGHBOUR
-from fairwarning.check.stories.book import story
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.cases.registry import story
+from fairwarning.handler_check.fleet import MEMBER, NEIGHBOUR
+from fairwarning.handler_check.observations import DRAIN
 
 OLD_VERSION = "2017-03-01"
 _WATCHED_POLLS = 4

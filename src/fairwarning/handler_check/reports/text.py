@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairwarning.check.model import Report, Result, Verdict
+from fairwarning.handler_check.model import Report, Result, Verdict
 
 MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_OBSERVED: "?"}
 

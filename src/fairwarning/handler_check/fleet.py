@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairwarning.check.network import ENDPOINT
+from fairwarning.handler_check.namespace import ENDPOINT
 
 VM, TWIN, NEIGHBOUR = "web-0", "web-1", "web-2"
 """TWIN shares the update domain of VM, so one event may hit both; NEIGHBOUR does not."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.check.model import Point, Report, Result, Verdict
-from fairwarning.check.run import Wish, check
-from fairwarning.check.stories import STORIES
-from tests.check.by_polls import verdicts
+from fairwarning.handler_check.cases import STORIES
+from fairwarning.handler_check.model import Point, Report, Result, Verdict
+from fairwarning.handler_check.run import Wish, check
+from tests.handler_check.by_polls import verdicts
 from tests.support.patience import HANG_S
 
 ROOT = Path(__file__).parents[2]

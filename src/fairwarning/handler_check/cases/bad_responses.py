@@ -1,7 +1,7 @@
 """Answers that a handler must survive: each was seen of a real endpoint, or is allowed."""
 
-from fairwarning.check.scene import SETTLED_POLLS, Scene
-from fairwarning.check.stories.book import story
+from fairwarning.handler_check.case_api import SETTLED_POLLS, Scene
+from fairwarning.handler_check.cases.registry import story
 
 _DEAD_PROXY = "http://127.0.0.1:9"
 _HASTE_S = 0.5

@@ -1,6 +1,6 @@
 """The process of one story: its network, its server, its handler.
 
-`python -m fairwarning.check.inside ORDER` prints the result as one line of JSON. It ends when
+`python -m fairwarning.handler_check.worker ORDER` prints the result as one line of JSON. It ends when
 its standard input does, so that nothing outlives whoever started it.
 """
 
@@ -16,14 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from fairwarning.check import network
-from fairwarning.check.diary import Diary
-from fairwarning.check.handler import CannotStart, Handler, end_of
-from fairwarning.check.model import Order, Point, Result, Verdict
-from fairwarning.check.scene import Scene
-from fairwarning.check.seen import Seen
-from fairwarning.check.setting import HOSTNAMES, fleet
-from fairwarning.check.stories import AUDITION, STORIES, Story
+from fairwarning.handler_check import namespace
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.cases import AUDITION, STORIES, Story
+from fairwarning.handler_check.fleet import HOSTNAMES, fleet
+from fairwarning.handler_check.handler import CannotStart, Handler, end_of
+from fairwarning.handler_check.model import Order, Point, Result, Verdict
+from fairwarning.handler_check.observations import Diary, Seen
 from fairwarning.testing import Server
 
 
@@ -33,7 +32,7 @@ def play(order: Order) -> Result:
     with tempfile.TemporaryDirectory(prefix="fairwarning-check-") as folder:
         output = Path(folder, "output")
         if order.in_namespace:
-            network.furnish(HOSTNAMES[story.vm])
+            namespace.furnish(HOSTNAMES[story.vm])
         with _server(story, order) as server:
             scene = _play(story, order, server, Path(folder), output)
         return Result(
@@ -54,7 +53,7 @@ def _server(story: Story, order: Order) -> Server:
         newest_version=story.newest_version,
         # Azure has no long-poll, and without one a poll shows that the last answer was read.
         holds_polls=False,
-        also=[(network.ENDPOINT, network.PORT)] if order.in_namespace else (),
+        also=[(namespace.ENDPOINT, namespace.PORT)] if order.in_namespace else (),
     )
 
 
@@ -63,7 +62,7 @@ def _play(story: Story, order: Order, server: Server, folder: Path, output: Path
     state = folder / "state"
     state.mkdir()
     seen = Seen(server, story.vm, Diary(diary), order.patience_s)
-    url = f"http://{network.ENDPOINT}" if order.in_namespace else server.vm(story.vm).url
+    url = f"http://{namespace.ENDPOINT}" if order.in_namespace else server.vm(story.vm).url
     command = [_filled(each, url, story.vm) for each in order.command]
     environment = {
         "FAIRWARNING_METADATA_URL": url,

@@ -1,8 +1,8 @@
 """Whose event is it? Everybody in a scope sees the events of everybody."""
 
-from fairwarning.check.scene import Scene
-from fairwarning.check.setting import MEMBER, NEIGHBOUR, SIMILAR, TWIN, VM
-from fairwarning.check.stories.book import story
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.cases.registry import story
+from fairwarning.handler_check.fleet import MEMBER, NEIGHBOUR, SIMILAR, TWIN, VM
 
 
 @story(

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterator
 from html import escape
 
-from fairwarning.check.model import Point, Report, Result, Verdict
-from fairwarning.check.reports.text import summary
+from fairwarning.handler_check.model import Point, Report, Result, Verdict
+from fairwarning.handler_check.reports.text import summary
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #59636e;

@@ -3,8 +3,8 @@
 import re
 from xml.etree import ElementTree as Xml
 
-from fairwarning.check.model import Report, Result, Verdict
-from fairwarning.check.reports.text import details
+from fairwarning.handler_check.model import Report, Result, Verdict
+from fairwarning.handler_check.reports.text import details
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -33,7 +33,7 @@ def _case(suite: Xml.Element, result: Result) -> None:
     case = Xml.SubElement(
         suite,
         "testcase",
-        classname="fairwarning.check",
+        classname="fairwarning.handler_check",
         name=result.story,
         time=f"{result.took_s:.2f}",
     )

@@ -8,10 +8,9 @@ time is real: it is given `patience` to do what it should.
 from collections.abc import Callable
 from typing import Any
 
-from fairwarning.check.diary import DRAIN, UNDO
-from fairwarning.check.model import Point, Verdict
-from fairwarning.check.seen import Seen
 from fairwarning.control.shapes import Event
+from fairwarning.handler_check.model import Point, Verdict
+from fairwarning.handler_check.observations import DRAIN, UNDO, Seen
 from fairwarning.testing import Server, Vm
 
 SETTLED_POLLS = 3

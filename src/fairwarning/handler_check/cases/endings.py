@@ -1,8 +1,8 @@
 """How does it end? The document does not say it: the event is only gone."""
 
-from fairwarning.check.scene import Scene
-from fairwarning.check.setting import NEIGHBOUR
-from fairwarning.check.stories.book import story
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.cases.registry import story
+from fairwarning.handler_check.fleet import NEIGHBOUR
 
 _STOPPED_POLLS = 2
 _SILENCE_H = 30.0

@@ -1,8 +1,8 @@
 """When is it? Days ahead, in half a minute, twice at once, or already."""
 
-from fairwarning.check.scene import Scene
-from fairwarning.check.setting import MEMBER
-from fairwarning.check.stories.book import story
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.cases.registry import story
+from fairwarning.handler_check.fleet import MEMBER
 
 PREEMPT_S = 25.0
 """Of the 30 seconds, what is left when the poll that shows it was unlucky."""

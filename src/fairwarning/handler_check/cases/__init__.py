@@ -1,11 +1,17 @@
 """All stories, in the order in which they are told."""
 
-from fairwarning.check.stories import answers, approving, endings, times, whose
-from fairwarning.check.stories.book import BOOK, Story
+from fairwarning.handler_check.cases import (
+    approvals,
+    bad_responses,
+    endings,
+    resources,
+    timing,
+)
+from fairwarning.handler_check.cases.registry import BOOK, Story
 
 __all__ = ["AUDITION", "STORIES", "Story"]
 
-_CHAPTERS = (whose, times, endings, approving, answers)
+_CHAPTERS = (resources, timing, endings, approvals, bad_responses)
 STORIES = {
     name: each
     for chapter in _CHAPTERS

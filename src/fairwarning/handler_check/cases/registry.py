@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fairwarning.check.scene import Scene
-from fairwarning.check.setting import VM
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.fleet import VM
 
 Play = Callable[[Scene], None]
 

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from fairwarning.check.diary import Diary
-from fairwarning.check.model import Result, Verdict
-from fairwarning.check.scene import Scene
-from fairwarning.check.seen import Seen
-from fairwarning.check.setting import HOSTNAMES, fleet
-from fairwarning.check.stories import STORIES, Story
+from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.cases import STORIES, Story
+from fairwarning.handler_check.fleet import HOSTNAMES, fleet
+from fairwarning.handler_check.model import Result, Verdict
+from fairwarning.handler_check.observations import Diary, Seen
 from fairwarning.testing import Server
-from tests.check import variants
+from tests.handler_check import variants
 from tests.support.patience import HANG_S
 
 POLLS_MAX = 12
