@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.client.changes import Seen, approved, step, step_without_document
-from fairwarning.client.changes import told as fold
-from fairwarning.client.doubt import (
+from fairwarning.client.changes import (
     CONFIRMATIONS,
     CONFIRMATIONS_MAX,
     CONFIRMATIONS_OF_A_CANCELLATION,
     CONFIRMATIONS_OF_AN_END,
     LIES_TO_TRUTH,
+    Seen,
+    approved,
+    step,
+    step_without_document,
 )
+from fairwarning.client.changes import told as fold
 from fairwarning.client.model import Change, ChangeKind, Document, Event, Status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,14 +19,14 @@ from fairwarning.client import (
     NotApproved,
     ScheduledEvents,
     Seen,
+    blocking_connection,
     flow,
-    sockets,
 )
+from fairwarning.client.async_connection import AsyncLink
+from fairwarning.client.blocking_connection import BlockingLink
 from fairwarning.client.changes import step
 from fairwarning.client.flow import Request
-from fairwarning.client.sockets import BlockingLink
-from fairwarning.client.streams import AsyncLink
-from fairwarning.client.wire import Address, Broken, TimedOut
+from fairwarning.client.http import Address, Broken, TimedOut
 from fairwarning.testing import Server
 from tests.support.patience import HANG_S
 
@@ -383,7 +383,7 @@ def test_an_answer_that_comes_drop_by_drop_has_no_more_time_than_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     link, dripping = BlockingLink(Address("http://127.0.0.1:9")), Dripping()
-    monkeypatch.setattr(sockets, "time", dripping)
+    monkeypatch.setattr(blocking_connection, "time", dripping)
     link._socket = dripping  # type: ignore[assignment]
     request = Request(method="GET", target="/", headers={}, timeout_s=20)
     with pytest.raises(TimedOut):

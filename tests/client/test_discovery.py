@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.client import ScheduledEvents
-from fairwarning.client.dhcp_packets import discover, offered_address, payload, wrapped
+from fairwarning.client.dhcp import discover, offered_address, payload, wrapped
 from fairwarning.client.discovery import USUAL_URL, endpoint_url
 
 WIRE_SERVER = "168.63.129.16"

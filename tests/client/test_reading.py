@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.client.model import Status
-from fairwarning.client.reading import BadDocument, read_date, read_document, read_instance
+from fairwarning.client.parse_document import (
+    BadDocument,
+    read_date,
+    read_document,
+    read_instance,
+)
 
 WHEN = datetime(2022, 4, 11, 22, 26, 58, tzinfo=UTC)
 EVENT = {

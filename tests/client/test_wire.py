@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.client.flow import Flow, Response
-from fairwarning.client.wire import BODY_BYTES_MAX, READ_BYTES, Address, Broken, Exchange
+from fairwarning.client.http import BODY_BYTES_MAX, READ_BYTES, Address, Broken, Exchange
 
 NAMES = st.sampled_from(
     ["Date", "ETag", "Server", "x-ms-request-id", "X_odd.name", "Connection", "Transfer-Encoding",

@@ -14,10 +14,10 @@ from urllib.parse import quote, unquote
 
 from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning
+from fairwarning.client.async_connection import AsyncLink
 from fairwarning.client.flow import Request
+from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import Event, EventsUnavailable
-from fairwarning.client.streams import AsyncLink
-from fairwarning.client.wire import Address, Broken
 
 ASK_S_MAX = 5.0
 

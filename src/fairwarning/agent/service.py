@@ -8,7 +8,7 @@ from fairwarning.agent.figures import Figures
 from fairwarning.agent.outages import Outages
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Seen
 from fairwarning.client.flow import Outcome, Request
-from fairwarning.client.wire import Broken
+from fairwarning.client.http import Broken
 
 _PATH = "/metadata/fairwarning/drained"
 _NOT_KNOWN = (400, 404, 405, 501)

@@ -13,8 +13,8 @@ from fairwarning.agent.listener import CannotListen
 from fairwarning.agent.memory import StateProblem
 from fairwarning.agent.model import Config
 from fairwarning.cli.problems import Problem
+from fairwarning.client.http import BadAddress
 from fairwarning.client.model import EventsUnavailable, Instance
-from fairwarning.client.wire import BadAddress
 
 DEFAULT_CONFIG = Path("/etc/fairwarning/agent.toml")
 

@@ -29,7 +29,7 @@ from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
-from fairwarning.client.reading import read_document
+from fairwarning.client.parse_document import read_document
 
 _EXAMPLES = """\b
 Examples:

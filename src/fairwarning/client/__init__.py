@@ -16,7 +16,7 @@ from fairwarning.client.model import (
     NotApproved,
     Status,
 )
-from fairwarning.client.seen import Seen
+from fairwarning.client.watch_state import Seen
 
 __all__ = [
     "AsyncScheduledEvents",

@@ -11,8 +11,11 @@ from types import TracebackType
 from typing import Self
 
 from fairwarning.client import changes
+from fairwarning.client.async_connection import AsyncLink
+from fairwarning.client.blocking_connection import BlockingLink
 from fairwarning.client.discovery import endpoint_url
 from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, who_am_i
+from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import (
     Change,
     Document,
@@ -20,12 +23,9 @@ from fairwarning.client.model import (
     Instance,
     NotApproved,
 )
-from fairwarning.client.reading import BadDocument, read_date, read_instance
-from fairwarning.client.seen import Seen
+from fairwarning.client.parse_document import BadDocument, read_date, read_instance
 from fairwarning.client.service_time import ServiceTime
-from fairwarning.client.sockets import BlockingLink
-from fairwarning.client.streams import AsyncLink
-from fairwarning.client.wire import Address, Broken
+from fairwarning.client.watch_state import Seen
 
 _OK = 200
 _SERVER_ERROR = 500

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from fairwarning.client.model import Document
-from fairwarning.client.reading import BadDocument, read_document
+from fairwarning.client.parse_document import BadDocument, read_document
 
 VERSIONS = (
     "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01",

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from fairwarning.client.blocking_connection import BlockingLink
 from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, who_am_i
-from fairwarning.client.reading import BadDocument, read_date, read_instance
-from fairwarning.client.sockets import BlockingLink
-from fairwarning.client.wire import Address, Broken
+from fairwarning.client.http import Address, Broken
+from fairwarning.client.parse_document import BadDocument, read_date, read_instance
 
 Json = dict[str, Any]
 Write = Callable[[Json], None]

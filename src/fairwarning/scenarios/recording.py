@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from fairwarning.client.model import Document, Event, Status
-from fairwarning.client.reading import BadDocument, read_document
+from fairwarning.client.parse_document import BadDocument, read_document
 from fairwarning.scenarios.model import ScenarioProblem
 
 

@@ -5,7 +5,7 @@ from pathlib import Path as FilePath
 from fairwarning.agent.config.rules import read_approve, read_rule
 from fairwarning.agent.config.table import BadConfig, Mistake, Table
 from fairwarning.agent.model import Approve, Config, Rule
-from fairwarning.client.wire import Address, BadAddress
+from fairwarning.client.http import Address, BadAddress
 from fairwarning.common.text_files import read_bytes
 from fairwarning.common.toml_lines import Lines, Path
 from fairwarning.common.toml_text import NotToml, parse_toml

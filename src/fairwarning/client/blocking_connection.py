@@ -6,7 +6,7 @@ import threading
 import time
 
 from fairwarning.client.flow import Request, Response
-from fairwarning.client.wire import (
+from fairwarning.client.http import (
     CONNECT_S_MAX,
     READ_BYTES,
     Address,
