@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from fairwarning.agent import noting
-from fairwarning.agent.absorbing import absorb
-from fairwarning.agent.approving import Facts, Heard, is_ready
+from fairwarning.agent import state_changes
+from fairwarning.agent.approval import Facts, Heard, is_ready
 from fairwarning.agent.model import Config, Run
 from fairwarning.agent.plan import Now, decide
 from fairwarning.agent.records import Mark, Memory, Place
+from fairwarning.agent.state_changes import absorb
 from fairwarning.agent.steps import (
     Approve,
     AskPeers,
@@ -118,12 +118,12 @@ class Machine:
     def _begin(self, step: Step) -> bool:
         """Whether there is more to it than writing it down."""
         if isinstance(step, Work):
-            self._save(noting.begin(self.memory, step))
+            self._save(state_changes.begin(self.memory, step))
             return True
         assert not isinstance(step, Wait | Drop), "only actions hang here"
         if isinstance(step, CutOff):
             self.running.pop(event_of(step), None)
-        self._save(noting.note(self.memory, step))
+        self._save(state_changes.note(self.memory, step))
         return False
 
     def _work(self, step: Work, at: datetime) -> None:
@@ -134,9 +134,9 @@ class Machine:
             return
         self._instant()
         if why:
-            self._save(noting.fail(self.memory, step, why, at))
+            self._save(state_changes.fail(self.memory, step, why, at))
         else:
-            self._save(noting.succeed(self.memory, step))
+            self._save(state_changes.succeed(self.memory, step))
 
     def _carry_out(self, step: Work, at: datetime) -> str:
         match step:

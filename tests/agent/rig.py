@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from fairwarning.agent.actions.base import Context
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.figures import Figures
-from fairwarning.agent.memory import StateFile
+from fairwarning.agent.metrics import Figures
 from fairwarning.agent.model import Action, Config
 from fairwarning.agent.records import Memory
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.service import Service
+from fairwarning.agent.state_file import StateFile
 from fairwarning.testing import Server
 from tests.agent.values import World
 from tests.support.patience import HANG_S

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from fairwarning.agent import noting
-from fairwarning.agent.absorbing import absorb
+from fairwarning.agent import state_changes
 from fairwarning.agent.actions.base import ActionFailed, Context
-from fairwarning.agent.carrying import Carrier
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.figures import Figures
+from fairwarning.agent.execute import Carrier
+from fairwarning.agent.metrics import Figures
 from fairwarning.agent.model import Action, Phase, Rule
 from fairwarning.agent.records import Memory, Place
 from fairwarning.agent.service import Service
+from fairwarning.agent.state_changes import absorb
 from fairwarning.agent.steps import Do
 from fairwarning.client.changes import Seen
 from tests.agent.values import ME, NOW, action, config, event
@@ -45,7 +45,7 @@ def hasty() -> Callable[[], datetime]:
 async def test_a_second_attempt_does_not_keep_what_the_first_has_left() -> None:
     rule = Rule(name="r", scheduled=(action("a", retries=1),))
     memory, _ = absorb(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)
-    kept: list[Memory] = [noting.begin(memory, Do(place=PLACE))]
+    kept: list[Memory] = [state_changes.begin(memory, Do(place=PLACE))]
     switch = Switch()
     figures = Figures()
     carrier = Carrier(
@@ -58,7 +58,7 @@ async def test_a_second_attempt_does_not_keep_what_the_first_has_left() -> None:
     await carrier.carry_out(
         Do(place=PLACE),
         kept[0],
-        lambda name, value: kept.append(noting.keep(kept[-1], PLACE, name, value)),
+        lambda name, value: kept.append(state_changes.keep(kept[-1], PLACE, name, value)),
     )
     assert switch.state == "down"
     assert kept[-1].kept == {memory.key(PLACE): {"was": "up"}}

@@ -7,9 +7,9 @@ SERVER = ("core", "engine", "stores", "metadata", "control", "drivers", "notices
           "node", "boot", "sim", "testing", "portal", "rehearsal")  # fmt: skip
 HEAVY = ("msgspec", "starlette", "uvicorn", "httpx", "rich", "cryptography", "psycopg", "uvloop",
          "prometheus_client", "apprise")  # fmt: skip
-MODULES = ("fairwarning.cli.agent", "fairwarning.agent.program", "fairwarning.cli.agent_check",
-           "fairwarning.cli.agent_explain", "fairwarning.cli.agent_test",
-           "fairwarning.cli.agent_status", "fairwarning.agent.actions.kinds")  # fmt: skip
+MODULES = ("fairwarning.agent.cli.main", "fairwarning.agent.program", "fairwarning.agent.cli.check_config",
+           "fairwarning.agent.cli.explain", "fairwarning.agent.cli.test",
+           "fairwarning.agent.cli.status", "fairwarning.agent.actions.registry")  # fmt: skip
 
 
 def test_the_agent_imports_nothing_of_the_server() -> None:

@@ -6,8 +6,8 @@ import socket
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fairwarning.agent.figures import STALE_S, Figures
-from fairwarning.agent.listener import CannotListen, Listener
+from fairwarning.agent.http_listener import CannotListen, Listener
+from fairwarning.agent.metrics import STALE_S, Figures
 
 
 class Watch:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.absorbing import absorb
 from fairwarning.agent.config import read_config
-from fairwarning.agent.memory import FORM, StateFile, StateProblem, read_state
 from fairwarning.agent.records import Approval, Deed, Mark, Memory
+from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.state_file import FORM, StateFile, StateProblem, read_state
 from fairwarning.client.changes import Seen
 from tests.agent.test_config import WHOLE
 from tests.agent.values import ME, NOW, event

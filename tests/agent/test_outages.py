@@ -4,9 +4,8 @@ import logging
 
 import pytest
 
-from fairwarning.agent.figures import Figures
-from fairwarning.agent.outages import Outages
-from fairwarning.agent.service import Service
+from fairwarning.agent.metrics import Figures
+from fairwarning.agent.service import Outages, Service
 from fairwarning.client import EventsUnavailable, Seen
 from fairwarning.testing import Server
 from tests.agent.test_listener import Watch

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent import peers
-from fairwarning.agent.figures import Figures
-from fairwarning.agent.listener import Listener
+from fairwarning.agent.http_listener import Listener
+from fairwarning.agent.metrics import Figures
 from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning, Service
 from fairwarning.client.changes import Seen

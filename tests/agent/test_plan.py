@@ -5,9 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from fairwarning.agent import noting
-from fairwarning.agent.absorbing import absorb
-from fairwarning.agent.approving import Facts, Heard
+from fairwarning.agent import state_changes
+from fairwarning.agent.approval import Facts, Heard
 from fairwarning.agent.model import (
     Approve,
     Concerns,
@@ -21,6 +20,7 @@ from fairwarning.agent.model import (
 )
 from fairwarning.agent.plan import Now, deadline, decide
 from fairwarning.agent.records import Deed, Mark, Memory, Place
+from fairwarning.agent.state_changes import absorb
 from fairwarning.agent.steps import (
     Adopt,
     AskPeers,
@@ -213,10 +213,10 @@ def test_what_is_never_undone_keeps_nothing_for_the_next_event() -> None:
     rule = Rule(name="r", finished=(action("a"),))
     memory = remembered(config(rule), event())
     place = Place(event_id="E1", phase=Phase.FINISHED, index=0)
-    memory = noting.keep(memory, place, "was", "up")
-    assert noting.note(memory, Forget(event_id="E1")).kept == {}
+    memory = state_changes.keep(memory, place, "was", "up")
+    assert state_changes.note(memory, Forget(event_id="E1")).kept == {}
     both = absorb(memory, seen(event(), event("E2")), config(rule), ME, NOW)[0]
-    assert noting.note(both, Forget(event_id="E1")).kept == memory.kept
+    assert state_changes.note(both, Forget(event_id="E1")).kept == memory.kept
 
 
 def policy_steps(policy: Approve, shown: Event, facts: Facts, after_s: float = 0) -> list[Step]:
@@ -305,7 +305,9 @@ def test_a_clock_that_was_set_back_holds_up_no_approval() -> None:
     hold = Hold(command=("healthy",))
     held = Facts(me="web-0", holds={"E1": Heard(at=hour, waiting=("2 of 5",))})
     assert policy_steps(Approve(hold=hold), event(), held) == [CheckHold(event_id="E1", hold=hold)]
-    memory = noting.succeed(remembered(config(Rule(name="r")), SHARED), Report(event_id=SHARED.id))
+    memory = state_changes.succeed(
+        remembered(config(Rule(name="r")), SHARED), Report(event_id=SHARED.id)
+    )
     unready = Facts(me="web-0", peers={"E1": Heard(at=hour, waiting=("web-1",))})
     assert decide(memory, Now(at=NOW, facts=unready)) == [AskPeers(event_id="E1")]
 
@@ -335,16 +337,16 @@ def test_what_was_left_out_for_lack_of_time_is_not_approved() -> None:
     while steps := decide(memory, now):
         (step,) = steps
         assert isinstance(step, Skip), "nobody is ready, so nobody may approve"
-        memory = noting.note(memory, step)
+        memory = state_changes.note(memory, step)
 
 
 def test_what_failed_for_another_event_is_done_and_not_taken_for_done() -> None:
     rule = Rule(name="drain", scheduled=(action("a"),))
     memory = remembered(config(rule), event("E1"), event("E2"))
     first, second = (Place(event_id=id, phase=Phase.SCHEDULED, index=0) for id in ("E1", "E2"))
-    failed = noting.fail(memory, Do(place=first, ends_at=None), "no", NOW)
+    failed = state_changes.fail(memory, Do(place=first, ends_at=None), "no", NOW)
     assert [type(step) for step in decide(failed, Now(at=NOW))] == [Do]
-    done = noting.succeed(memory, Do(place=first, ends_at=None))
+    done = state_changes.succeed(memory, Do(place=first, ends_at=None))
     assert Adopt(place=second) in decide(done, Now(at=NOW))
 
 
@@ -374,7 +376,7 @@ def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:
 def test_an_event_that_may_have_been_approved_counts_as_finished() -> None:
     """Killed between the approval and its note: the service may have heard it."""
     memory = remembered(config(Rule(name="r")), event())
-    begun = noting.begin(memory, ApproveStep(event_id="E1"))
+    begun = state_changes.begin(memory, ApproveStep(event_id="E1"))
     for known, phase in ((memory, Phase.CANCELLED), (begun, Phase.FINISHED)):
         after, _ = absorb(known, seen(), config(), ME, later(NOW, 5))
         assert after.records["E1"].phase is phase

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fairwarning.agent.cli.main import agent
 from fairwarning.agent.config import read_file
-from fairwarning.agent.memory import StateFile, read_state
 from fairwarning.agent.records import Mark
-from fairwarning.cli.agent import agent
+from fairwarning.agent.state_file import StateFile, read_state
 from fairwarning.testing import Server
 from tests.support.patience import HANG_S
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fairwarning.agent.memory import StateFile
-from fairwarning.cli.agent_test import test as command
+from fairwarning.agent.cli.test import test as command
+from fairwarning.agent.state_file import StateFile
 
 
 @pytest.fixture

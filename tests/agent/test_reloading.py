@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fairwarning.agent.identifying import needs_more, pause_s
 from fairwarning.agent.model import Action, Config, Rule, Run
-from fairwarning.agent.reloading import Reloader
+from fairwarning.agent.program import Reloader
+from fairwarning.agent.whoami import needs_more, pause_s
 from fairwarning.client import flow
 from fairwarning.testing import Server
 from tests.agent.rig import Rig

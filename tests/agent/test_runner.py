@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.actions import processes
-from fairwarning.agent.memory import StateFile, read_state
 from fairwarning.agent.model import Approve, Config, Hold, Phase, Rule, Shared, When
 from fairwarning.agent.records import Approval, Memory, Record
+from fairwarning.agent.state_file import StateFile, read_state
 from fairwarning.client import AsyncScheduledEvents
 from fairwarning.client.changes import Seen
 from fairwarning.client.flow import Request

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairwarning.agent.absorbing import absorb
+from fairwarning.agent.explain import Shown, shown_actions, shown_hold
 from fairwarning.agent.model import (
     Action,
     HaProxy,
@@ -18,7 +18,7 @@ from fairwarning.agent.model import (
     Systemd,
 )
 from fairwarning.agent.records import Memory, Record
-from fairwarning.agent.showing import Shown, shown_actions, shown_hold
+from fairwarning.agent.state_changes import absorb
 from fairwarning.client.changes import Seen
 from tests.agent.values import ME, NOW, config, event
 

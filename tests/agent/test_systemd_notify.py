@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.systemd_notify import notify, watchdog_s
+from fairwarning.agent.program import notify, watchdog_s
 
 
 @pytest.mark.parametrize("is_abstract", [True, False])

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from fairwarning.agent.absorbing import absorb
+from fairwarning.agent.log_messages import tell_failure, tell_step, tell_success
 from fairwarning.agent.model import Action, Phase, Rule, Run
 from fairwarning.agent.records import Memory, Place
+from fairwarning.agent.state_changes import absorb
 from fairwarning.agent.steps import Adopt, CutOff, Do, Release, Skip, Step, Undo
-from fairwarning.agent.telling import tell_failure, tell_step, tell_success
 from fairwarning.client.changes import Seen
 from tests.agent.values import ME, NOW, config, event
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fairwarning.agent.model import Rule
-from fairwarning.agent.trial import made_up, play
+from fairwarning.agent.self_test import made_up, play
 from tests.agent.values import ME, World, action, config
 
 RULE = Rule(

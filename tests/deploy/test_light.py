@@ -84,7 +84,7 @@ def test_the_agents_program_runs(light: Path, tmp_path: Path) -> None:
 
 def test_all_its_commands_are_there(light: Path) -> None:
     """They are imported when they are used, so one may be missing without a word."""
-    from fairwarning.cli.agent import agent
+    from fairwarning.agent.cli.main import agent
 
     names = agent.list_commands(click.Context(agent))
     assert len(names) > 2

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from fairwarning.agent.approving import Facts, next_to_approval
+from fairwarning.agent.approval import Facts, next_to_approval
 from fairwarning.agent.model import OnFailure, Phase
-from fairwarning.agent.noting import UNDO_RETRY_S_MAX
 from fairwarning.agent.records import HOLDS, Deed, Mark, Memory, Place, Record
+from fairwarning.agent.state_changes import UNDO_RETRY_S_MAX
 from fairwarning.agent.steps import (
     Adopt,
     Approve,

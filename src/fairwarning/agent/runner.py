@@ -8,17 +8,18 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from fairwarning.agent import noting
-from fairwarning.agent.absorbing import absorb
+from fairwarning.agent import state_changes
 from fairwarning.agent.actions.base import Doer
-from fairwarning.agent.approving import Facts
-from fairwarning.agent.carrying import Approver, Carrier, Failed
+from fairwarning.agent.approval import Facts
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.figures import Figures
-from fairwarning.agent.memory import StateProblem
+from fairwarning.agent.execute import Approver, Carrier, Failed
+from fairwarning.agent.log_messages import tell_failure, tell_moved, tell_step, tell_success
+from fairwarning.agent.metrics import Figures
 from fairwarning.agent.model import Config, Settings
 from fairwarning.agent.plan import Now, decide
 from fairwarning.agent.records import Mark, Memory
+from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.state_file import StateProblem
 from fairwarning.agent.steps import (
     CutOff,
     Do,
@@ -31,7 +32,6 @@ from fairwarning.agent.steps import (
     Work,
     event_of,
 )
-from fairwarning.agent.telling import tell_failure, tell_moved, tell_step, tell_success
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Instance
 
@@ -196,9 +196,9 @@ class Runner:
         if isinstance(step, Noted | CutOff):
             if isinstance(step, Forget):
                 self._carrier.forget(self.memory.records[step.event_id])
-            self._commit(noting.note(self.memory, step))
+            self._commit(state_changes.note(self.memory, step))
         else:
-            self._commit(noting.begin(self.memory, step))
+            self._commit(state_changes.begin(self.memory, step))
             task = asyncio.create_task(self._work(step))
             self._running[event_of(step)] = _Running(step=step, task=task)
         return True
@@ -220,7 +220,7 @@ class Runner:
     async def _work(self, step: Work) -> None:
         try:
             await self._carrier.carry_out(step, self.memory, partial(self._keep, step))
-            self._commit(noting.succeed(self.memory, step))
+            self._commit(state_changes.succeed(self.memory, step))
             if not isinstance(step, self._pretended):
                 tell_success(step, self.memory, self.me)
         except Failed as problem:
@@ -230,7 +230,7 @@ class Runner:
             if running is None or running.cut is None:
                 raise
             self._figures.count("actions_total", purpose="do", outcome="cut off")
-            self._commit(noting.note(self.memory, running.cut))
+            self._commit(state_changes.note(self.memory, running.cut))
         except Exception:
             # A bug in one action must not take the others with it.
             _log.exception("an action broke")
@@ -246,12 +246,12 @@ class Runner:
         return running if running is not None and running.step is step else None
 
     def _fail(self, step: Work, why: str) -> None:
-        self._commit(noting.fail(self.memory, step, why, self._clock.now()))
+        self._commit(state_changes.fail(self.memory, step, why, self._clock.now()))
         tell_failure(step, self.memory, self.me, why)
 
     def _keep(self, step: Work, name: str, value: str) -> None:
         assert isinstance(step, Do | Undo), "only actions keep something"
-        self._commit(noting.keep(self.memory, step.place, name, value))
+        self._commit(state_changes.keep(self.memory, step.place, name, value))
 
     def _commit(self, memory: Memory) -> None:
         """On disk before anybody acts on it. A full disk must not keep a VM from draining, so

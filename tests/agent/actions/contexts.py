@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fairwarning.agent.actions.base import Context
-from fairwarning.agent.contexts import make_context
 from fairwarning.agent.model import Phase
+from fairwarning.agent.templates import make_context
 from fairwarning.client.model import Event, Instance, Status
 
 EVENT = Event(

@@ -8,8 +8,8 @@ import pytest
 
 from fairwarning.agent.actions import haproxy
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.haproxy import HaProxyDoer
-from fairwarning.agent.actions.haproxy_socket import (
+from fairwarning.agent.actions.haproxy import (
+    HaProxyDoer,
     Server,
     State,
     read_answer,

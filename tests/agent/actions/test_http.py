@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.kinds import DOERS
+from fairwarning.agent.actions.registry import DOERS
 from fairwarning.agent.model import Action, Http
 from tests.agent.actions.contexts import context
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.http_request import prepare
+from fairwarning.agent.actions.http import prepare
 from fairwarning.agent.actions.redaction import redacted
 from fairwarning.agent.model import Http
 from tests.agent.actions.contexts import context

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.kinds import DOERS
 from fairwarning.agent.actions.notify import message
+from fairwarning.agent.actions.registry import DOERS
 from fairwarning.agent.model import Action, Notify
 from tests.agent.actions.contexts import context
 from tests.agent.actions.test_http import Hub, listening

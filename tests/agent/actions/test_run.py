@@ -12,8 +12,8 @@ import pytest
 
 from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.kinds import DOERS
-from fairwarning.agent.actions.tail import KEPT_BYTES
+from fairwarning.agent.actions.processes import KEPT_BYTES
+from fairwarning.agent.actions.registry import DOERS
 from fairwarning.agent.model import Action, Run
 from tests.agent.actions.contexts import context, program
 from tests.support.patience import HANG_S

@@ -13,11 +13,11 @@ import sys
 from typing import Any
 
 from fairwarning.agent import program
-from fairwarning.agent.actions import kinds
-from fairwarning.agent.left_behind import SUFFIX
-from fairwarning.cli.agent import agent
+from fairwarning.agent.actions import registry
+from fairwarning.agent.cli.main import agent
+from fairwarning.agent.orphans import SUFFIX
 
-IMPORTED = (program, kinds)
+IMPORTED = (program, registry)
 
 
 def main() -> None:

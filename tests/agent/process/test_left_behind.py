@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.left_behind import SUFFIX
-from fairwarning.agent.memory import read_state
+from fairwarning.agent.orphans import SUFFIX
+from fairwarning.agent.state_file import read_state
 from fairwarning.testing import Server
 from tests.agent.test_program import Process
 from tests.support.patience import HANG_S

@@ -1,5 +1,6 @@
 """What every kind of action is: something that can be done, and undone."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -45,3 +46,11 @@ class Doer(Protocol):
 
     async def undo(self, action: Action, context: Context) -> None:
         """Raises ActionFailed."""
+
+
+# Why a connection failed, in words for people. Pure.
+def reason(problem: OSError) -> str:
+    """asyncio puts its own words and the address where the reason would be."""
+    if problem.errno is not None and problem.errno > 0:
+        return os.strerror(problem.errno)
+    return problem.strerror or type(problem).__name__

@@ -5,10 +5,14 @@ leaves the file as it was, so that nobody loads it by accident later.
 """
 
 import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from fairwarning.agent.actions.base import ActionFailed, Context
-from fairwarning.agent.actions.files import read_text, replace_text
-from fairwarning.agent.actions.nginx_text import NotUnderstood, put_back, servers, taken_out
 from fairwarning.agent.actions.processes import must_run
 from fairwarning.agent.model import Action, Nginx
 
@@ -79,3 +83,140 @@ def _write(file: str, text: str) -> None:
         replace_text(file, text)
     except OSError as problem:
         raise ActionFailed(f"{file} cannot be written: {problem.strerror}") from None
+
+
+# The text of an nginx configuration: which servers an upstream has, and which are down. Pure.
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|\#[^\n]*)
+      | (?P<mark>[{};])
+      | (?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+      | (?P<word>(?:\\.|\$\{[^}]*\}|[^\s{};"'\\])(?:\\.|\$\{[^}]*\}|[^\s{};\\])*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ADDED = " down"
+_DOWN = re.compile(r"\s+down(?=\s|$)")
+
+
+class NotUnderstood(ValueError):
+    """The text is no configuration of nginx, or lacks what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """`server 10.0.0.1:80 weight=5`, without what ends it, and where it stands."""
+
+    block: tuple[str, ...]
+    """What begins the block that it stands in, as ("upstream", "web")."""
+    words: tuple[str, ...]
+    start: int
+    end: int
+
+    @property
+    def is_down(self) -> bool:
+        return "down" in self.words[2:]
+
+
+def servers(text: str, upstream: str, server: str) -> list[Directive]:
+    """All entries of the server, in order. Raises NotUnderstood if there are none."""
+    block = ("upstream", upstream)
+    directives = list(_directives(text))
+    if all(each.words != block for each in directives):
+        raise NotUnderstood(f"it has no `upstream {upstream}`")
+    wanted = ("server", server)
+    found = [each for each in directives if each.block == block and each.words[:2] == wanted]
+    if not found:
+        raise NotUnderstood(f"its `upstream {upstream}` has no `server {server}`")
+    return found
+
+
+def taken_out(text: str, found: Sequence[Directive]) -> str:
+    changes = [(each.end, each.end, _ADDED) for each in found if not each.is_down]
+    return _changed(text, changes)
+
+
+def put_back(text: str, found: Sequence[Directive], were_down: Sequence[bool]) -> str:
+    """Only those that were not down before."""
+    ours = [each for each, was in zip(found, were_down, strict=False) if each.is_down and not was]
+    changes = [(each.start, each.end, _without_down(text[each.start : each.end])) for each in ours]
+    return _changed(text, changes)
+
+
+def _without_down(said: str) -> str:
+    return said.removesuffix(_ADDED) if said.endswith(_ADDED) else _DOWN.sub("", said)
+
+
+def _changed(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+    # From the end, so that the places of the earlier ones stay right.
+    for start, end, new in reversed(changes):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _directives(text: str) -> Iterator[Directive]:
+    """Those that open a block come before those in it."""
+    blocks: list[tuple[str, ...]] = [()]
+    words: list[re.Match[str]] = []
+    for token in _tokens(text):
+        if token["mark"] is None:
+            words.append(token)
+            continue
+        said = tuple(_plain(word) for word in words)
+        if words:
+            yield Directive(blocks[-1], said, words[0].start(), words[-1].end())
+        words = []
+        if token["mark"] == "{":
+            blocks.append(said)
+        elif token["mark"] == "}" and len(blocks) > 1:
+            blocks.pop()
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            line = text.count("\n", 0, position) + 1
+            raise NotUnderstood(f"line {line} is not understood; use a file of the upstream only")
+        position = token.end()
+        if token["space"] is None:
+            yield token
+
+
+def _plain(word: re.Match[str]) -> str:
+    return word[0][1:-1] if word["quoted"] else word[0]
+
+
+# Files of other programs, changed so that they are read whole: as before or as after.
+def read_text(path: str) -> str:
+    """Bytes that are no UTF-8 survive being written back."""
+    return Path(path).read_bytes().decode(errors="surrogateescape")
+
+
+def replace_text(path: str, text: str) -> None:
+    """Keeps mode and owner. Raises OSError."""
+    folder = os.path.dirname(path)
+    status = os.stat(path)
+    # The dot keeps it out of `include folder/*`.
+    number, temporary = tempfile.mkstemp(prefix=".fairwarning-", dir=folder)
+    try:
+        with os.fdopen(number, "wb") as file:
+            os.fchmod(number, status.st_mode & 0o7777)
+            with suppress(PermissionError):
+                os.fchown(number, status.st_uid, status.st_gid)
+            file.write(text.encode(errors="surrogateescape"))
+            file.flush()
+            os.fsync(number)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

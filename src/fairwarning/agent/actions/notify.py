@@ -8,7 +8,7 @@ import importlib.util
 import json
 import sys
 
-from fairwarning.agent.actions import notify_once
+from fairwarning.agent.actions import send_notification
 from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.actions.processes import run
 from fairwarning.agent.actions.redaction import redacted
@@ -16,11 +16,11 @@ from fairwarning.agent.model import Notify
 
 NO_PACKAGE = "notify needs Apprise; run pip install apprise"
 _WHY = {
-    notify_once.NO_PACKAGE: NO_PACKAGE,
-    notify_once.NO_SERVICE: (
+    send_notification.NO_PACKAGE: NO_PACKAGE,
+    send_notification.NO_SERVICE: (
         "Apprise knows no such service or the url lacks something; see Apprise's list of urls"
     ),
-    notify_once.NOT_TAKEN: "the service did not take the message",
+    send_notification.NOT_TAKEN: "the service did not take the message",
 }
 
 
@@ -32,7 +32,7 @@ async def send(settings: Notify, context: Context) -> None:
     """Raises ActionFailed; it never has the address in it, which is often a secret."""
     url = context.render(settings.url)
     finished = await run(
-        [sys.executable, "-m", notify_once.__name__],
+        [sys.executable, "-m", send_notification.__name__],
         environment={},
         stdin=json.dumps(message(settings, context)).encode(),
     )

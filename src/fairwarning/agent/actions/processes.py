@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import TracebackType
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.tail import Tail
 from fairwarning.common.process_group import end
 
 GRACE_S = 5.0
@@ -25,7 +25,6 @@ noted: ContextVar[Callable[[int], AbstractContextManager[None]]] = ContextVar(
 """Entered with the leader of each group that is started, and left when it has ended."""
 # Of the agent's own service: a program must not report to systemd in its name.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
-
 _log = logging.getLogger(__name__)
 
 
@@ -129,3 +128,67 @@ async def _start(
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem.strerror}") from None
     except ValueError as problem:
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem}") from None
+
+
+# The end of what a program says, read as it comes so that the program never has to wait.
+KEPT_BYTES = 32_768
+_READ_BYTES = 65_536
+_LAST_READS = 64
+
+
+class Tail:
+    """A pipe. What a program left running in the background may hold it open; we do not wait."""
+
+    def __init__(self) -> None:
+        self._read, self.to_write = os.pipe()
+        os.set_blocking(self._read, False)
+        self._kept = b""
+        self._is_cut = False
+        self._is_listening = False
+
+    def __enter__(self) -> "Tail":
+        return self
+
+    def __exit__(
+        self,
+        type_: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+        os.close(self._read)
+        if self.to_write >= 0:
+            os.close(self.to_write)
+
+    def listen(self) -> None:
+        """Once the program has its end of the pipe."""
+        os.close(self.to_write)
+        self.to_write = -1
+        self._is_listening = True
+        asyncio.get_running_loop().add_reader(self._read, self._take)
+
+    def text(self) -> str:
+        for _ in range(_LAST_READS):
+            if not self._take():
+                break
+        start = "… " if self._is_cut else ""
+        return start + self._kept.decode(errors="replace")
+
+    def _take(self) -> bool:
+        """False if there is nothing more for now."""
+        try:
+            read = os.read(self._read, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not read:
+            self._stop()
+            return False
+        whole = self._kept + read
+        self._is_cut = self._is_cut or len(whole) > KEPT_BYTES
+        self._kept = whole[-KEPT_BYTES:]
+        return True
+
+    def _stop(self) -> None:
+        if self._is_listening:
+            asyncio.get_running_loop().remove_reader(self._read)
+            self._is_listening = False

@@ -7,13 +7,13 @@ from typing import Protocol
 from fairwarning.agent import logs, peers
 from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed, Context, Doer
-from fairwarning.agent.approving import AGAIN_S_MAX, Heard
+from fairwarning.agent.approval import AGAIN_S_MAX, Heard
 from fairwarning.agent.clock import Clock, TimeIsUp
-from fairwarning.agent.contexts import make_context
-from fairwarning.agent.figures import Figures
+from fairwarning.agent.metrics import Figures
 from fairwarning.agent.model import Action, Settings
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Do, Report, Undo, Work
+from fairwarning.agent.templates import make_context
 from fairwarning.client.model import EventsUnavailable, Instance, NotApproved
 
 HOLD_S_MAX = 60.0

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from fairwarning.agent.figures import Figures
+from fairwarning.agent.metrics import Figures
 
 READ_S_MAX = 5.0
 HEAD_BYTES_MAX = 8 * 1024

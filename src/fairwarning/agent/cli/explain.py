@@ -8,23 +8,23 @@ from typing import Any
 
 import click
 
-from fairwarning.agent.absorbing import absorb
-from fairwarning.agent.config.rules import TYPES
-from fairwarning.agent.durations import human_s, parse_duration_s
-from fairwarning.agent.model import Approve, Config
-from fairwarning.agent.records import Memory, Record
-from fairwarning.agent.rules import Verdict
-from fairwarning.agent.rules import explain as explain_event
-from fairwarning.agent.showing import Shown, shown_actions, shown_hold
-from fairwarning.agent.telling import about
-from fairwarning.agent.trial import made_up
-from fairwarning.cli.agent_config import (
+from fairwarning.agent.cli.main import (
     config_option,
     json_option,
     load,
     problems_of,
     who_am_i,
 )
+from fairwarning.agent.config.reader import TYPES
+from fairwarning.agent.durations import human_s, parse_duration_s
+from fairwarning.agent.explain import Shown, shown_actions, shown_hold
+from fairwarning.agent.log_messages import about
+from fairwarning.agent.model import Approve, Config
+from fairwarning.agent.records import Memory, Record
+from fairwarning.agent.rules import Verdict
+from fairwarning.agent.rules import explain as explain_event
+from fairwarning.agent.self_test import made_up
+from fairwarning.agent.state_changes import absorb
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 from fairwarning.client import ScheduledEvents, Seen

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from fairwarning.agent.memory import StateProblem, read_state
+from fairwarning.agent.cli.main import config_option, json_option, load, problems_of
+from fairwarning.agent.log_messages import about
 from fairwarning.agent.model import Phase
 from fairwarning.agent.records import Memory, Record
-from fairwarning.agent.telling import about
-from fairwarning.cli.agent_config import config_option, json_option, load, problems_of
+from fairwarning.agent.state_file import StateProblem, read_state
 from fairwarning.cli.problems import Problem
 from fairwarning.cli.text import one_line
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fairwarning.agent.actions.base import Context
-from fairwarning.agent.contexts import make_context
 from fairwarning.agent.model import (
     Action,
     HaProxy,
@@ -28,7 +27,7 @@ from fairwarning.agent.model import (
 )
 from fairwarning.agent.plan import deadline
 from fairwarning.agent.records import Record
-from fairwarning.agent.templates import known_names
+from fairwarning.agent.templates import known_names, make_context
 from fairwarning.client.model import Event, Instance, Status
 
 _UNDONE = (Phase.SCHEDULED, Phase.STARTED)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from fairwarning.agent.cli.main import config_option, json_option, load
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
 from fairwarning.agent.rules import never_taken
-from fairwarning.cli.agent_config import config_option, json_option, load
 from fairwarning.cli.text import one_line
 
 _EXAMPLES = """\b

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fairwarning.agent import logs
 from fairwarning.agent.actions import processes
-from fairwarning.agent.memory import beside, replace_file
+from fairwarning.agent.state_file import beside, replace_file
 from fairwarning.common.process_group import end_of_others
 
 SUFFIX = ".running"

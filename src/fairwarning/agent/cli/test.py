@@ -10,20 +10,20 @@ from pathlib import Path
 import click
 
 from fairwarning.agent import logs
-from fairwarning.agent.config.rules import TYPES
-from fairwarning.agent.left_behind import take_over
-from fairwarning.agent.memory import StateFile, StateProblem
-from fairwarning.agent.model import Config
-from fairwarning.agent.program import real_doer_of
-from fairwarning.agent.rules import choose
-from fairwarning.agent.trial import Report, made_up, play
-from fairwarning.cli.agent_config import (
+from fairwarning.agent.cli.main import (
     config_option,
     json_option,
     load,
     problems_of,
     who_am_i,
 )
+from fairwarning.agent.config.reader import TYPES
+from fairwarning.agent.model import Config
+from fairwarning.agent.orphans import take_over
+from fairwarning.agent.program import real_doer_of
+from fairwarning.agent.rules import choose
+from fairwarning.agent.self_test import Report, made_up, play
+from fairwarning.agent.state_file import StateFile, StateProblem
 from fairwarning.cli.problems import Problem
 from fairwarning.client.model import Event, Instance
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from fairwarning.agent import logs
 from fairwarning.agent.actions.base import Doer
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.figures import Figures
+from fairwarning.agent.metrics import Figures
 from fairwarning.agent.model import Config, Phase, Settings, When
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.runner import Runner
