@@ -35,7 +35,7 @@ from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notices
 from fairwarning.notifications.sender import NetworkSender
 from fairwarning.portal.app import Portal
-from fairwarning.portal.tables import PAGES
+from fairwarning.portal.routes import PAGES
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 

@@ -14,7 +14,7 @@ from fairwarning.control.access import Role
 from fairwarning.control.server import Tls
 from fairwarning.control.tokens import Tokens
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.portal.tables import PAGES
+from fairwarning.portal.routes import PAGES
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
 from tests.portal.looking import Reader, part, reading

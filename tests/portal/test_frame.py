@@ -13,7 +13,7 @@ from fairwarning.control.access import Role
 from fairwarning.control.server import Tls
 from fairwarning.control.tokens import Tokens
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.portal.texts import english
+from fairwarning.portal.strings import english
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
 from tests.support.http_client import http_client

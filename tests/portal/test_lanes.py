@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairwarning.control.shapes import Event
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, format_rfc3339
 from fairwarning.core.model import EventType, Phase, Source
-from fairwarning.portal import lanes
+from fairwarning.portal import timeline
 
 UTC = ZoneInfo("UTC")
 NOW = Instant(1_794_825_000_000)  # 2026-11-16 10:30 UTC
@@ -56,24 +56,24 @@ def event(
 
 
 def test_an_event_to_come_strikes_at_its_time_for_as_long_as_it_says() -> None:
-    found = lanes.impact_of(event(not_before=HOUR_MS, duration_s=120), NOW)
+    found = timeline.impact_of(event(not_before=HOUR_MS, duration_s=120), NOW)
     assert (found.starts_ms - NOW, found.ends_ms - NOW) == (HOUR_MS, HOUR_MS + 2 * MINUTE_MS)
     assert not found.is_over
 
 
 def test_what_is_under_way_for_longer_than_it_said_lasts_until_now() -> None:
-    found = lanes.impact_of(event(started=-HOUR_MS, duration_s=60), NOW)
+    found = timeline.impact_of(event(started=-HOUR_MS, duration_s=60), NOW)
     assert (found.starts_ms - NOW, found.ends_ms) == (-HOUR_MS, NOW)
 
 
 def test_what_was_cancelled_is_a_mark_at_its_end() -> None:
-    found = lanes.impact_of(event(not_before=DAY_MS, ended=-HOUR_MS), NOW)
+    found = timeline.impact_of(event(not_before=DAY_MS, ended=-HOUR_MS), NOW)
     assert found.starts_ms == found.ends_ms == NOW - HOUR_MS
     assert found.is_over
 
 
 def test_there_is_a_lane_for_each_scope_and_update_domain_that_has_something() -> None:
-    chart = lanes.chart(
+    chart = timeline.chart(
         [
             event(id="a", domain=1),
             event(id="b", domain=0),
@@ -101,7 +101,7 @@ def test_the_window_is_the_past_day_and_the_next_seven() -> None:
         event(id="c", started=-DAY_MS - HOUR_MS, ended=-DAY_MS - 1),
         event(id="d", not_before=7 * DAY_MS + 1),
     ]
-    chart = lanes.chart([*inside, *outside], NOW, UTC)
+    chart = timeline.chart([*inside, *outside], NOW, UTC)
     drawn = [bar.impact.event.id for lane in chart.lanes for bar in lane.bars]
     assert drawn == ["a", "b"]
 
@@ -111,23 +111,23 @@ def test_of_too_many_lanes_those_nearest_to_now_are_drawn_and_the_others_counted
         event(id=f"{n:03}", scope=f"sub/group/vm/m{n:03}", not_before=(100 - n) * HOUR_MS)
         for n in range(60)
     ]
-    chart = lanes.chart(events, NOW, UTC)
-    assert len(chart.lanes) == lanes.LANES_MAX
+    chart = timeline.chart(events, NOW, UTC)
+    assert len(chart.lanes) == timeline.LANES_MAX
     assert chart.lanes[0].label == "m020"
     assert (chart.lanes_left_out, chart.bars_left_out) == (20, 20)
 
 
 def test_lanes_are_counted_however_many_bars_there_are() -> None:
-    crowd = lanes.BARS_MAX + 50
+    crowd = timeline.BARS_MAX + 50
     events = [event(id=f"{n:04}", scope=f"sub/group/vm/m{n:04}") for n in range(crowd)]
-    chart = lanes.chart(events, NOW, UTC)
-    assert chart.lanes_left_out == chart.bars_left_out == crowd - lanes.LANES_MAX
+    chart = timeline.chart(events, NOW, UTC)
+    assert chart.lanes_left_out == chart.bars_left_out == crowd - timeline.LANES_MAX
 
 
 def test_of_too_many_bars_those_nearest_to_now_are_drawn_and_the_others_counted() -> None:
-    events = [event(id=f"{n:04}", not_before=n * MINUTE_MS) for n in range(lanes.BARS_MAX + 7)]
-    chart = lanes.chart(events, NOW, UTC)
-    assert len(chart.lanes[0].bars) == lanes.BARS_MAX
+    events = [event(id=f"{n:04}", not_before=n * MINUTE_MS) for n in range(timeline.BARS_MAX + 7)]
+    chart = timeline.chart(events, NOW, UTC)
+    assert len(chart.lanes[0].bars) == timeline.BARS_MAX
     assert chart.lanes[0].bars[0].impact.event.id == "0000"
     assert chart.bars_left_out == 7
 
@@ -135,50 +135,50 @@ def test_of_too_many_bars_those_nearest_to_now_are_drawn_and_the_others_counted(
 @given(st.lists(st.integers(-2 * DAY_MS, 9 * DAY_MS), min_size=2, max_size=2))
 def test_later_is_never_further_left(offsets: list[int]) -> None:
     early, late = sorted(offsets)
-    assert lanes.x_of(NOW + early, NOW) <= lanes.x_of(NOW + late, NOW)
+    assert timeline.x_of(NOW + early, NOW) <= timeline.x_of(NOW + late, NOW)
 
 
 @given(st.integers(-9 * DAY_MS, 9 * DAY_MS), st.integers(-1, 7 * 86_400))
 def test_every_bar_lies_within_the_picture_and_can_be_seen(offset: int, duration_s: int) -> None:
-    chart = lanes.chart([event(not_before=offset, duration_s=duration_s)], NOW, UTC)
+    chart = timeline.chart([event(not_before=offset, duration_s=duration_s)], NOW, UTC)
     for bar in (bar for lane in chart.lanes for bar in lane.bars):
-        assert bar.width >= lanes.BAR_WIDTH_MIN
-        assert lanes.LABELS <= bar.lead_x <= bar.x
-        assert bar.x + bar.width <= lanes.WIDTH + 0.1
+        assert bar.width >= timeline.BAR_WIDTH_MIN
+        assert timeline.LABELS <= bar.lead_x <= bar.x
+        assert bar.x + bar.width <= timeline.WIDTH + 0.1
 
 
 def test_days_begin_at_the_readers_midnight() -> None:
     berlin, kolkata = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata")
     midnight = {
-        zone.key: next(each.x for each in lanes.ticks(NOW, zone) if each.label == "Tue 17")
+        zone.key: next(each.x for each in timeline.ticks(NOW, zone) if each.label == "Tue 17")
         for zone in (UTC, berlin, kolkata)
     }
-    assert midnight["UTC"] == lanes.x_of(NOW + 13 * HOUR_MS + 30 * MINUTE_MS, NOW)
-    assert midnight["Europe/Berlin"] == lanes.x_of(NOW + 12 * HOUR_MS + 30 * MINUTE_MS, NOW)
-    assert midnight["Asia/Kolkata"] == lanes.x_of(NOW + 8 * HOUR_MS, NOW)
+    assert midnight["UTC"] == timeline.x_of(NOW + 13 * HOUR_MS + 30 * MINUTE_MS, NOW)
+    assert midnight["Europe/Berlin"] == timeline.x_of(NOW + 12 * HOUR_MS + 30 * MINUTE_MS, NOW)
+    assert midnight["Asia/Kolkata"] == timeline.x_of(NOW + 8 * HOUR_MS, NOW)
 
 
 def test_a_day_of_25_hours_still_begins_at_midnight() -> None:
     before_the_change = Instant(1_792_800_000_000)  # 2026-10-24 00:00 UTC
     found = [
         each
-        for each in lanes.ticks(before_the_change, ZoneInfo("Europe/Berlin"))
+        for each in timeline.ticks(before_the_change, ZoneInfo("Europe/Berlin"))
         if each.label == "Mon 26"
     ]
     assert [each.x for each in found] == [
-        lanes.x_of(before_the_change + 47 * HOUR_MS, before_the_change)
+        timeline.x_of(before_the_change + 47 * HOUR_MS, before_the_change)
     ]
 
 
 @given(st.integers(0, 60 * 24), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
 def test_labels_of_hours_keep_clear_of_days(minutes: int, zone: str) -> None:
-    found = lanes.ticks(Instant(NOW + minutes * MINUTE_MS), ZoneInfo(zone))
+    found = timeline.ticks(Instant(NOW + minutes * MINUTE_MS), ZoneInfo(zone))
     days = [each.x for each in found if each.is_day]
     hours = [each.x for each in found if not each.is_day]
     assert len(days) >= 7
-    assert all(abs(x - day) >= lanes.TICK_ROOM for x in hours for day in days)
+    assert all(abs(x - day) >= timeline.TICK_ROOM for x in hours for day in days)
 
 
 def test_a_long_name_is_cut_and_a_placement_group_named() -> None:
-    assert lanes.label_of("sub/group/scale-set/workers/1") == "workers/1"
-    assert len(lanes.label_of("sub/group/vm/" + "x" * 80)) == lanes.LABEL_CHARS_MAX
+    assert timeline.label_of("sub/group/scale-set/workers/1") == "workers/1"
+    assert len(timeline.label_of("sub/group/vm/" + "x" * 80)) == timeline.LABEL_CHARS_MAX

@@ -12,8 +12,8 @@ from fairwarning.control.server import Tls
 from fairwarning.control.tokens import Tokens
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.node import Node, NodeSettings
-from fairwarning.portal.asking import Asking
-from fairwarning.portal.stories import story_list
+from fairwarning.portal.api import Asking
+from fairwarning.portal.scenario_runner import story_list
 from tests.control.rig import ME, Rig, running
 from tests.control.test_access import make_certificate
 from tests.portal.looking import part, reading

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from fairwarning.control.shapes import Entry
-from fairwarning.portal import commands
-from fairwarning.portal.story import name_of, steps
-from fairwarning.portal.zones import local, rfc3339_of, zone_of
+from fairwarning.portal import shell_commands
+from fairwarning.portal.pages.event import name_of, steps
+from fairwarning.portal.time_zones import local, rfc3339_of, zone_of
 from tests.portal.test_lanes import event
 
 POLL = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -15,33 +15,35 @@ POLL = "/metadata/scheduledevents?api-version=2020-07-01"
 
 def test_on_loopback_anybody_may_ask_as_any_instance() -> None:
     urls = ["http://10.0.0.1:8169", "http://127.0.0.1:8169"]
-    found = commands.curl(urls, "portal.example", "web-0", "2020-07-01")
+    found = shell_commands.curl(urls, "portal.example", "web-0", "2020-07-01")
     assert found == f"curl -H Metadata:true 'http://127.0.0.1:8169/vm/web-0{POLL}'"
-    assert commands.can_play(urls)
+    assert shell_commands.can_play(urls)
 
 
 def test_elsewhere_an_instance_asks_for_itself() -> None:
-    found = commands.curl(["http://10.0.0.1:8169"], "portal.example", "web-0", "2020-07-01")
+    found = shell_commands.curl(["http://10.0.0.1:8169"], "portal.example", "web-0", "2020-07-01")
     assert found == f"curl -H Metadata:true 'http://10.0.0.1:8169{POLL}'"
-    assert not commands.can_play(["http://10.0.0.1:8169"])
+    assert not shell_commands.can_play(["http://10.0.0.1:8169"])
 
 
 def test_a_listener_on_every_address_is_asked_where_the_reader_found_us() -> None:
-    found = commands.curl(["http://0.0.0.0:8169"], "fw.example", "web-0", "2020-07-01")
+    found = shell_commands.curl(["http://0.0.0.0:8169"], "fw.example", "web-0", "2020-07-01")
     assert "http://fw.example:8169/metadata" in found
-    found = commands.curl(["http://[::]:8169"], "2001:db8::1", "web-0", "2020-07-01")
+    found = shell_commands.curl(["http://[::]:8169"], "2001:db8::1", "web-0", "2020-07-01")
     assert "http://[2001:db8::1]:8169/metadata" in found
 
 
 def test_a_name_cannot_leave_its_place_in_a_command() -> None:
-    found = commands.curl(["http://127.0.0.1:1"], "h", "a'; rm -rf /", "2020-07-01")
+    found = shell_commands.curl(["http://127.0.0.1:1"], "h", "a'; rm -rf /", "2020-07-01")
     assert "rm -rf" not in found
-    assert commands.program("http://127.0.0.1:8170", "schedule", "a'; b").endswith("'a'\"'\"'; b'")
+    assert shell_commands.program("http://127.0.0.1:8170", "schedule", "a'; b").endswith(
+        "'a'\"'\"'; b'"
+    )
 
 
 def test_the_program_is_told_where_the_server_is_unless_it_knows() -> None:
-    assert commands.program("http://127.0.0.1:8170", "watch") == "fairwarning watch"
-    found = commands.program("http://127.0.0.1:9999", "watch")
+    assert shell_commands.program("http://127.0.0.1:8170", "watch") == "fairwarning watch"
+    found = shell_commands.program("http://127.0.0.1:9999", "watch")
     assert found == "FAIRWARNING_URL=http://127.0.0.1:9999 fairwarning watch"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -19,14 +19,13 @@ from fairwarning.control.problems import Problem, of_stop
 from fairwarning.control.reading import BODY_BYTES_MAX
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.portal.asking import Asking
-from fairwarning.portal.desk import Desk
-from fairwarning.portal.forms import Fields, read_form
-from fairwarning.portal.frame import HEADERS, Frame
-from fairwarning.portal.live import Glance, changes
+from fairwarning.portal.api import Asking
+from fairwarning.portal.layout import HEADERS, Frame
+from fairwarning.portal.live_updates import Glance, changes
+from fairwarning.portal.page_context import Desk
+from fairwarning.portal.scenario_runner import Stage
 from fairwarning.portal.sessions import Sessions
-from fairwarning.portal.stage import Stage
-from fairwarning.portal.texts import english
+from fairwarning.portal.strings import english
 
 Handler = Callable[[Desk], Awaitable[Response]]
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -205,3 +204,21 @@ def _way_back(steps: int) -> Callable[[Request], Awaitable[Response]]:
         return RedirectResponse(quote(request.url.path.rsplit("/", steps)[0]), 303)
 
     return go
+
+
+# The body of a form as fields.
+Fields = dict[str, list[str]]
+FIELDS_MAX = 2_000
+
+
+def read_form(raw: bytes, content_type: str) -> Fields:
+    """Raises Problem."""
+    if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise Problem(415, "media-type-unknown", "a page sends forms; programs use /api/v1")
+    try:
+        return parse_qs(
+            raw.decode(), keep_blank_values=True, strict_parsing=False,
+            max_num_fields=FIELDS_MAX, errors="strict",
+        )  # fmt: skip
+    except ValueError as problem:
+        raise Problem(400, "form-malformed", f"the form cannot be read ({problem})") from None

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.nginx import NginxDoer, NotUnderstood, put_back, servers, taken_out
+from fairwarning.agent.actions.nginx import (
+    NginxDoer,
+    NotUnderstood,
+    put_back,
+    servers,
+    taken_out,
+)
 from fairwarning.agent.model import Action, Nginx
 from tests.agent.actions.contexts import context
 

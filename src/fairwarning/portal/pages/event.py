@@ -1,20 +1,20 @@
 """One event: its whole story, what its instances see of it, and what can be decided."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from fairwarning.control.problems import Problem
-from fairwarning.control.shapes import Event
+from fairwarning.control.shapes import Entry, Event
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.journal_text import listed
 from fairwarning.core.model import Phase
-from fairwarning.portal import commands
+from fairwarning.portal import shell_commands
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
-from fairwarning.portal.story import name_of, steps
-from fairwarning.portal.zones import ZONE, local, rfc3339_of, zone_of
+from fairwarning.portal.page_context import Desk
+from fairwarning.portal.time_zones import ZONE, local, rfc3339_of, zone_of
 
 PATH = "/events/{id}"
 OTHERS_MAX = 5
@@ -37,10 +37,10 @@ async def event(desk: Desk) -> Response:
         documents=seen.documents[::-1],
         newest=NEWEST.name,
         curls={
-            each.api_version: commands.curl(urls, host, found.resources[0], each.api_version)
+            each.api_version: shell_commands.curl(urls, host, found.resources[0], each.api_version)
             for each in seen.documents
         },
-        can_play=commands.can_play(urls),
+        can_play=shell_commands.can_play(urls),
         asks=_asks(desk, found, zone),
         name_of=name_of,
         zone=zone,
@@ -109,6 +109,88 @@ def _facts(event: Event, zone: ZoneInfo) -> Mapping[str, object]:
         "count": len(event.resources),
         "at": local(event.not_before, zone),
     }
+
+
+# An event's story, from its journal, as steps of a timeline. Pure.
+RENEWED = "LeaseRenewed"
+_TONES = {
+    "Scheduled": "wait",
+    "Seen": "",
+    "Drained": "good",
+    "Approved": "good",
+    "Started": "busy",
+    "HandedOver": "busy",
+    RENEWED: "busy",
+    "AttemptLost": "bad",
+    "AttemptFailed": "bad",
+    "Completed": "good",
+    "Cancelled": "",
+    "Failed": "bad",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    kind: str
+    tone: str
+    at: str
+    by: str
+    """Empty: nobody, it was time."""
+    why: str
+    name: str = ""
+    """The instance that saw it or is drained."""
+    attempt: str = ""
+    node: str = ""
+    reason: str = ""
+    cause: str = ""
+    """Why it started."""
+    repeats: int = 1
+    until: str = ""
+    """Of a step that repeated: when it last did."""
+
+
+def steps(event: Event) -> list[Step]:
+    """Oldest first. A lease that is renewed again and again is one step."""
+    told: list[Step] = []
+    for entry in event.timeline:
+        if entry.kind not in _TONES:
+            continue
+        before = told[-1] if told else None
+        if before is not None and before.kind == entry.kind == RENEWED:
+            told[-1] = replace(before, repeats=before.repeats + 1, until=entry.at)
+        else:
+            told.append(_step(entry))
+    return [_once(each, before) for each, before in zip(told, [None, *told], strict=False)]
+
+
+def _once(step: Step, before: Step | None) -> Step:
+    """What one commit did has one reason, which is said at its first step."""
+    is_same = before is not None and (before.at, before.why) == (step.at, step.why)
+    return replace(step, why="") if is_same else step
+
+
+def _step(entry: Entry) -> Step:
+    def said(key: str) -> str:
+        return str(entry.data.get(key) or "")
+
+    return Step(
+        kind=entry.kind,
+        tone=_TONES[entry.kind],
+        at=entry.at,
+        by=name_of(entry.by),
+        why=entry.why,
+        name=said("name"),
+        attempt=said("attempt"),
+        node=said("node"),
+        reason=said("reason"),
+        cause=said("cause"),
+    )
+
+
+def name_of(actor: str) -> str:
+    """`local` for `operator:local`, and nobody where the engine did what time asked for."""
+    kind, _, name = actor.partition(":")
+    return "" if kind == "engine" else name or kind
 
 
 PAGES = (

@@ -9,7 +9,7 @@ from fairwarning.control.problems import Problem
 from fairwarning.control.shapes import Events
 from fairwarning.core.model import EventType, Phase, Source
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 
 ROWS = 50
 CHOICES: Mapping[str, tuple[str, ...]] = {

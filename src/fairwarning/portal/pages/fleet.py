@@ -4,8 +4,8 @@ from starlette.responses import Response
 
 from fairwarning.control import shapes
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
-from fairwarning.portal.domains import by_update_domain, silent
+from fairwarning.portal.page_context import Desk
+from fairwarning.portal.update_domains import by_update_domain, silent
 
 SCOPES_SHOWN = 20
 

@@ -8,8 +8,8 @@ from starlette.responses import Response, StreamingResponse
 
 from fairwarning.control import shapes
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
-from fairwarning.portal.frame import HEADERS
+from fairwarning.portal.layout import HEADERS
+from fairwarning.portal.page_context import Desk
 
 ENTRIES_SHOWN = 100
 CSV_PAGE = 500

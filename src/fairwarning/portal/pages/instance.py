@@ -7,7 +7,7 @@ from starlette.responses import Response
 from fairwarning.control import shapes
 from fairwarning.core.model import OperationKind, Priority
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 
 _PATH = "/instances/{instance:path}"
 EVENTS_SHOWN = 30

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from fairwarning.control.shapes import Event, Scope
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.model import EventType, Phase
-from fairwarning.portal import commands, lanes
+from fairwarning.portal import shell_commands, timeline
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 from fairwarning.portal.pages.event import approving
-from fairwarning.portal.zones import ZONE, local, zone_of
+from fairwarning.portal.time_zones import ZONE, local, zone_of
 
 ROWS_MAX = 15
 PAGE = 500
@@ -48,8 +48,8 @@ async def overview(desk: Desk) -> Response:
         "overview.html",
         groups=groups,
         rows_max=ROWS_MAX,
-        chart=lanes.chart([*pending, *ended], now, zone),
-        lanes=lanes,
+        chart=timeline.chart([*pending, *ended], now, zone),
+        lanes=timeline,
         zone=zone,
         local=local,
         counts=counts,
@@ -98,11 +98,11 @@ async def _start(desk: Desk) -> Mapping[str, Any]:
     urls = desk.control.metadata_urls
     return {
         "machine": name,
-        "can_play": commands.can_play(urls),
-        "apply": commands.program(url, "fleet", "apply", "fleet.toml"),
-        "curl": commands.curl(urls, host, name, NEWEST.name),
-        "schedule": commands.program(url, "schedule", "Reboot", name),
-        "watch": commands.program(url, "watch"),
+        "can_play": shell_commands.can_play(urls),
+        "apply": shell_commands.program(url, "fleet", "apply", "fleet.toml"),
+        "curl": shell_commands.curl(urls, host, name, NEWEST.name),
+        "schedule": shell_commands.program(url, "schedule", "Reboot", name),
+        "watch": shell_commands.program(url, "watch"),
     }
 
 

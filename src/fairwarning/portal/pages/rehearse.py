@@ -10,9 +10,9 @@ from fairwarning.control.problems import Problem
 from fairwarning.core.faults import STATUSES, FaultKind, Part
 from fairwarning.core.journal_text import listed
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 from fairwarning.portal.pages.overview import base_of
-from fairwarning.portal.stories import story, story_list
+from fairwarning.portal.scenario_runner import story, story_list
 
 LEAPS = ("1m", "5m", "15m", "1h")
 SPEEDS = ("", "10", "60", "600")

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from fairwarning.control import rollout_shapes as shapes
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 
 OVER = frozenset({"completed", "failed", "cancelled", "skipped"})
 _ROLLOUT = "/rollouts/{id}"

@@ -9,7 +9,7 @@ from fairwarning.control import shapes
 from fairwarning.control.problems import Problem, of_refusal
 from fairwarning.core.refusals import Refused
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 
 _SCOPE = "/scopes/{scope:path}"
 SETS_SHOWN = 50

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from fairwarning import __version__
 from fairwarning.control import shapes
 from fairwarning.portal.app import Page
-from fairwarning.portal.desk import Desk
+from fairwarning.portal.page_context import Desk
 
 LISTED = 200
 

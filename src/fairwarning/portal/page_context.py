@@ -14,8 +14,8 @@ from fairwarning.control.access import Caller, Role
 from fairwarning.control.context import Control
 
 if TYPE_CHECKING:
-    from fairwarning.portal.frame import Frame
-    from fairwarning.portal.stage import Stage
+    from fairwarning.portal.layout import Frame
+    from fairwarning.portal.scenario_runner import Stage
 
 SAID = "fairwarning-said"
 SAID_CHARS_MAX = 1_000

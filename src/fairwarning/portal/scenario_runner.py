@@ -9,18 +9,21 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fairwarning.control.access import Caller
 from fairwarning.control.dispatch import as_problem
 from fairwarning.control.problems import Problem
-from fairwarning.portal.asking import Asking
+from fairwarning.portal.api import Asking
+from fairwarning.scenarios import library
 from fairwarning.scenarios.api import Declined, Json
 from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
 from fairwarning.scenarios.instance_mapping import cast_of, recast
 from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, StepFailed, Told
 
 RUNS_KEPT = 5
@@ -175,3 +178,21 @@ async def _answer(asked: Coroutine[Any, Any, Any]) -> Json:
         problem = as_problem(error)
         raise Declined(problem.detail, status=problem.status) from None
     return found
+
+
+# The stories that come with the program, read once.
+class Story(NamedTuple):
+    name: str
+    scenario: Scenario
+    cast: tuple[str, ...]
+    """Who plays unless others are chosen."""
+
+
+@cache
+def story_list() -> tuple[Story, ...]:
+    found = ((name, read_scenario(library.text(name))) for name in library.names())
+    return tuple(Story(name, each, cast_of(each)) for name, each in found)
+
+
+def story(name: str) -> Story | None:
+    return next((each for each in story_list() if each.name == name), None)
