@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
+from fairwarning.azure_api import template_sessions
+from fairwarning.azure_api.templates.worker import KEPT_VALUES_MAX
 from fairwarning.control import body_room, fleet_plans, http, long_work, side_process
 from fairwarning.control.access import Role
-from fairwarning.control.arm import template_sessions
-from fairwarning.control.arm.templates.worker import KEPT_VALUES_MAX
 from fairwarning.control.fair_turns import FairTurns
 from fairwarning.control.problems import Problem
 from fairwarning.control.side_process import SideProcesses

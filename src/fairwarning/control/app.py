@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from fairwarning.control.arm.app import ArmApp
-from fairwarning.control.arm.login import Login
-from fairwarning.control.arm.tables import TABLES
+from fairwarning.azure_api.app import ArmApp
+from fairwarning.azure_api.login import Login
+from fairwarning.azure_api.routes import TABLES
 from fairwarning.control.body_room import BodyRoom
 from fairwarning.control.connections import Connections
 from fairwarning.control.context import Control

@@ -5,8 +5,8 @@ import logging
 
 import msgspec
 
-from fairwarning.control.arm.operations import KEPT_MS as OPERATIONS_KEPT_MS
-from fairwarning.control.arm.operations import Operations, first_id_at
+from fairwarning.azure_api.operations import KEPT_MS as OPERATIONS_KEPT_MS
+from fairwarning.azure_api.operations import Operations, first_id_at
 from fairwarning.control.idempotency import KEPT_MS, KIND, Kept
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import ENGINE

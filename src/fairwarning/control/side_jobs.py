@@ -23,11 +23,11 @@ def job_called(name: str) -> Job:
 
             return fleet_job
         case "arm":
-            from fairwarning.control.arm.loose_json import json_job  # noqa: PLC0415
+            from fairwarning.azure_api.lenient_json import json_job  # noqa: PLC0415
 
             return json_job
         case "template":
-            from fairwarning.control.arm.templates.worker import template_job  # noqa: PLC0415
+            from fairwarning.azure_api.templates.worker import template_job  # noqa: PLC0415
 
             return template_job
         case "call":

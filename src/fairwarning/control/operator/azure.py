@@ -1,8 +1,8 @@
 """What Azure's clients must be told to use this server."""
 
+from fairwarning.azure_api.login import TENANT_ID
 from fairwarning.control import shapes
 from fairwarning.control.access import Role
-from fairwarning.control.arm.login import TENANT_ID
 from fairwarning.control.context import Control
 from fairwarning.control.operation import Call, Operation
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION

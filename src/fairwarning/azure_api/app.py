@@ -1,0 +1,221 @@
+"""ARM over HTTP: identity, role, reading, and errors in ARM's own form."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fairwarning.azure_api.errors import ArmError, as_arm_error
+from fairwarning.azure_api.group_state import needed, refuse_going, subscription_spelled
+from fairwarning.azure_api.lenient_json import not_understood, object_in, read_json
+from fairwarning.azure_api.operations import Operations, new_operation_id
+from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
+from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
+from fairwarning.azure_api.resource_store import Shelf
+from fairwarning.control.access import Caller, Role
+from fairwarning.control.context import Control
+from fairwarning.control.dispatch import Dispatch, read_all
+from fairwarning.control.problems import Problem, of_stop
+
+TEMPLATE_BYTES_MAX = 4 * 1024 * 1024
+"""As on Azure."""
+BODY_BYTES_MAX = 512 * 1024
+"""Of one resource."""
+BODY_VALUES_MAX = 20_000
+SMALL_BYTES = 16 * 1024
+"""Of a body that is read at once; a larger one is read in another process."""
+_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)?", re.IGNORECASE)
+_DEPLOYMENTS = "microsoft.resources/deployments"
+_METHODS = ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"]
+_log = logging.getLogger(__name__)
+
+
+class ArmApp:
+    def __init__(self, control: Control, dispatch: Dispatch, tables: Iterable[Routes]) -> None:
+        self._dispatch = dispatch
+        router = Router(tables)
+
+        async def answer(call: ArmCall) -> Reply:
+            return await router.answer(self.arm, call)
+
+        self.arm = Arm(
+            control=control,
+            shelf=Shelf(control.store),
+            operations=Operations(control.store, control.clock),
+            answer=answer,
+        )
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/subscriptions", self._serve, methods=_METHODS),
+            Route("/subscriptions/{rest:path}", self._serve, methods=_METHODS),
+        ]
+
+    async def _serve(self, request: Request) -> Response:
+        try:
+            reply = await self._answer(request)
+        except Exception as error:
+            return error_response(error)
+        except asyncio.CancelledError:
+            if not self._dispatch.is_stopping:
+                raise
+            return error_response(of_stop())
+        body = b"" if reply.body is None else msgspec.json.encode(reply.body)
+        headers = {"x-ms-request-id": new_operation_id(), **reply.headers}
+        return Response(body, reply.status, headers=headers, media_type="application/json")
+
+    async def _answer(self, request: Request) -> Reply:
+        path = _path(request)
+        caller = await self._dispatch.identify(request, role_of(request.method, path))
+        query = {name.lower(): value for name, value in request.query_params.items()}
+        refuse_version(query.get("api-version"))
+        is_template = path.key == _DEPLOYMENTS
+        raw = await _sent(request, TEMPLATE_BYTES_MAX if is_template else BODY_BYTES_MAX)
+        call = ArmCall(
+            method=request.method,
+            path=path,
+            query=query,
+            body=None if is_template else await self._body(raw, caller),
+            template=raw if is_template else b"",
+            caller=caller,
+            base_url=self.arm.control.public_url
+            or f"{request.url.scheme}://{request.headers.get('host', '')}",
+            why=request.headers.get("commandname", "")[:100],
+        )
+        return await self.arm.answer(call)
+
+    async def _body(self, raw: bytes, caller: Caller) -> Json | None:
+        if len(raw) <= SMALL_BYTES:
+            return read_json(raw, BODY_VALUES_MAX)
+
+        async def given() -> AsyncIterator[bytes]:
+            yield str(BODY_VALUES_MAX).encode()
+            yield raw
+
+        aside = self.arm.control.aside
+        kind, said = await aside.run("arm", given, caller=caller.key)
+        if kind != b"ok":
+            raise not_understood(said.decode())
+        return object_in(said)
+
+
+async def _sent(request: Request, bytes_max: int) -> bytes:
+    """Whoever asks for something, or has it deleted, says all of it in the path."""
+    if request.method in ("GET", "HEAD", "DELETE"):
+        return b""
+    return await read_all(request, bytes_max)
+
+
+def error_response(error: Exception) -> Response:
+    found = as_arm_error(error)
+    if not isinstance(error, ArmError | Problem) and found.status >= 500:
+        _log.error("a request to ARM broke", exc_info=error)
+    body = msgspec.json.encode({"error": found.failure.json()})
+    headers = {"x-ms-request-id": new_operation_id(), **found.headers}
+    return Response(body, found.status, headers=headers, media_type="application/json")
+
+
+def _path(request: Request) -> ResourcePath:
+    try:
+        return resource_path(request.url.path)
+    except BadPath as problem:
+        raise ArmError(404, "InvalidResourceId", f"{problem}.") from None
+
+
+def role_of(method: str, path: ResourcePath) -> Role:
+    if method in ("GET", "HEAD"):
+        return Role.VIEWER
+    return Role.APPROVER if path.namespace == "Microsoft.Maintenance" else Role.OPERATOR
+
+
+def refuse_version(version: str | None) -> None:
+    if not version:
+        raise ArmError(
+            400,
+            "MissingApiVersionParameter",
+            "The api-version query parameter (?api-version=) is required for all requests.",
+        )
+    if not _VERSION.fullmatch(version):
+        raise ArmError(
+            400,
+            "InvalidApiVersionParameter",
+            f"The api-version '{version[:40]}' is invalid; write a date like 2024-11-01.",
+        )
+
+
+# From a path to its handler. The tables are the handlers' own; this only looks them up.
+_GROUP = "microsoft.resources/subscriptions/resourcegroups"
+
+
+class Router:
+    def __init__(self, tables: Iterable[Routes]) -> None:
+        self._handlers: dict[tuple[str, str, str], Handler] = {}
+        for table in tables:
+            for route, handler in table.items():
+                assert route not in self._handlers, f"{route} is routed twice"
+                self._handlers[route] = handler
+        self._types = {key for _, key, _ in self._handlers}
+
+    async def answer(self, arm: Arm, call: ArmCall) -> Reply:
+        """Raises ArmError, Refused, Problem or StoreDown."""
+        handler = self._handler(call)
+        return await handler(arm, await _spelled(arm, call))
+
+    def _handler(self, call: ArmCall) -> Handler:
+        path = call.path
+        method = "GET" if call.method == "HEAD" else call.method
+        every = f"{path.namespace.lower()}/*"
+        for key in (path.key, every):
+            for route in ((call.method, key, path.tail), (method, key, path.tail)):
+                if route in self._handlers:
+                    return self._handlers[route]
+        others = {m for m, k, t in self._handlers if k in (path.key, every) and t == path.tail}
+        if others:
+            raise ArmError(
+                405,
+                "MethodNotAllowed",
+                f"The method {call.method} is not supported here; use {', '.join(sorted(others))}.",
+                headers={"Allow": ", ".join(sorted(others))},
+            )
+        if path.types and path.tail and path.key in self._types:
+            raise ArmError(
+                404,
+                "InvalidAction",
+                f"The action '{path.tail}' is not supported on resource type '{path.type}'.",
+            )
+        if not any(key.split("/")[0] == path.namespace.lower() for key in self._types):
+            raise ArmError(
+                404,
+                "InvalidResourceNamespace",
+                f"The resource namespace '{path.namespace}' is invalid.",
+            )
+        raise ArmError(
+            404,
+            "InvalidResourceType",
+            f"The resource type '{'/'.join((*path.types, path.tail)).strip('/')}' could not be "
+            f"found in the namespace '{path.namespace}' for api version '{call.api_version}'.",
+        )
+
+
+async def _spelled(arm: Arm, call: ArmCall) -> ArmCall:
+    """With subscription and group as they are really spelled. They must exist."""
+    path = call.path
+    if not path.subscription:
+        return call
+    subscription = subscription_spelled(arm, path.subscription)
+    path = replace(path, subscription=subscription)
+    if path.group and path.key != _GROUP:
+        group = await needed(arm, subscription, path.group)
+        if call.method in ("PUT", "PATCH"):
+            refuse_going(group)
+        path = replace(path, group=group.name)
+    if path.parent is not None:
+        parent = replace(path.parent, subscription=subscription, group=path.group)
+        path = replace(path, parent=parent)
+    return replace(call, path=path)

@@ -1,0 +1,1 @@
+"""Deployments of templates in Azure Resource Manager."""

@@ -1,0 +1,268 @@
+"""Carrying a template out: each resource is made by a request of its own, in order.
+
+Whatever is wrong with a template or a resource is kept as the deployment's failure, for its
+reader to find; the resources that were made before stay, as in Azure's incremental mode.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from fairwarning.azure_api.app import refuse_version
+from fairwarning.azure_api.deployments.records import (
+    TYPE,
+    Deployment,
+    Step,
+    as_deployment_failure,
+    body_of,
+    deployment_in,
+)
+from fairwarning.azure_api.errors import ArmError, Failure, as_arm_error
+from fairwarning.azure_api.group_state import needed, refuse_going
+from fairwarning.azure_api.operations import Operation, new_operation_id
+from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
+from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
+from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.template_sessions import TemplateSession
+from fairwarning.azure_api.templates.errors import invalid, shown
+from fairwarning.azure_api.templates.resolve import Wanted
+from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, Surroundings
+from fairwarning.azure_api.templates.worker import ROOT, Evaluated, Planning, Resource
+from fairwarning.control.problems import Problem
+from fairwarning.core.model import EventId
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.protocols import RecordChanged
+
+LEVELS_MAX = 5
+"""Of deployments within deployments."""
+_VERSION = "2024-11-01"
+_LATER = (429, 503)
+"""What makes no failure of a deployment that has made nothing yet: the client asks again."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What has been done so far."""
+
+    steps: list[Step] = field(default_factory=list)
+    events: list[EventId] = field(default_factory=list)
+    outputs: Json = field(default_factory=dict)
+    parameters: Json = field(default_factory=dict)
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: Json = field(default_factory=dict)
+    template_hash: str = ""
+    failure: Failure | None = None
+
+
+async def deploy(
+    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, *, level: int = 1
+) -> Kept:
+    """Keeps how it went. Raises ArmError if a deployment of this name is still running, and
+    Problem if nothing could be begun just now.
+    """
+    before = await arm.shelf.find(call.path.id)
+    if before is not None:
+        await refuse_running(arm, before)
+    outcome = Outcome()
+    outcome.tags, outcome.template_hash = await session.about(deployment)
+    try:
+        plan = await planned(arm, call, session, deployment, level)
+        outcome.parameters, outcome.needs = plan.parameters, plan.needs
+        await _Maker(arm, call, session, deployment, plan, outcome, level).make_all()
+    except Problem as problem:
+        if problem.status in _LATER and not outcome.steps:
+            raise
+        outcome.failure = as_deployment_failure(as_arm_error(problem).failure)
+    except (ArmError, Refused) as error:
+        outcome.failure = as_deployment_failure(as_arm_error(error).failure)
+    return await _keep(arm, call, before, outcome)
+
+
+async def refuse_running(arm: Arm, kept: Kept) -> None:
+    if not (await arm.operations.state(deployment_in(kept).operation)).is_over:
+        raise _active(kept.name)
+
+
+def _active(name: str) -> ArmError:
+    return ArmError(
+        409,
+        "DeploymentActive",
+        f"Unable to edit or replace deployment '{name}': previous deployment is still active. "
+        "Wait until it is over, or choose another name.",
+    )
+
+
+async def planned(
+    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, level: int = 1
+) -> Planning:
+    """What the deployment would do. Raises ArmError or Problem."""
+    if level > LEVELS_MAX:
+        raise invalid(f"Deployments are nested more than {LEVELS_MAX} levels deep")
+    return await session.plan(deployment, await _surroundings(arm, call))
+
+
+async def _surroundings(arm: Arm, call: ArmCall) -> Surroundings:
+    path = call.path
+    return Surroundings(
+        subscription=await _read(arm, call, f"/subscriptions/{path.subscription}", _VERSION),
+        group=await _read(arm, call, path.place, _VERSION),
+        deployment={
+            "name": path.name,
+            "properties": {"mode": "Incremental", "provisioningState": "Accepted"},
+        },
+    )
+
+
+async def _read(arm: Arm, call: ArmCall, id: str, api_version: str) -> Json:
+    path = _path(id)
+    query = {"api-version": api_version}
+    reply = await arm.answer(replace(call, method="GET", path=path, query=query, body=None))
+    found = msgspec.to_builtins(reply.body)
+    return found if isinstance(found, dict) else {}
+
+
+def _path(id: str) -> ResourcePath:
+    try:
+        path = resource_path(id)
+    except BadPath as problem:
+        raise invalid(f"The id '{shown(id)}' is not valid: {problem}") from None
+    if path.tail:
+        raise invalid(f"The id '{shown(id)}' names no resource")
+    return path
+
+
+class _Maker:
+    def __init__(
+        self,
+        arm: Arm,
+        call: ArmCall,
+        session: TemplateSession,
+        deployment: int,
+        plan: Planning,
+        outcome: Outcome,
+        level: int,
+    ) -> None:
+        self._arm = arm
+        self._call = call
+        self._session = session
+        self._deployment = deployment
+        self._plan = plan
+        self._outcome = outcome
+        self._level = level
+
+    async def make_all(self) -> None:
+        """Up to the first that fails. Raises ArmError, Refused or Problem."""
+        session, deployment = self._session, self._deployment
+        for number, each in enumerate(self._plan.resources):
+            await self._step(number, each)
+        found = await self._evaluated(lambda: session.outputs(deployment))
+        self._outcome.outputs = found.value
+
+    async def _step(self, number: int, each: Resource) -> None:
+        began = self._arm.control.clock.now()
+        step = Step(id=each.id, type=each.type, name=each.name, at_ms=began, status=200)
+        try:
+            status, operation = await self._make(number, each)
+        except (ArmError, Refused, Problem) as error:
+            found = as_arm_error(error)
+            step = msgspec.structs.replace(step, status=found.status, failure=found.failure)
+            self._outcome.steps.append(step)
+            raise ArmError(
+                found.status, found.failure.code, found.failure.message,
+                details=found.failure.details, target=each.id,
+            ) from None  # fmt: skip
+        id = "" if operation is None else operation.id
+        self._outcome.steps.append(msgspec.structs.replace(step, status=status, operation=id))
+        self._outcome.events += () if operation is None else operation.events
+
+    async def _make(self, number: int, each: Resource) -> tuple[int, Operation | None]:
+        refuse_version(each.api_version)
+        session, deployment = self._session, self._deployment
+        found = await self._evaluated(lambda: session.body(deployment, number))
+        path = _path(each.id)
+        query = {"api-version": each.api_version}
+        call = replace(
+            self._call, method="PUT", path=path, query=query, body=found.value, template=b""
+        )
+        if each.is_deployment:
+            return 201, await self._nested(call, found.nested)
+        reply = await self._arm.answer(call)
+        operation = await self._operation(reply)
+        if operation is not None:
+            await self._refuse_failed(operation)
+        return reply.status, operation
+
+    async def _nested(self, call: ArmCall, deployment: int) -> Operation:
+        path = call.path
+        group = await needed(self._arm, path.subscription, path.group)
+        refuse_going(group)
+        call = replace(call, path=replace(path, group=group.name))
+        kept = await deploy(self._arm, call, self._session, deployment, level=self._level + 1)
+        operation = deployment_in(kept).operation
+        await self._refuse_failed(operation)
+        return operation
+
+    async def _refuse_failed(self, operation: Operation) -> None:
+        failure = (await self._arm.operations.state(operation)).failure
+        if failure is not None:
+            raise ArmError(409, failure.code, failure.message, details=failure.details)
+
+    async def _operation(self, reply: Reply) -> Operation | None:
+        """The one that the reply tells its client to look at."""
+        url = reply.headers.get("Azure-AsyncOperation", "")
+        id = url.partition("?")[0].rpartition("/")[2]
+        return await self._arm.operations.find(id) if id else None
+
+    async def _evaluated(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
+        """Each round reads something new, so that it ends."""
+        while (found := await ask()).wanted:
+            for each in found.wanted:
+                await self._session.tell(each.id, await self._referred(each))
+        return found
+
+    async def _referred(self, wanted: Wanted) -> Json:
+        version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
+        refuse_version(version)
+        return await _read(self._arm, self._call, wanted.id, version)
+
+
+async def _keep(arm: Arm, call: ArmCall, before: Kept | None, outcome: Outcome) -> Kept:
+    path = call.path
+    operation = await arm.operations.begin(
+        call, verb="deploy", target=path.id, events=outcome.events, failure=outcome.failure
+    )
+    deployment = Deployment(
+        correlation_id=new_operation_id(),
+        template_hash=outcome.template_hash,
+        operation=operation,
+        tags=outcome.tags,
+        parameters=outcome.parameters,
+        outputs=outcome.outputs,
+        steps=tuple(outcome.steps),
+        needs=_made_needs(outcome),
+    )
+    kept = Kept(
+        id=path.id,
+        type=TYPE,
+        name=path.name,
+        body=body_of(deployment),
+        created_ms=operation.started_ms if before is None else before.created_ms,
+        unique_id=deployment.correlation_id,
+        operation=operation.id,
+        revision=0 if before is None else before.revision,
+        stored="" if before is None else before.stored,
+    )
+    try:
+        return await arm.shelf.put(kept, by=call.by)
+    except RecordChanged:
+        raise _active(path.name) from None
+
+
+def _made_needs(outcome: Outcome) -> dict[str, list[str]]:
+    made = {each.id for each in outcome.steps}
+    return {
+        id: [other for other in others if other in made]
+        for id, others in outcome.needs.items()
+        if id in made and others
+    }

@@ -1,0 +1,164 @@
+"""JSON as people write templates, and as `az deployment` sends them. Pure.
+
+It puts the text of the file into its request as it is: with comments, with strings over several
+lines and commas at the end, behind a key without quotes.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.request import Json
+
+DEPTH_MAX = 100
+TEMPLATE_VALUES_MAX = 200_000
+
+# No text is looked at twice, and no group repeats without end: each round of one takes memory until
+# the pattern is over. No possessive quantifiers: Python 3.11.2, which Debian 12 has, reads nested
+# ones wrongly.
+_PLAIN = re.compile(r'[^"/,:\[\]{}A-Za-z_$]+')
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_SPACE = re.compile(r"\s*")
+_INSIDE = re.compile(r'(?:[^"\\]+|\\.){0,1000}', re.DOTALL)
+
+
+class TooMuch(ValueError):
+    """The text nests too deeply, or has too many values."""
+
+
+def strict_json(text: str, values_max: int = TEMPLATE_VALUES_MAX) -> str:
+    """The same as JSON; what is no JSON for other reasons stays as wrong as it is.
+
+    Raises TooMuch, also for what is JSON already.
+    """
+    return "".join(_Walk(text, values_max).parts())
+
+
+def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
+    """For another process: a limit and a text; a word, and strict JSON or what is wrong."""
+    try:
+        values_max, text = int(next(given)), next(given).decode()
+        yield from (b"ok", strict_json(text, values_max).encode())
+    except (TooMuch, UnicodeDecodeError) as problem:
+        yield from (b"wrong", str(problem).encode())
+
+
+def read_json(raw: bytes, values_max: int = TEMPLATE_VALUES_MAX) -> Json | None:
+    """An object, or nothing at all. Raises ArmError."""
+    if not raw.strip():
+        return None
+    try:
+        return object_in(strict_json(raw.decode(), values_max).encode())
+    except (TooMuch, UnicodeDecodeError) as problem:
+        raise not_understood(str(problem)) from None
+
+
+def object_in(strict: bytes) -> Json:
+    try:
+        body = msgspec.json.decode(strict)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
+        raise not_understood(str(problem)) from None
+    if not isinstance(body, dict):
+        raise not_understood(f"it is of type {type(body).__name__}; send a JSON object")
+    return body
+
+
+def not_understood(why: str) -> ArmError:
+    return ArmError(
+        400,
+        "InvalidRequestContent",
+        f"The request content was invalid and could not be deserialized: '{why}'.",
+    )
+
+
+class _Walk:
+    def __init__(self, text: str, values_max: int) -> None:
+        self._text = text
+        self._values_max = values_max
+        self._at = 0
+        self._depth = 0
+        self._values = 0
+
+    def parts(self) -> Iterator[str]:
+        text = self._text
+        comma = ""
+        """One that has been read and may yet turn out to be the last of its list."""
+        while self._at < len(text):
+            mark = text[self._at]
+            if mark == "/" and (gap := self._comment()):
+                yield gap
+                continue
+            if mark.isspace():
+                yield self._taken(_SPACE)
+                continue
+            if comma and mark not in "]}":
+                yield comma
+            comma = ""
+            match mark:
+                case '"':
+                    yield self._string()
+                case ",":
+                    comma = mark
+                    self._at += 1
+                    self._count()
+                case "[" | "{" | "]" | "}" | ":" | "/":
+                    self._nest(mark)
+                    self._at += 1
+                    yield mark
+                case _ if (mark.isascii() and mark.isalpha()) or mark in "_$":
+                    yield self._name()
+                case _:
+                    yield self._taken(_PLAIN)
+        yield comma
+
+    def _nest(self, mark: str) -> None:
+        if mark in "[{":
+            self._depth += 1
+            self._count()
+            if self._depth > DEPTH_MAX:
+                raise TooMuch(f"it is nested more than {DEPTH_MAX} levels deep")
+        elif mark in "]}":
+            self._depth -= 1
+
+    def _count(self) -> None:
+        self._values += 1
+        if self._values > self._values_max:
+            raise TooMuch(f"it has more than {self._values_max:,} values")
+
+    def _string(self) -> str:
+        start = self._at
+        self._at += 1
+        while (found := _INSIDE.match(self._text, self._at)) is not None:
+            if found.end() == self._at:
+                break
+            self._at = found.end()
+        self._at += self._text.startswith('"', self._at)
+        whole = self._text[start : self._at]
+        return whole.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+    def _comment(self) -> str:
+        """A blank for a comment, which is passed over; empty: there is none."""
+        text, start = self._text, self._at
+        if text.startswith("//", start):
+            end = text.find("\n", start)
+            self._at = len(text) if end < 0 else end
+        elif text.startswith("/*", start):
+            end = text.find("*/", start + 2)
+            self._at = len(text) if end < 0 else end + 2
+        return " " if self._at > start else ""
+
+    def _name(self) -> str:
+        """A key without quotes gets them; a word like `true` has none."""
+        self._count()
+        name = self._taken(_NAME)
+        space = self._taken(_SPACE)
+        is_key = self._text.startswith(":", self._at)
+        return f'"{name}"{space}' if is_key else name + space
+
+    def _taken(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self._at)
+        assert found is not None, f"{pattern.pattern} does not fit at {self._at}"
+        self._at = found.end()
+        return found[0]

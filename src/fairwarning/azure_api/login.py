@@ -1,0 +1,345 @@
+"""How Azure's clients find this server and log in.
+
+The client secret of a service principal is a token of ours, and so is the access token that
+it gets for it: a token that is revoked opens nothing any more, whoever still keeps it.
+"""
+
+import base64
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from html import escape
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fairwarning.azure_api.app import error_response, refuse_version
+from fairwarning.azure_api.catalogue import alias_document
+from fairwarning.azure_api.errors import ArmError, as_arm_error
+from fairwarning.control.access import Role
+from fairwarning.control.context import Control
+from fairwarning.control.dispatch import Dispatch, read_all
+from fairwarning.control.hosts import refuse_foreign
+from fairwarning.control.page_headers import page_headers
+
+TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
+"""The one tenant that there is; whatever tenant a client names, it is this one."""
+LIFETIME_S = 3_599
+"""Then a client asks again, as on Azure, and learns that a secret was revoked."""
+FORM_BYTES_MAX = 64 * 1024
+_FIELDS_MAX = 50
+_LAST_ARRAY_VERSION = "2019-05-01"
+_UNCACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+_log = logging.getLogger(__name__)
+_Handler = Callable[[Request], Awaitable[Response]]
+
+
+class OAuthError(Exception):
+    """An answer that says no in OAuth's form; az prints the description."""
+
+    def __init__(self, status: int, code: str, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+        self.code = code
+
+
+class Login:
+    def __init__(self, control: Control, dispatch: Dispatch, *, needs_token: bool) -> None:
+        self._control = control
+        self._dispatch = dispatch
+        self._needs_token = needs_token
+        self._aliases = msgspec.json.encode(alias_document())
+
+    def routes(self) -> list[Route]:
+        get: dict[str, _Handler] = {
+            "/metadata/endpoints": self._endpoints,
+            "/aliases.json": self._show_aliases,
+            "/adfs/.well-known/openid-configuration": self._adfs,
+            "/{tenant}/v2.0/.well-known/openid-configuration": self._directory,
+            "/adfs/oauth2/authorize": self._page,
+            "/{tenant}/oauth2/v2.0/authorize": self._page,
+        }
+        post: dict[str, _Handler] = {
+            f"{oauth}/{name}": handler
+            for oauth in ("/adfs/oauth2", "/{tenant}/oauth2/v2.0")
+            for name, handler in (("token", self._token), ("devicecode", self._device_code))
+        }
+        return [
+            *(Route(path, self._open(each, error_response)) for path, each in get.items()),
+            Route("/tenants", self._tenants),
+            *(
+                Route(path, self._open(each, oauth_response), methods=["POST"])
+                for path, each in post.items()
+            ),
+        ]
+
+    def _base_url(self, request: Request) -> str:
+        """As the client wrote it, because that is what it can reach. Raises ArmError."""
+        host = request.headers.get("host", "")
+        if not host:
+            raise ArmError(
+                400, "InvalidHostName", "The request names no host; send the header Host."
+            )
+        return self._control.public_url or f"{request.url.scheme}://{host}"
+
+    def _open(self, handler: _Handler, refusal: Callable[[Exception], Response]) -> _Handler:
+        """Without a token, but on loopback for this machine's own programs only."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                if not self._needs_token:
+                    refuse_foreign(request.headers, request.url.scheme)
+                return await handler(request)
+            except Exception as error:
+                return refusal(error)
+
+        return answer
+
+    async def _endpoints(self, request: Request) -> Response:
+        version = api_version(request)
+        found = endpoints(self._base_url(request))
+        return _json([found] if version[:10] <= _LAST_ARRAY_VERSION else found)
+
+    async def _show_aliases(self, _: Request) -> Response:
+        return Response(self._aliases, media_type="application/json")
+
+    async def _adfs(self, request: Request) -> Response:
+        base = f"{self._base_url(request)}/adfs"
+        return _json(openid_configuration(base, f"{base}/oauth2"))
+
+    async def _directory(self, request: Request) -> Response:
+        base = f"{self._base_url(request)}/{request.path_params['tenant']}"
+        return _json(openid_configuration(f"{base}/v2.0", f"{base}/oauth2/v2.0"))
+
+    async def _tenants(self, request: Request) -> Response:
+        try:
+            await self._dispatch.identify(request, Role.VIEWER)
+            api_version(request)
+        except Exception as error:
+            return error_response(error)
+        tenant = {
+            "id": f"/tenants/{TENANT_ID}",
+            "tenantId": TENANT_ID,
+            "displayName": "Fairwarning",
+            "tenantCategory": "Home",
+        }
+        return _json({"value": [tenant]})
+
+    async def _page(self, request: Request) -> Response:
+        return Response(
+            login_page(request.query_params),
+            headers={**page_headers(form_action=OWN_FORMS), **_UNCACHED},
+            media_type="text/html",
+        )
+
+    async def _device_code(self, request: Request) -> Response:
+        path = request.url.path.removesuffix("devicecode")
+        return _json(device_code(f"{self._base_url(request)}{path}authorize"), headers=_UNCACHED)
+
+    async def _token(self, request: Request) -> Response:
+        secret = asked_secret(
+            request.headers.get("content-type", ""),
+            await read_all(request, FORM_BYTES_MAX),
+            request.headers.get("authorization"),
+        )
+        token = await self._control.tokens.valid(secret)
+        if token is None:
+            raise OAuthError(
+                401,
+                "invalid_client",
+                "AADSTS7000215: Invalid client secret provided. It must be a token of Fairwarning "
+                "that is valid: wrong, revoked and expired ones are refused alike. Make one with "
+                "`fairwarning azure-setup`, and log in with that.",
+            )
+        lasts_s = LIFETIME_S
+        if token.expires_ms is not None:
+            left_s = (token.expires_ms - self._control.clock.now()) // 1000
+            lasts_s = max(1, min(LIFETIME_S, left_s))
+        body = {
+            "token_type": "Bearer",
+            "expires_in": lasts_s,
+            "ext_expires_in": lasts_s,
+            "access_token": secret,
+        }
+        return _json(body, headers=_UNCACHED)
+
+
+def api_version(request: Request) -> str:
+    """Raises ArmError if there is none, or none that makes sense."""
+    query = {name.lower(): value for name, value in request.query_params.items()}
+    version = query.get("api-version", "")
+    refuse_version(version)
+    return version
+
+
+def endpoints(base: str) -> Mapping[str, object]:
+    """A login endpoint that ends in /adfs keeps clients from asking Microsoft about it."""
+    return {
+        "name": "Fairwarning",
+        "resourceManager": base,
+        "authentication": {
+            "loginEndpoint": f"{base}/adfs",
+            "audiences": [f"{base}/"],
+            "tenant": TENANT_ID,
+            "identityProvider": "ADFS",
+        },
+        "suffixes": {},
+        "vmImageAliasDoc": f"{base}/aliases.json",
+    }
+
+
+def openid_configuration(issuer: str, oauth: str) -> Mapping[str, object]:
+    return {
+        "issuer": issuer,
+        "authorization_endpoint": f"{oauth}/authorize",
+        "token_endpoint": f"{oauth}/token",
+        "device_authorization_endpoint": f"{oauth}/devicecode",
+        "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+        "grant_types_supported": ["client_credentials"],
+        "response_types_supported": ["token"],
+    }
+
+
+def asked_secret(media_type: str, raw: bytes, authorization: str | None) -> str:
+    """The client's secret, from a request for an access token. Raises OAuthError. Pure."""
+    form = read_form(media_type, raw)
+    grant = form.get("grant_type")
+    if grant is None:
+        raise _invalid("AADSTS900144: The form must contain 'grant_type'; send client_credentials.")
+    if grant != "client_credentials":
+        raise OAuthError(
+            400,
+            "unsupported_grant_type",
+            "AADSTS70003: Fairwarning knows service principals only, not the grant type "
+            f"'{grant[:60]}'. Log in with `az login --service-principal`; "
+            "`fairwarning azure-setup --run` does that.",
+        )
+    given = [*_posted(form), *_basic(authorization)]
+    if len(given) > 1:
+        raise _invalid("The secret is given in the form and in the header; send it once.")
+    if not given:
+        raise OAuthError(
+            401,
+            "invalid_client",
+            "AADSTS7000218: The request must contain 'client_secret', a token of Fairwarning; "
+            "certificates and assertions are not taken.",
+        )
+    return given[0]
+
+
+def read_form(media_type: str, raw: bytes) -> Mapping[str, str]:
+    if media_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise _invalid("Send the request as application/x-www-form-urlencoded.")
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw),
+            errors="strict", max_num_fields=_FIELDS_MAX,
+        )  # fmt: skip
+    except ValueError:
+        raise _invalid("AADSTS90023: The form cannot be read; mend how it is encoded.") from None
+    form = dict(pairs)
+    if len(form) < len(pairs):
+        raise _invalid("The form names something twice; send each parameter once.")
+    return form
+
+
+def _posted(form: Mapping[str, str]) -> list[str]:
+    return [form["client_secret"]] if form.get("client_secret") else []
+
+
+def _basic(authorization: str | None) -> list[str]:
+    if authorization is None:
+        return []
+    scheme, _, text = authorization.partition(" ")
+    try:
+        if scheme.lower() != "basic":
+            raise ValueError(scheme)
+        decoded = base64.b64decode(text.strip(), validate=True).decode("ascii")
+    except ValueError:
+        raise _invalid(
+            "The header Authorization must be Basic with client id and secret."
+        ) from None
+    return [unquote_plus(decoded.partition(":")[2])]
+
+
+def oauth_response(error: Exception) -> Response:
+    found = error if isinstance(error, OAuthError) else _as_oauth(error)
+    headers = {"WWW-Authenticate": 'Basic realm="Fairwarning"'} if found.status == 401 else {}
+    body = {"error": found.code, "error_description": str(found)}
+    return _json(body, found.status, headers={**_UNCACHED, **headers})
+
+
+def _as_oauth(error: Exception) -> OAuthError:
+    same = as_arm_error(error)
+    if same.status == 500:
+        _log.error("a login broke", exc_info=error)
+    code = "temporarily_unavailable" if same.status >= 500 else "invalid_request"
+    return OAuthError(same.status, code, same.failure.message)
+
+
+def _invalid(description: str) -> OAuthError:
+    return OAuthError(400, "invalid_request", description)
+
+
+def _json(body: object, status: int = 200, *, headers: Mapping[str, str] | None = None) -> Response:
+    encoded = msgspec.json.encode(body)
+    return Response(encoded, status, headers=headers, media_type="application/json")
+
+
+# What people get who try to log in: there are service principals only, and how to be one.
+WHAT_TO_DO = (
+    "Fairwarning knows no people, only service principals. To log in as one, run: "
+    "fairwarning azure-setup --run"
+)
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+OWN_FORMS = "http://localhost:* http://127.0.0.1:* http://[::1]:*"
+"""Where the form of the page may be sent to: to a program that waits on the reader's machine."""
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Fairwarning</title></head><body>
+<h1>Nobody logs in here</h1>
+<p>Fairwarning knows no people, only service principals. In a shell, run:</p>
+<pre>fairwarning azure-setup --run</pre>
+{form}</body></html>
+"""
+_FORM = """<form method="post" action="{action}">
+<input type="hidden" name="error" value="access_denied">
+<input type="hidden" name="error_description" value="{description}">
+<input type="hidden" name="state" value="{state}">
+<button>End the login that waits</button>
+</form>
+"""
+
+
+def device_code(authorize_url: str) -> Mapping[str, object]:
+    """It lapses at once: a client asks for the token one time and is told what to do."""
+    return {
+        "device_code": "none",
+        "user_code": "none",
+        "verification_uri": authorize_url,
+        "expires_in": 5,
+        "interval": 1,
+        "message": WHAT_TO_DO,
+    }
+
+
+def login_page(query: Mapping[str, str]) -> str:
+    """With a button that ends the client's wait, if it waits on this machine."""
+    target = query.get("redirect_uri", "")
+    form = ""
+    if _is_own(target):
+        form = _FORM.format(
+            action=escape(target),
+            description=escape(WHAT_TO_DO),
+            state=escape(query.get("state", "")),
+        )
+    return _PAGE.format(form=form)
+
+
+def _is_own(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "http" and parts.hostname in _LOOPBACK
+    except ValueError:
+        return False

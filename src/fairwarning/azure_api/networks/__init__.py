@@ -1,0 +1,1 @@
+"""Networks in Azure Resource Manager."""

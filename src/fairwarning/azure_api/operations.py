@@ -1,0 +1,185 @@
+"""Long-running operations: in progress until every event that they raised is over.
+
+An operation keeps the ids of its events and nothing else, so there is no second truth: its
+state is theirs, now or after a restart.
+"""
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from fairwarning.azure_api.errors import ArmError, Failure
+from fairwarning.azure_api.paths import ResourcePath
+from fairwarning.azure_api.request import ArmCall, Json, Reply
+from fairwarning.core.instants import DAY_MS, Instant, format_rfc3339
+from fairwarning.core.model import ENGINE, Event, EventId, Phase
+from fairwarning.engine.clocks import SystemClock
+from fairwarning.engine.protocols import Clock, Store
+
+KIND = "arm-operation"
+KEPT_MS = DAY_MS
+"""So long after its beginning, on the wall clock, somebody may still ask after one."""
+RETRY_AFTER_S = 1
+"""Without it every client sleeps 30 seconds between two looks."""
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    id: str
+    verb: str
+    """`delete`, `restart` …; of a PUT `create` or `update`."""
+    target: str
+    """The id of the resource."""
+    started_ms: Instant
+    events: tuple[EventId, ...] = ()
+    """It lasts as long as they do."""
+    failure: Failure | None = None
+    """It could not even begin."""
+
+
+class State(Struct, frozen=True, kw_only=True):
+    status: str
+    """`InProgress`, `Succeeded` or `Failed`."""
+    ended_ms: Instant | None = None
+    failure: Failure | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.status != "InProgress"
+
+
+class Operations:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def begin(
+        self,
+        call: ArmCall,
+        *,
+        verb: str,
+        target: str,
+        events: Sequence[EventId] = (),
+        failure: Failure | None = None,
+    ) -> Operation:
+        operation = Operation(
+            id=new_operation_id(),
+            verb=verb,
+            target=target,
+            started_ms=self._clock.now(),
+            events=tuple(events),
+            failure=failure,
+        )
+        body = msgspec.json.encode(operation).decode()
+        await self._store.keep(KIND, operation.id, body, expected=0, by=call.by)
+        return operation
+
+    async def find(self, id: str) -> Operation | None:
+        record = await self._store.record(KIND, id.lower())
+        return None if record is None else msgspec.json.decode(record.body, type=Operation)
+
+    async def page(self, *, after: str, until: str, limit: int) -> list[Operation]:
+        """In the order in which they began."""
+        found = await self._store.records(KIND, after=after, until=until, limit=limit)
+        return [msgspec.json.decode(each.body, type=Operation) for each in found]
+
+    async def forget(self, operation: Operation) -> None:
+        await self._store.drop(KIND, operation.id, by=ENGINE)
+
+    async def state(self, operation: Operation) -> State:
+        events = [(await self._store.find_event(id))[1] for id in operation.events]
+        return state_of(operation, events)
+
+    async def state_of_id(self, id: str) -> State:
+        """Of an operation that may be forgotten, as old ones are; then it is long over."""
+        operation = await self.find(id) if id else None
+        return State(status="Succeeded") if operation is None else await self.state(operation)
+
+
+def state_of(operation: Operation, events: Sequence[Event]) -> State:
+    """`events` are the operation's own, as they are now."""
+    if operation.failure is not None:
+        return State(status="Failed", ended_ms=operation.started_ms, failure=operation.failure)
+    if any(not each.is_finished for each in events):
+        return State(status="InProgress")
+    ended = max((e.ended_ms for e in events if e.ended_ms is not None), default=None)
+    ended = operation.started_ms if ended is None else ended
+    broken = [each for each in events if each.phase is not Phase.COMPLETED and not _is_gone(each)]
+    if not broken:
+        return State(status="Succeeded", ended_ms=ended)
+    details = tuple(
+        Failure(
+            code="OperationFailed" if each.phase is Phase.FAILED else "OperationCanceled",
+            message=f"{each.type} of {', '.join(each.resources)} was {each.phase}: {each.outcome}",
+            target=each.id,
+        )
+        for each in broken
+    )
+    return State(
+        status="Failed",
+        ended_ms=ended,
+        failure=Failure(code=details[0].code, message=details[0].message, details=details),
+    )
+
+
+def _is_gone(event: Event) -> bool:
+    """Cancelled only because its instance went first; then there is nothing left to do."""
+    if event.phase is not Phase.CANCELLED:
+        return False
+    # Of several instances one may be removed from the fleet while the others still wait.
+    is_removed = len(event.resources) == 1 and event.outcome.endswith("was removed")
+    return is_removed or event.outcome.endswith("was deleted")
+
+
+def new_operation_id() -> str:
+    """A GUID that sorts by time, so that old ones can be dropped in one sweep."""
+    return _as_guid(SystemClock().now(), os.urandom(10).hex()[:19])
+
+
+def first_id_at(instant: Instant) -> str:
+    """No operation that began at this instant or later sorts before it."""
+    return _as_guid(instant, "0" * 19)
+
+
+def _as_guid(instant: Instant, rest: str) -> str:
+    text = f"{instant:012x}7{rest}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+
+
+def status_json(operation: Operation, state: State) -> Json:
+    body: Json = {
+        "startTime": format_rfc3339(operation.started_ms),
+        "status": state.status,
+        "name": operation.id,
+    }
+    if state.ended_ms is not None:
+        body["endTime"] = format_rfc3339(state.ended_ms)
+    if state.failure is not None:
+        body["error"] = state.failure.json()
+    return body
+
+
+def lro_headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
+    """What tells a client where to look. `location` is the resource's region."""
+    url = (
+        f"{call.base_url}/subscriptions/{call.path.subscription}/providers/Microsoft.Compute"
+        f"/locations/{location}/operations/{operation.id}?api-version={call.api_version}"
+    )
+    headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
+    if call.method in ("PUT", "PATCH"):
+        # az takes what Location gives for the resource, if there is one; it is to ask for that.
+        return headers
+    return {**headers, "Location": f"{url}&monitor=true"}
+
+
+def accepted(call: ArmCall, operation: Operation, location: str) -> Reply:
+    return Reply(202, None, lro_headers(call, operation, location))
+
+
+def unknown_operation(path: ResourcePath) -> ArmError:
+    return ArmError(
+        404,
+        "OperationNotFound",
+        f"There is no operation {path.name!r}; operations are forgotten a day after they began.",
+    )

@@ -1,0 +1,1 @@
+"""Scale sets in Azure Resource Manager."""

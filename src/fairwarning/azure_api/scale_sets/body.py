@@ -1,0 +1,209 @@
+"""What a scale set's body asks of the fleet. Pure.
+
+Only what the fleet keeps is read, and checked; all else is its owner's own business.
+"""
+
+import hashlib
+import re
+from typing import TypeGuard, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from fairwarning.azure_api.body_values import (
+    location_of,
+    object_at,
+    objects_at,
+    tags_of,
+    text_at,
+)
+from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.notice_profiles import Terms, terms_of
+from fairwarning.azure_api.request import Json
+from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX
+from fairwarning.core.model import EvictionPolicy, Priority
+from fairwarning.core.resources import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestration
+
+T = TypeVar("T")
+_NAME_CHARS_MAX = {Orchestration.UNIFORM: 64, Orchestration.FLEXIBLE: FLEXIBLE_NAME_CHARS_MAX}
+PREFIX_CHARS_MAX = 58
+"""With six digits behind it, a computer's name has at most 64."""
+FAULT_DOMAINS = 5
+MODES = {each.lower(): each for each in ("Manual", "Automatic", "Rolling")}
+ORCHESTRATIONS = {"uniform": Orchestration.UNIFORM, "flexible": Orchestration.FLEXIBLE}
+_PRIORITIES = {"regular": Priority.REGULAR, "spot": Priority.SPOT, "low": Priority.SPOT}
+_EVICTIONS = {"deallocate": EvictionPolicy.DEALLOCATE, "delete": EvictionPolicy.DELETE}
+_SUFFIX_CHARS = {Orchestration.UNIFORM: 4, Orchestration.FLEXIBLE: 9}
+_WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    location: str
+    tags: dict[str, str]
+    capacity: int
+    orchestration: Orchestration
+    mode: str
+    priority: Priority
+    eviction: EvictionPolicy
+    fault_domains: int
+    terms: Terms
+    subnet_id: str
+    """Where its instances get their addresses; empty: they have none."""
+    computer_name_prefix: str
+    fingerprint: str
+    """Changes with whatever makes another model, the terms aside: the core knows those."""
+
+
+def wanted_of(body: Json) -> Wanted:
+    """Raises ArmError."""
+    properties = object_at(body, "properties")
+    profile = object_at(properties, "virtualMachineProfile")
+    wanted = Wanted(
+        location=location_of(body),
+        tags=tags_of(body),
+        capacity=_capacity(object_at(body, "sku").get("capacity")),
+        orchestration=_orchestration(properties),
+        mode=_word(MODES, text_at(properties, "upgradePolicy", "mode"), "Manual", "mode"),
+        priority=_word(_PRIORITIES, text_at(profile, "priority"), Priority.REGULAR, "priority"),
+        eviction=_word(
+            _EVICTIONS,
+            text_at(profile, "evictionPolicy"),
+            EvictionPolicy.DEALLOCATE,
+            "evictionPolicy",
+        ),
+        fault_domains=_fault_domains(properties.get("platformFaultDomainCount")),
+        terms=terms_of(profile),
+        subnet_id=subnet_of(profile),
+        computer_name_prefix=_prefix(text_at(profile, "osProfile", "computerNamePrefix")),
+        fingerprint=fingerprint_of(body),
+    )
+    _refuse_spot(profile, wanted)
+    return wanted
+
+
+def fingerprint_of(body: Json) -> str:
+    """Of the size and the profile; empty if they say nothing."""
+    profile = object_at(body, "properties", "virtualMachineProfile")
+    rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
+    size = text_at(body, "sku", "name")
+    if not rest and not size:
+        return ""
+    return hashlib.sha256(msgspec.json.encode([size, rest], order="sorted")).hexdigest()
+
+
+def subnet_of(profile: Json) -> str:
+    address = _primary(objects_at(primary_card(profile), "properties", "ipConfigurations"))
+    return text_at(address, "properties", "subnet", "id")
+
+
+def primary_card(profile: Json) -> Json:
+    """Empty if the profile has no interface."""
+    return _primary(objects_at(profile, "networkProfile", "networkInterfaceConfigurations"))
+
+
+def _primary(entries: list[Json]) -> Json:
+    chosen = [each for each in entries if object_at(each, "properties").get("primary") is True]
+    return next(iter([*chosen, *entries]), {})
+
+
+def refuse_name(name: str, orchestration: Orchestration) -> None:
+    """Its instances' names are longer, and must fit too."""
+    of_instance = _NAME_CHARS_MAX[orchestration]
+    longest = of_instance - _SUFFIX_CHARS[orchestration]
+    if len(name) > longest:
+        raise ArmError(
+            400,
+            "InvalidResourceName",
+            f"The name '{name[:80]}' of the {orchestration} scale set has {len(name)} characters; "
+            f"use at most {longest}, because its instances are named after it and a name has at "
+            f"most {of_instance}.",
+        )
+
+
+def refuse_changed(before: Wanted, wanted: Wanted) -> None:
+    """What a scale set is made with, and keeps."""
+    fixed = {
+        "orchestrationMode": before.orchestration is wanted.orchestration,
+        "priority": before.priority is wanted.priority,
+        "platformFaultDomainCount": before.fault_domains == wanted.fault_domains,
+    }
+    for name, is_kept in fixed.items():
+        if not is_kept:
+            raise ArmError(
+                409,
+                "PropertyChangeNotAllowed",
+                f"Changing property '{name}' is not allowed.",
+                target=name,
+            )
+
+
+def _prefix(text: str) -> str:
+    if len(text) > PREFIX_CHARS_MAX:
+        hint = f"use at most {PREFIX_CHARS_MAX} characters"
+        raise _invalid("osProfile.computerNamePrefix", text, hint)
+    return text
+
+
+def _capacity(value: object) -> int:
+    if value is None:
+        return 0
+    is_text = isinstance(value, str) and _WHOLE.fullmatch(value) is not None
+    if not (_is_whole(value) or is_text) or not 0 <= int(str(value)) <= CAPACITY_MAX:
+        raise _invalid("sku.capacity", value, f"use a whole number from 0 to {CAPACITY_MAX}")
+    return int(str(value))
+
+
+def _orchestration(properties: Json) -> Orchestration:
+    said = text_at(properties, "orchestrationMode")
+    return _word(ORCHESTRATIONS, said, Orchestration.UNIFORM, "orchestrationMode")
+
+
+def _fault_domains(value: object) -> int:
+    if value is None:
+        return FAULT_DOMAINS
+    if not _is_whole(value) or not 1 <= value <= FAULT_DOMAINS_MAX:
+        raise _invalid("platformFaultDomainCount", value, f"use 1 to {FAULT_DOMAINS_MAX}")
+    return value
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """`true` is a number to Python, but not to a store that reads the roster again."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _word(known: dict[str, T], said: str, usual: T, name: str) -> T:
+    if not said:
+        return usual
+    if said.lower() not in known:
+        words = ", ".join(word.capitalize() for word in known)
+        raise _invalid(name, said, f"use one of {words}")
+    return known[said.lower()]
+
+
+def _refuse_spot(profile: Json, wanted: Wanted) -> None:
+    is_spot = wanted.priority is Priority.SPOT
+    if is_spot and wanted.terms.terminate_notice_ms is not None:
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            "Terminate notifications cannot be enabled for Spot Virtual Machines; leave "
+            "terminateNotificationProfile out, or use priority Regular.",
+            target="terminateNotificationProfile",
+        )
+    if profile.get("evictionPolicy") is not None and not is_spot:
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            "Eviction policy can be set only on Azure Spot Virtual Machines; set priority to "
+            "Spot, or leave evictionPolicy out.",
+            target="evictionPolicy",
+        )
+
+
+def _invalid(name: str, value: object, hint: str) -> ArmError:
+    return ArmError(
+        400,
+        "InvalidParameter",
+        f"The value '{str(value)[:40]}' of parameter '{name}' is invalid; {hint}.",
+        target=name,
+    )

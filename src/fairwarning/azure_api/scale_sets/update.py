@@ -1,0 +1,230 @@
+"""A PUT or PATCH of a scale set that is there: what was said changes, the rest stays."""
+
+import uuid
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from fairwarning.azure_api.body_values import refuse_moved
+from fairwarning.azure_api.fleet_view import scopes_of
+from fairwarning.azure_api.instance_changes import begin_anew, revise
+from fairwarning.azure_api.merge_patch import merged, without_read_only
+from fairwarning.azure_api.networks.addresses import allocate, release
+from fairwarning.azure_api.notice_profiles import policy_of
+from fairwarning.azure_api.request import Arm, ArmCall, Json
+from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.scale_sets.body import Wanted, refuse_changed, refuse_name, wanted_of
+from fairwarning.azure_api.scale_sets.render import true_body
+from fairwarning.azure_api.scale_sets.state import TYPE, Standing, needed, new_kept, refuse_going
+from fairwarning.control import scale_sets
+from fairwarning.core.identifiers import prefix_of
+from fairwarning.core.lifecycle import number_of
+from fairwarning.core.model import (
+    EventId,
+    Instance,
+    InstanceName,
+    Model,
+    Policy,
+    Roster,
+    Scope,
+    ScopeKind,
+)
+from fairwarning.core.resources import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
+
+
+async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standing:
+    """Raises ArmError, Refused or Problem."""
+    refuse_going(found)
+    before = true_body(found)
+    body = merged(before, said)
+    was, wanted = wanted_of(before), wanted_of(body)
+    refuse_moved(found.roster.resource, call.path.group, was.location, wanted.location)
+    refuse_changed(was, wanted)
+    policy = policy_of(without_read_only(said).get("properties") or {}, found.roster.policy)
+    addresses = await addresses_for(arm, call, wanted, wanted.capacity - was.capacity)
+    try:
+        await _change_rules(arm, call, found, policy, was, wanted)
+        await _change_prefix(arm, call, found, wanted.computer_name_prefix)
+        events = await _resize(arm, call, found, was, wanted, addresses)
+        # Not before: who leaves keeps the notice that it was made with.
+        if wanted.mode != "Manual":
+            await scale_sets.upgrade(arm.control, found.groups, None, by=call.by, why=call.why)
+    finally:
+        await let_go(arm, call, addresses)
+    operation = await arm.operations.begin(call, verb="update", target=found.id, events=events)
+    kept = found.kept or new_kept(found, arm.control.clock.now())
+    kept = replace(kept, body=body, is_going=False, operation=operation.id)
+    await arm.shelf.put(kept, by=call.by)
+    return await needed(arm, call.path)
+
+
+async def _change_rules(
+    arm: Arm, call: ArmCall, found: Standing, policy: Policy, was: Wanted, wanted: Wanted
+) -> None:
+    control, roster = arm.control, found.roster
+    if policy != roster.policy:
+        await scale_sets.change_policy(control, found.groups, policy, by=call.by, why=call.why)
+    is_same = was.fingerprint == wanted.fingerprint
+    profile = roster.model.profile if is_same else wanted.fingerprint
+    if not is_same or was.terms != wanted.terms:
+        await scale_sets.change_model(
+            control,
+            found.groups,
+            terminate_notice_ms=wanted.terms.terminate_notice_ms,
+            reimage_notice_ms=wanted.terms.reimage_notice_ms,
+            profile=profile,
+            by=call.by,
+            why=call.why,
+        )
+
+
+async def _change_prefix(arm: Arm, call: ArmCall, found: Standing, prefix: str) -> None:
+    for scope in found.groups:
+        if prefix and prefix_of(scope.roster) != prefix:
+            await revise(arm, call, scope.id, lambda r: replace(r, computer_name_prefix=prefix))
+
+
+async def _resize(
+    arm: Arm,
+    call: ArmCall,
+    found: Standing,
+    was: Wanted,
+    wanted: Wanted,
+    addresses: Sequence[str],
+) -> tuple[EventId, ...]:
+    """The events of those who go."""
+    if wanted.capacity == was.capacity:
+        return ()
+    pattern = Instance(
+        name=InstanceName("any"),
+        tags=wanted.tags,
+        priority=wanted.priority,
+        eviction=wanted.eviction,
+    )
+    resized = await scale_sets.resize(
+        arm.control,
+        found.groups,
+        wanted.capacity,
+        addresses=addresses,
+        pattern=pattern,
+        by=call.by,
+        why=call.why,
+    )
+    return resized.events
+
+
+# A new scale set: its instances in the fleet first, then what its owner said of it.
+async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:
+    """Raises ArmError, Refused or Problem; then there is no such set."""
+    body = merged({}, said)
+    wanted = wanted_of(body)
+    refuse_name(call.path.name, wanted.orchestration)
+    policy = policy_of(body.get("properties", {}), Policy())
+    addresses = await addresses_for(arm, call, wanted, wanted.capacity)
+    try:
+        await _enter(arm, call, scopes_for(arm, call, wanted, policy, addresses))
+    finally:
+        await let_go(arm, call, addresses)
+    id = call.path.id
+    operation = await arm.operations.begin(call, verb="create", target=id)
+    before = await arm.shelf.find(id)
+    kept = Kept(
+        id=id,
+        type=TYPE,
+        name=call.path.name,
+        body=body,
+        created_ms=arm.control.clock.now(),
+        unique_id=str(uuid.uuid4()),
+        operation=operation.id,
+        revision=before.revision if before else 0,
+        stored=before.stored if before else "",
+    )
+    await arm.shelf.put(kept, by=call.by)
+    return await needed(arm, call.path)
+
+
+async def addresses_for(arm: Arm, call: ArmCall, wanted: Wanted, count: int) -> list[str]:
+    """One for each new instance; claimed until `let_go`."""
+    if not wanted.subnet_id or count <= 0:
+        return []
+    return await allocate(arm, wanted.subnet_id, count, by=call.by)
+
+
+async def let_go(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
+    """From now on the fleet has them, or nobody."""
+    for address in addresses:
+        await release(arm, address, "", by=call.by)
+
+
+def scopes_for(
+    arm: Arm, call: ArmCall, wanted: Wanted, policy: Policy, addresses: Sequence[str]
+) -> list[Scope]:
+    is_flexible = wanted.orchestration is Orchestration.FLEXIBLE
+    ids = (arm.control.engine.new_id() for _ in range(wanted.capacity if is_flexible else 0))
+    resource = ScaleSet(
+        name=call.path.name,
+        capacity=wanted.capacity,
+        orchestration=wanted.orchestration,
+        addresses=tuple(addresses),
+        suffixes=tuple(each[-SUFFIX_CHARS:].lower() for each in ids),
+        tags=wanted.tags,
+        terminate_notice_ms=wanted.terms.terminate_notice_ms,
+        priority=wanted.priority,
+        eviction=wanted.eviction,
+        fault_domains=wanted.fault_domains,
+        policy=policy,
+        place=Place(
+            subscription=call.path.subscription,
+            resource_group=call.path.group,
+            location=wanted.location,
+            origin="arm",
+        ),
+    )
+    return [_of_model(scope, wanted) for scope in expand(resource)]
+
+
+def _of_model(scope: Scope, wanted: Wanted) -> Scope:
+    """With all that the model says."""
+    model = Model(
+        terminate_notice_ms=wanted.terms.terminate_notice_ms,
+        reimage_notice_ms=wanted.terms.reimage_notice_ms,
+        profile=wanted.fingerprint,
+    )
+    instances = {name: replace(each, model=model) for name, each in scope.roster.instances.items()}
+    roster = replace(
+        scope.roster,
+        model=model,
+        computer_name_prefix=wanted.computer_name_prefix,
+        instances=instances,
+    )
+    return replace(scope, roster=roster)
+
+
+async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope]) -> None:
+    """Where a set of that name once was, its empty placement groups are used again."""
+    path, control = call.path, arm.control
+    kind = ScopeKind.SCALE_SET
+    empty = await scopes_of(arm, kind, path.subscription, path.group, path.name)
+    nobody = replace(scopes[0].roster, instances={}, next_number=0)
+    rosters: list[Roster] = [each.roster for each in scopes]
+    rosters += [nobody] * (len(empty) - len(scopes))
+    for scope, roster in zip(empty, rosters, strict=False):
+        await begin_anew(arm, call, scope.id, _beyond(scope.roster, roster))
+    further = scopes[len(empty) :]
+    if empty:
+        further = [_with_driver(each, empty[0].roster) for each in further]
+    if further:
+        await control.engine.create(further, by=call.by, why=call.why)
+
+
+def _with_driver(scope: Scope, first: Roster) -> Scope:
+    settings = first.driver_settings
+    roster = replace(scope.roster, driver=first.driver, driver_settings=settings)
+    return replace(scope, roster=roster)
+
+
+def _beyond(before: Roster, roster: Roster) -> Roster:
+    """The core remembers deleted instances for a day, and adds none of the same name."""
+    numbers = (number_of(roster, name) for name in before.instances)
+    used = [number + 1 for number in numbers if number is not None]
+    return replace(roster, next_number=max(roster.next_number, *used, 0))

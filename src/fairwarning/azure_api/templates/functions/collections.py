@@ -1,0 +1,122 @@
+"""Functions of arrays and objects, and those that texts share with them."""
+
+from typing import cast
+
+from fairwarning.azure_api.templates.errors import Fault
+from fairwarning.azure_api.templates.functions.signature import takes, takes_many
+from fairwarning.azure_api.templates.functions.text import bounded, written
+from fairwarning.azure_api.templates.values import Kind, Value, as_json, find_key, kind_of
+
+_LISTED = Kind.TEXT | Kind.LIST
+_SIZED = Kind.TEXT | Kind.LIST | Kind.OBJECT
+_JOINED = Kind.LIST | Kind.OBJECT
+
+
+def _concat(*values: Value) -> Value:
+    if any(isinstance(each, list) for each in values):
+        if not all(isinstance(each, list) for each in values):
+            raise Fault("all arguments must be arrays if one of them is")
+        return [each for part in cast(tuple[list[Value], ...], values) for each in part]
+    return bounded("".join(written(each) for each in values))
+
+
+def _contains(where: Value, what: Value) -> bool:
+    match where:
+        case str():
+            return written(what) in where
+        case list():
+            wanted = as_json(what)
+            return any(as_json(each) == wanted for each in where)
+        case _:
+            assert isinstance(where, dict)
+            return find_key(where, written(what)) is not None
+
+
+def _create_object(*parts: Value) -> Value:
+    if len(parts) % 2:
+        raise Fault("it takes names and values in turn")
+    made: dict[str, Value] = {}
+    for name, value in zip(parts[::2], parts[1::2], strict=True):
+        if not isinstance(name, str):
+            raise Fault("a name must be a string")
+        made[name] = value
+    return made
+
+
+def _union(*values: Value) -> Value:
+    _refuse_mixture(values)
+    if isinstance(values[0], list):
+        listed = (each for part in cast(tuple[list[Value], ...], values) for each in part)
+        return list({as_json(each): each for each in listed}.values())
+    merged: dict[str, Value] = {}
+    for each in cast(tuple[dict[str, Value], ...], values):
+        _merge(merged, each)
+    return merged
+
+
+def _merge(target: dict[str, Value], other: dict[str, Value]) -> None:
+    """Into objects of its own only: what others see must not change."""
+    for name, value in other.items():
+        if not isinstance(value, dict):
+            target[name] = value
+            continue
+        before = target.get(name)
+        inner = before if isinstance(before, dict) else {}
+        target[name] = inner
+        _merge(inner, value)
+
+
+def _intersection(*values: Value) -> Value:
+    _refuse_mixture(values)
+    if isinstance(values[0], list):
+        kept = {as_json(each): each for each in values[0]}
+        for part in cast(tuple[list[Value], ...], values[1:]):
+            here = {as_json(each) for each in part}
+            kept = {key: each for key, each in kept.items() if key in here}
+        return list(kept.values())
+    common = dict(cast(dict[str, Value], values[0]))
+    for each in cast(tuple[dict[str, Value], ...], values[1:]):
+        common = {
+            name: value
+            for name, value in common.items()
+            if name in each and as_json(each[name]) == as_json(value)
+        }
+    return common
+
+
+def _refuse_mixture(values: tuple[Value, ...]) -> None:
+    if len({kind_of(each) for each in values}) > 1:
+        raise Fault("all arguments must be arrays, or all objects")
+
+
+def _first(value: str | list[Value]) -> Value:
+    return value[0] if value else ("" if isinstance(value, str) else None)
+
+
+def _last(value: str | list[Value]) -> Value:
+    return value[-1] if value else ("" if isinstance(value, str) else None)
+
+
+def _take(value: str | list[Value], count: int) -> Value:
+    return value[: max(0, count)]
+
+
+def _skip(value: str | list[Value], count: int) -> Value:
+    return value[max(0, count) :]
+
+
+FUNCTIONS = {
+    "concat": takes_many(_concat, Kind.ANY),
+    "length": takes(len, _SIZED),
+    "empty": takes(lambda value: not value, _SIZED | Kind.NULL),
+    "contains": takes(_contains, _SIZED, Kind.ANY),
+    "createarray": takes_many(lambda *values: list(values), Kind.ANY, least=0),
+    "createobject": takes_many(_create_object, Kind.ANY, least=0),
+    "array": takes(lambda value: value if isinstance(value, list) else [value], Kind.ANY),
+    "union": takes_many(_union, _JOINED),
+    "intersection": takes_many(_intersection, _JOINED),
+    "first": takes(_first, _LISTED),
+    "last": takes(_last, _LISTED),
+    "take": takes(_take, _LISTED, Kind.INT),
+    "skip": takes(_skip, _LISTED, Kind.INT),
+}

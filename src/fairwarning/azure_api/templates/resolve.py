@@ -1,0 +1,188 @@
+"""From a value with expressions in it to what it stands for.
+
+What a `reference` needs and nobody has read yet stands for null, and its reader has noted it:
+the value is walked once more when it has been read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from fairwarning.azure_api.request import Json
+from fairwarning.azure_api.templates.errors import Fault, invalid_at, shown
+from fairwarning.azure_api.templates.evaluator import Evaluator
+from fairwarning.azure_api.templates.functions.signature import Function, takes
+from fairwarning.azure_api.templates.limits import copies_of
+from fairwarning.azure_api.templates.syntax import is_expression, unescaped
+from fairwarning.azure_api.templates.values import Kind, Value
+
+_ROUND = 4
+"""What a round of a loop costs beside what it makes."""
+
+
+# `copyIndex`: how far the loops around an expression have come.
+class Loops:
+    """`current` is the loop of the resource itself, which `copyIndex` means without a name."""
+
+    def __init__(self, indexes: Mapping[str, int] | None = None, current: str = "") -> None:
+        self._indexes = dict(indexes or {})
+        self._current = current.lower()
+
+    def functions(self) -> dict[str, Function]:
+        return {"copyindex": takes(self._index, Kind.TEXT | Kind.INT, Kind.INT, least=0)}
+
+    def of_resource(self, name: str, at: int) -> "Loops":
+        return Loops({**self._indexes, name.lower(): at}, name)
+
+    @contextmanager
+    def within(self, name: str, at: int) -> Iterator[None]:
+        """One round of a loop of properties."""
+        before = self._indexes
+        self._indexes = {**before, name.lower(): at}
+        try:
+            yield
+        finally:
+            self._indexes = before
+
+    def _index(self, name: str | int = 0, offset: int = 0) -> Value:
+        if isinstance(name, int):
+            return self._index(self._current, name)
+        if name.lower() not in self._indexes:
+            raise Fault(
+                f"there is no copy loop '{shown(name)}' here" if name else "no loop is here"
+            )
+        return self._indexes[name.lower()] + offset
+
+
+class Walk:
+    """Over one thing of the template. Raises ArmError, and says where it stood."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        name: str,
+        functions: Mapping[str, Function],
+        loops: Loops | None = None,
+    ) -> None:
+        self._evaluator = evaluator
+        self._name = name
+        self._loops = loops or Loops()
+        self._functions = {**functions, **self._loops.functions()}
+        self._where: list[str] = []
+
+    def value(self, raw: object, place: str = "") -> Value:
+        self._where = []
+        try:
+            return self._member(place, raw) if place else self._value(raw)
+        except Fault as fault:
+            raise invalid_at(self._name, ".".join(self._where), fault) from None
+
+    def text(self, raw: object, place: str) -> str:
+        value = self.value(raw, place)
+        if not isinstance(value, str) or not value:
+            raise invalid_at(self._name, place, Fault("it must be a string that is not empty"))
+        return value
+
+    def _member(self, name: str, raw: object) -> Value:
+        # Left as it is when something is wrong, so that it then says where.
+        self._where.append(name)
+        value = self._value(raw)
+        self._where.pop()
+        return value
+
+    def _value(self, raw: object) -> Value:
+        budget = self._evaluator.budget
+        budget.spend()
+        match raw:
+            case str() if is_expression(raw):
+                return self._expression(raw)
+            case str():
+                budget.measure(raw)
+                return unescaped(raw)
+            case dict():
+                with budget:
+                    return self._object(raw)
+            case list():
+                with budget:
+                    return [self._member(f"{at}", each) for at, each in enumerate(raw)]
+            case _:
+                return raw  # type: ignore[return-value]
+
+    def _expression(self, text: str) -> Value:
+        try:
+            with self._evaluator.budget:
+                return self._evaluator.value(text, self._functions)
+        except Unread:
+            return None
+
+    def _object(self, raw: dict[str, object]) -> Value:
+        made: dict[str, Value] = {}
+        for key, each in raw.items():
+            if key == "copy" and isinstance(each, list):
+                made.update(self._copies(each))
+            else:
+                made[self._key(key)] = self._member(key, each)
+        return made
+
+    def _key(self, raw: str) -> str:
+        if not is_expression(raw):
+            return unescaped(raw)
+        value = self._expression(raw)
+        if not isinstance(value, str):
+            raise Fault("the name of a property must be a string that is known beforehand")
+        return value
+
+    def _copies(self, loops: list[object]) -> dict[str, Value]:
+        """Of `"copy": [{"name", "count", "input"}]`, which stands for arrays of these names."""
+        made: dict[str, Value] = {}
+        for loop in loops:
+            match loop:
+                case {"name": str(name), "count": count, "input": each}:
+                    times = copies_of(self._member("count", count))
+                    made[name] = [self._copied(name, at, each) for at in range(times)]
+                case _:
+                    raise Fault("a copy loop of properties has a name, a count and an input")
+        return made
+
+    def _copied(self, name: str, at: int, raw: object) -> Value:
+        self._evaluator.budget.spend(_ROUND)
+        with self._loops.within(name, at):
+            return self._member(name, raw)
+
+
+# `reference`: what other resources are like, which is known only once they exist.
+class Unread(Exception):
+    """Nobody has read this resource yet; it has been noted."""
+
+
+class Wanted(NamedTuple):
+    id: str
+    api_version: str
+    """Empty: whatever is the newest."""
+
+
+class References:
+    """Of one walk. `read` has what is known, by id in lower case."""
+
+    def __init__(self, read: Mapping[str, Json], id_of: Callable[[str], Wanted | None]) -> None:
+        self._read = read
+        self._id_of = id_of
+        self.wanted: dict[str, Wanted] = {}
+
+    def functions(self) -> dict[str, Function]:
+        return {"reference": takes(self._reference, Kind.TEXT, Kind.TEXT, Kind.TEXT, least=1)}
+
+    def _reference(self, name: str, api_version: str = "", whole: str = "") -> Value:
+        wanted = self._id_of(name)
+        if wanted is None and not name.startswith("/"):
+            raise Fault(
+                f"The template reference '{shown(name)}' is not valid: could not find template "
+                "resource or resource copy with this name"
+            )
+        wanted = wanted or Wanted(name, "")
+        found = self._read.get(wanted.id.lower())
+        if found is None:
+            self.wanted[wanted.id.lower()] = Wanted(wanted.id, api_version or wanted.api_version)
+            raise Unread
+        value: Value = found if whole.lower() == "full" else found.get("properties", {})
+        return value

@@ -1,0 +1,72 @@
+"""Values of expressions: those of JSON, with Azure's names for their types."""
+
+from enum import Flag, auto
+
+import msgspec
+
+from fairwarning.azure_api.request import Json
+
+Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
+
+
+class Kind(Flag):
+    """What a function takes."""
+
+    TEXT = auto()
+    INT = auto()
+    FLOAT = auto()
+    BOOL = auto()
+    LIST = auto()
+    OBJECT = auto()
+    NULL = auto()
+    ANY = TEXT | INT | FLOAT | BOOL | LIST | OBJECT | NULL
+
+
+_WORDS = {
+    Kind.TEXT: "String",
+    Kind.INT: "Integer",
+    Kind.FLOAT: "Float",
+    Kind.BOOL: "Boolean",
+    Kind.LIST: "Array",
+    Kind.OBJECT: "Object",
+    Kind.NULL: "Null",
+}
+
+
+def kind_of(value: object) -> Kind:
+    match value:
+        case None:
+            return Kind.NULL
+        case bool():
+            return Kind.BOOL
+        case int():
+            return Kind.INT
+        case float():
+            return Kind.FLOAT
+        case str():
+            return Kind.TEXT
+        case list():
+            return Kind.LIST
+        case _:
+            return Kind.OBJECT
+
+
+def word_of(value: object) -> str:
+    return _WORDS[kind_of(value)]
+
+
+def words_of(kind: Kind) -> str:
+    return ", ".join(word for each, word in _WORDS.items() if each in kind)
+
+
+def as_json(value: object) -> str:
+    """The same text for equal values."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def find_key(found: Json, name: str) -> str | None:
+    """The key as it is spelled in the object; names are compared without regard to case."""
+    if name in found:
+        return name
+    wanted = name.lower()
+    return next((key for key in found if key.lower() == wanted), None)

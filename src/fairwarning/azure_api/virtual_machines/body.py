@@ -1,0 +1,120 @@
+"""What the body of a VM asks of the fleet, and what must not be kept of it. Pure."""
+
+from msgspec import Struct
+
+from fairwarning.azure_api.body_values import location_of, object_at, tags_of, text_at
+from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.paths import same_id
+from fairwarning.azure_api.request import Json
+from fairwarning.core.model import EvictionPolicy, Priority
+
+_PRIORITIES = {
+    "": Priority.REGULAR,
+    "regular": Priority.REGULAR,
+    "spot": Priority.SPOT,
+    "low": Priority.SPOT,
+}
+_EVICTIONS = {
+    "": EvictionPolicy.DEALLOCATE,
+    "deallocate": EvictionPolicy.DEALLOCATE,
+    "delete": EvictionPolicy.DELETE,
+}
+_SECRETS = ("adminpassword", "customdata", "secrets")
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    location: str
+    tags: dict[str, str]
+    priority: Priority
+    eviction: EvictionPolicy
+    availability_set: str
+    """Its id; empty: none."""
+    scale_set: str
+
+
+def wanted_of(body: Json) -> Wanted:
+    """Raises ArmError."""
+    properties = object_at(body, "properties")
+    wanted = Wanted(
+        location=location_of(body),
+        tags=tags_of(body),
+        priority=_priority(text_at(properties, "priority")),
+        eviction=_eviction(text_at(properties, "evictionPolicy")),
+        availability_set=text_at(properties, "availabilitySet", "id"),
+        scale_set=text_at(properties, "virtualMachineScaleSet", "id"),
+    )
+    if wanted.availability_set and wanted.scale_set:
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            "A VM is in an availability set or in a scale set, not in both; leave out "
+            "'availabilitySet' or 'virtualMachineScaleSet'.",
+            target="availabilitySet",
+        )
+    return wanted
+
+
+def without_secrets(body: Json) -> Json:
+    """What Azure never shows again is not kept either."""
+    said = object_at(body, "properties")
+    properties = {k: v for k, v in said.items() if k.lower() != "userdata"}
+    profile = object_at(properties, "osProfile")
+    if profile:
+        properties["osProfile"] = {k: v for k, v in profile.items() if k.lower() not in _SECRETS}
+    return {**body, "properties": properties}
+
+
+def refuse_changed(properties: Json, name: str, before: str) -> None:
+    """For references that are fixed when a VM is made. `before` is the id, or empty."""
+    said = text_at(properties, name, "id")
+    if said and not same_id(said, before):
+        raise not_changeable(name)
+
+
+def refuse_changed_word(properties: Json, name: str, before: str) -> None:
+    said = text_at(properties, name)
+    if said and said.lower() != before.lower():
+        raise not_changeable(name)
+
+
+def not_changeable(name: str) -> ArmError:
+    return ArmError(
+        409,
+        "PropertyChangeNotAllowed",
+        f"Changing property '{name}' is not allowed.",
+        target=name,
+    )
+
+
+def refuse_own_policy(properties: Json, place: str) -> None:
+    if object_at(properties, "scheduledEventsPolicy"):
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            f"A VM in {place} shares the scheduledEventsPolicy of all its members; set it there "
+            "and leave it out here.",
+            target="scheduledEventsPolicy",
+        )
+
+
+def _priority(text: str) -> Priority:
+    found = _PRIORITIES.get(text.lower())
+    if found is None:
+        raise _unknown_word(text, "priority", "'Regular' or 'Spot'")
+    return found
+
+
+def _eviction(text: str) -> EvictionPolicy:
+    found = _EVICTIONS.get(text.lower())
+    if found is None:
+        raise _unknown_word(text, "evictionPolicy", "'Deallocate' or 'Delete'")
+    return found
+
+
+def _unknown_word(text: str, name: str, known: str) -> ArmError:
+    return ArmError(
+        400,
+        "InvalidParameter",
+        f"The value '{text[:40]}' of parameter '{name}' is invalid; use {known}.",
+        target=name,
+    )

@@ -1,0 +1,123 @@
+"""Where a new VM lives in the fleet: by itself, in an availability set or in a scale set."""
+
+from dataclasses import replace
+
+from fairwarning.azure_api.availability_sets import TYPE as AVAILABILITY_SETS
+from fairwarning.azure_api.availability_sets import standing_set
+from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.fleet_view import scopes_of
+from fairwarning.azure_api.instance_changes import add_instance, begin_anew, refuse_others
+from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
+from fairwarning.azure_api.request import Arm, ArmCall
+from fairwarning.azure_api.scale_sets import state
+from fairwarning.azure_api.virtual_machines.body import Wanted
+from fairwarning.control.sizing import grown
+from fairwarning.core.model import Instance, Policy, Roster, ScopeKind
+from fairwarning.core.resources import Place, VirtualMachine, expand
+
+
+async def add_machine(
+    arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance, policy: Policy
+) -> None:
+    """Raises ArmError or Refused."""
+    if wanted.availability_set:
+        await _into_availability_set(arm, call, wanted, instance)
+    elif wanted.scale_set:
+        await _into_scale_set(arm, call, wanted, instance)
+    else:
+        await _by_itself(arm, call, wanted, instance, policy)
+
+
+async def _by_itself(
+    arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance, policy: Policy
+) -> None:
+    vm = VirtualMachine(
+        name=instance.name,
+        addresses=instance.addresses,
+        tags=instance.tags,
+        priority=instance.priority,
+        eviction=instance.eviction,
+        policy=policy,
+        place=Place(
+            subscription=call.path.subscription,
+            resource_group=call.path.group,
+            location=wanted.location,
+            origin="arm",
+        ),
+    )
+    (scope,) = expand(vm)
+    left = await scopes_of(
+        arm, ScopeKind.VM, call.path.subscription, call.path.group, instance.name
+    )
+    if left:
+        # The scope of one that was deleted; it stays, and begins anew.
+        await begin_anew(arm, call, left[0].id, scope.roster)
+    else:
+        await arm.control.engine.create([scope], by=call.by, why=call.why)
+
+
+async def _into_availability_set(
+    arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance
+) -> None:
+    path = _set_path(call, wanted.availability_set, AVAILABILITY_SETS, "availabilitySet")
+    found = await standing_set(arm, path.subscription, path.group, path.name)
+    if found is None:
+        raise not_found(AVAILABILITY_SETS, path.name, path.group)
+    _refuse_elsewhere(wanted, found.scope.roster)
+    await add_instance(arm, call, found.scope.id, instance)
+
+
+async def _into_scale_set(arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance) -> None:
+    path = _set_path(call, wanted.scale_set, state.TYPE, "virtualMachineScaleSet")
+    found = await state.needed(arm, path)
+    state.refuse_going(found)
+    _refuse_elsewhere(wanted, found.roster)
+    if found.roster.is_numbered:
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            f"The scale set '{path.name}' is uniform and makes its instances itself; raise its "
+            "capacity, or use one whose orchestrationMode is Flexible.",
+            target="virtualMachineScaleSet",
+        )
+    growth = grown(found.groups, [instance])
+    for scope in growth.created:
+        await refuse_others(arm, call, scope.id, scope.roster, [instance])
+    for scope, _ in growth.added:
+        await add_instance(arm, call, scope.id, instance)
+    if growth.created:
+        await arm.control.engine.create(growth.created, by=call.by, why=call.why)
+
+
+def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
+    """Of the set that a body names: it must be one, and beside the VM."""
+    try:
+        path = resource_path(id)
+    except BadPath:
+        path = ResourcePath()
+    if path.key != type.lower() or path.tail:
+        raise _invalid(property, f"'{id[:200]}' is no id of a {type}")
+    own = (call.path.subscription.lower(), call.path.group.lower())
+    if (path.subscription.lower(), path.group.lower()) != own:
+        raise _invalid(property, f"'{id[:200]}' is in another resource group than the VM")
+    return replace(path, subscription=call.path.subscription, group=call.path.group)
+
+
+def _refuse_elsewhere(wanted: Wanted, roster: Roster) -> None:
+    if wanted.location != roster.location:
+        raise ArmError(
+            400,
+            "InvalidParameter",
+            f"The VM is to be in location '{wanted.location}' and its set '{roster.resource}' is "
+            f"in '{roster.location}'; use the same.",
+            target="location",
+        )
+
+
+def _invalid(property: str, why: str) -> ArmError:
+    return ArmError(
+        400,
+        "InvalidParameter",
+        f"The value of parameter '{property}' is invalid: {why}.",
+        target=property,
+    )

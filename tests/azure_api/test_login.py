@@ -1,0 +1,344 @@
+"""Azure's clients find the server, trust it and log in; nobody else does."""
+
+import base64
+import json
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+import pytest_asyncio
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from fairwarning.azure_api.login import (
+    FORM_BYTES_MAX,
+    LIFETIME_S,
+    TENANT_ID,
+    OAuthError,
+    asked_secret,
+)
+from fairwarning.control.access import Role
+from fairwarning.control.server import Tls
+from fairwarning.control.tokens import Tokens
+from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
+from tests.control.rig import ME, Rig, running
+from tests.control.test_access import bearer, make_certificate, token
+from tests.support.patience import HANG_S
+
+FORM = "application/x-www-form-urlencoded"
+VERSION = "api-version=2022-09-01"
+OPEN_PATHS = (
+    f"/metadata/endpoints?{VERSION}",
+    "/adfs/.well-known/openid-configuration",
+    f"/{TENANT_ID}/v2.0/.well-known/openid-configuration",
+    "/aliases.json",
+)
+
+
+class Door(NamedTuple):
+    rig: Rig
+    client: httpx.AsyncClient
+    """Over TLS, trusting nothing but the authority that the operator API names."""
+
+    async def get(self, path: str) -> Any:
+        answer = await self.client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def log_in(self, secret: str, **more: str) -> httpx.Response:
+        form = {"grant_type": "client_credentials", "client_id": "any", "client_secret": secret}
+        return await self.client.post("/adfs/oauth2/token", data={**form, **more})
+
+
+@pytest.fixture(scope="session")
+def tls_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tls")
+
+
+@pytest_asyncio.fixture
+async def door(tls_folder: Path) -> AsyncIterator[Door]:
+    async with running(azure=("127.0.0.1", 0), azure_folder=tls_folder) as rig:
+        told = await rig.get("/azure")
+        assert told["url"] == rig.node.azure_url
+        trust = ssl.create_default_context(cadata=told["ca"])
+        async with httpx.AsyncClient(verify=trust, base_url=told["url"], timeout=HANG_S) as client:
+            yield Door(rig, client)
+
+
+async def test_a_cloud_is_announced_under_the_name_that_the_client_used(door: Door) -> None:
+    port = httpx.URL(door.rig.node.azure_url).port
+    for base in (f"https://127.0.0.1:{port}", f"https://localhost:{port}"):
+        cloud = await door.get(f"{base}/metadata/endpoints?{VERSION}")
+        assert cloud["resourceManager"] == base
+        assert cloud["authentication"]["audiences"] == [f"{base}/"]
+        assert cloud["suffixes"] == {}
+        login = cloud["authentication"]["loginEndpoint"]
+        assert login == f"{base}/adfs", "another path makes clients ask Microsoft about it"
+        found = await door.get(f"{login}/.well-known/openid-configuration")
+        assert found["token_endpoint"] == f"{base}/adfs/oauth2/token"
+        assert found["authorization_endpoint"].startswith(base)
+
+
+@pytest.mark.parametrize(("version", "kind"), [
+    ("2015-01-01", list), ("2018-05-01", list), ("2019-05-01", list),
+    ("2019-10-01", dict), ("2022-09-01", dict),
+])  # fmt: skip
+async def test_old_versions_list_the_clouds(door: Door, version: str, kind: type) -> None:
+    assert isinstance(await door.get(f"/metadata/endpoints?api-version={version}"), kind)
+
+
+@pytest.mark.parametrize("query", ["", "?api-version=", "?api-version=new"])
+async def test_a_cloud_is_announced_to_those_who_name_a_version(door: Door, query: str) -> None:
+    answer = await door.client.get(f"/metadata/endpoints{query}")
+    assert answer.status_code == 400
+    assert "ApiVersionParameter" in answer.json()["error"]["code"]
+
+
+@pytest.mark.parametrize("place", ["/adfs", f"/{TENANT_ID}/v2.0", "/common/v2.0"])
+async def test_whoever_has_a_token_logs_in_with_it_and_is_known_by_its_name(
+    door: Door, place: str
+) -> None:
+    secret = await token(door.rig, "operator")
+    found = await door.get(f"{place}/.well-known/openid-configuration")
+    form = {"grant_type": "client_credentials", "client_id": "x", "client_secret": secret,
+            "scope": "https://x//.default", "client_info": "1", "claims": "{}"}  # fmt: skip
+    answer = await door.client.post(found["token_endpoint"], data=form)
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    made = answer.json()
+    assert made["token_type"] == "Bearer"
+    assert made["expires_in"] == LIFETIME_S
+    me = await door.client.get("/api/v1/me", headers=bearer(made["access_token"]))
+    assert me.json() == {"name": "a-operator", "role": "operator"}
+
+
+async def test_the_client_may_say_who_it_is_in_a_header(door: Door) -> None:
+    secret = await token(door.rig, "viewer")
+    answer = await door.client.post(
+        "/adfs/oauth2/token", data={"grant_type": "client_credentials"}, auth=("some id", secret)
+    )
+    assert answer.json()["access_token"] == secret
+    both = await door.client.post(
+        "/adfs/oauth2/token",
+        data={"grant_type": "client_credentials", "client_secret": secret},
+        auth=("x", secret),
+    )
+    assert (both.status_code, both.json()["error"]) == (400, "invalid_request")
+
+
+async def test_an_access_token_is_not_said_to_outlive_the_token_that_it_is(door: Door) -> None:
+    secret = await token(door.rig, "viewer", expires="10m")
+    assert (await door.log_in(secret)).json()["expires_in"] == 600
+    await door.rig.clock.advance(599_500)
+    assert (await door.log_in(secret)).json()["expires_in"] == 1
+    await door.rig.clock.advance(500)
+    assert (await door.log_in(secret)).status_code == 401
+
+
+async def test_a_wrong_a_revoked_and_no_secret_are_refused_with_what_to_do(door: Door) -> None:
+    revoked = await token(door.rig, "viewer")
+    (shown,) = (await door.rig.get("/tokens"))["tokens"]
+    await door.rig.delete(f"/tokens/{shown['id']}")
+    for secret in ("guessed", revoked, "fw_0123456789ab_" + "x" * 43, "", "\N{SNOWMAN}"):
+        answer = await door.log_in(secret)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Basic")
+        found = answer.json()
+        assert found["error"] == "invalid_client"
+        assert re.match(r"AADSTS\d+: ", found["error_description"])
+        assert not secret or secret not in answer.text
+    assert "fairwarning azure-setup" in (await door.log_in("guessed")).json()["error_description"]
+
+
+@pytest.mark.parametrize("grant", ["password", "authorization_code", "device_code", "urn:x", ""])
+async def test_other_ways_to_log_in_are_told_the_one_that_works(door: Door, grant: str) -> None:
+    answer = await door.log_in("x", grant_type=grant)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "unsupported_grant_type"
+    assert "az login --service-principal" in answer.json()["error_description"]
+
+
+@pytest.mark.parametrize("issuer", ["/adfs", f"/{TENANT_ID}/v2.0"])
+async def test_people_are_told_what_to_do_by_a_page_and_by_the_device_code(
+    door: Door, issuer: str
+) -> None:
+    known = await door.get(f"{issuer}/.well-known/openid-configuration")
+    query = {"redirect_uri": "http://localhost:8400", "state": '"><script>'}
+    page = await door.client.get(known["authorization_endpoint"], params=query)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "fairwarning azure-setup --run" in page.text
+    assert 'action="http://localhost:8400"' in page.text
+    assert "<script>" not in page.text
+    code = (await door.client.post(known["device_authorization_endpoint"])).json()
+    assert "fairwarning azure-setup --run" in code["message"]
+    grant = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": "none"}
+    refused = (await door.client.post(known["token_endpoint"], data=grant)).json()
+    assert refused["error"] == "unsupported_grant_type", "else az would wait for somebody"
+    assert "fairwarning azure-setup --run" in refused["error_description"]
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "javascript:alert()", "http://[", ""])
+async def test_the_page_sends_nobody_elsewhere(door: Door, target: str) -> None:
+    page = await door.client.get("/adfs/oauth2/authorize", params={"redirect_uri": target})
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "form-action http://localhost:* " in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert page.headers["cache-control"] == "no-store"
+    assert page.status_code == 200
+    assert "<form" not in page.text
+
+
+async def test_a_revoked_token_is_told_how_azures_clients_get_another(door: Door) -> None:
+    answer = await door.client.get(
+        "/subscriptions?api-version=2022-12-01", headers=bearer("fw_revoked")
+    )
+    assert answer.status_code == 401
+    assert "fairwarning azure-setup --run" in answer.json()["error"]["message"]
+    assert "FAIRWARNING_TOKEN" not in answer.text
+
+
+GRANT = b"grant_type=client_credentials"
+
+
+@pytest.mark.parametrize(("media_type", "raw", "status"), [
+    ("application/json", b'{"grant_type": "client_credentials"}', 400),
+    (FORM, b"", 400),
+    (FORM, b"client_secret=x", 400),
+    (FORM, b"grant_type", 400),
+    (FORM, GRANT + b"&client_secret=%ff", 400),
+    (FORM, GRANT + b"&client_secret=\xff", 400),
+    (FORM, GRANT + b"&client_secret=a&client_secret=b", 400),
+    (FORM, GRANT + b"&a=b" * 100, 400),
+    (FORM, GRANT + b"&a=" + b"b" * FORM_BYTES_MAX, 413),
+])  # fmt: skip
+async def test_a_form_that_cannot_be_read_is_refused(
+    door: Door, media_type: str, raw: bytes, status: int
+) -> None:
+    headers = {"Content-Type": media_type}
+    answer = await door.client.post("/adfs/oauth2/token", content=raw, headers=headers)
+    assert answer.status_code == status
+    assert answer.json()["error"] == "invalid_request"
+    assert answer.json()["error_description"]
+
+
+@given(
+    st.sampled_from([FORM, f"{FORM}; charset=utf-8", "text/plain", ""]),
+    st.binary(max_size=60) | st.builds(lambda text: GRANT + b"&" + text, st.binary(max_size=30)),
+    st.none() | st.text(max_size=20) | st.builds(
+        lambda text: "Basic " + base64.b64encode(text).decode(), st.binary(max_size=20)),
+)  # fmt: skip
+def test_whatever_is_sent_gets_a_secret_or_a_refusal(
+    media_type: str, raw: bytes, authorization: str | None
+) -> None:
+    try:
+        found = asked_secret(media_type, raw, authorization)
+    except OAuthError as refused:
+        found = str(refused)
+        event(refused.code)
+    assert isinstance(found, str)
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_a_secret_arrives_as_it_was_sent(secret: str) -> None:
+    form = {"grant_type": "client_credentials", "client_secret": secret}
+    assert asked_secret(FORM, urlencode(form).encode(), None) == secret
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+async def test_another_site_learns_nothing_and_logs_in_nowhere(
+    door: Door, headers: dict[str, str]
+) -> None:
+    for path in (*OPEN_PATHS, f"/tenants?{VERSION}"):
+        assert (await door.client.get(path, headers=headers)).status_code == 403
+    secret = await token(door.rig, "viewer")
+    form = {"grant_type": "client_credentials", "client_secret": secret}
+    answer = await door.client.post("/adfs/oauth2/token", data=form, headers=headers)
+    assert answer.status_code == 403
+    assert secret not in answer.text
+
+
+async def test_every_image_has_all_that_az_reads(door: Door) -> None:
+    found = (await door.get("/aliases.json"))["outputs"]["aliases"]["value"]
+    assert {"UbuntuLTS", "Ubuntu2204", "Debian11", "CentOS85Gen2"} <= set(found["Linux"])
+    assert {"Win2019Datacenter", "Win2022Datacenter"} <= set(found["Windows"])
+    for images in found.values():
+        for image in images.values():
+            assert set(image) == {"publisher", "offer", "sku", "version", "architecture"}
+            assert all(image.values())
+
+
+async def test_there_is_one_tenant_wherever_one_looks(door: Door) -> None:
+    cloud = await door.get(f"/metadata/endpoints?{VERSION}")
+    (tenant,) = (await door.get(f"/tenants?{VERSION}"))["value"]
+    told = await door.rig.get("/azure")
+    subscriptions = (await door.get(f"/subscriptions?{VERSION}"))["value"]
+    seen = {cloud["authentication"]["tenant"], tenant["tenantId"], told["tenant"],
+            *(each["tenantId"] for each in subscriptions)}  # fmt: skip
+    assert seen == {TENANT_ID}
+    assert told["subscription"] in {each["subscriptionId"] for each in subscriptions}
+
+
+async def test_both_listeners_show_one_fleet_and_end_together(tls_folder: Path) -> None:
+    async with running(azure=("127.0.0.1", 0), azure_folder=tls_folder) as rig:
+        trust = ssl.create_default_context(cadata=(await rig.get("/azure"))["ca"])
+        url = rig.node.azure_url
+        async with httpx.AsyncClient(verify=trust, base_url=url, timeout=HANG_S) as client:
+            body = {"type": "Reboot", "targets": ["db"]}
+            made = (await client.post("/api/v1/events", json=body)).json()
+            assert (await rig.get(f"/events/{made['id']}"))["resources"] == ["db"]
+    async with httpx.AsyncClient(verify=trust, timeout=HANG_S) as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get(url)
+
+
+async def test_without_a_listener_for_them_azures_clients_are_told_nothing() -> None:
+    async with running() as rig:
+        told = await rig.get("/azure")
+        assert (told["url"], told["ca"]) == (None, None)
+        assert rig.node.azure_url == ""
+
+
+async def test_elsewhere_the_control_plane_itself_is_theirs(tmp_path: Path) -> None:
+    certificate, key, trusted = make_certificate(tmp_path)
+    async with running(control=("0.0.0.0", 0), tls=Tls(certificate, key)) as rig:
+        assert rig.node.azure_url == rig.node.control_url
+        url = rig.node.control_url.replace("0.0.0.0", "127.0.0.1")
+        trust = ssl.create_default_context(cafile=str(trusted))
+        tokens = Tokens(rig.node.store, rig.node.clock)
+        _, secret = await tokens.create("me", Role.VIEWER, None, by=ME, why="")
+        async with httpx.AsyncClient(verify=trust, base_url=url, timeout=HANG_S) as client:
+            for path in OPEN_PATHS:
+                answer = await client.get(path, headers={"Host": "fw.example:8170"})
+                assert answer.status_code == 200
+                assert "127.0.0.1" not in answer.text
+            refused = await client.get(f"/tenants?{VERSION}")
+            assert refused.json()["error"]["code"] == "AuthenticationFailed"
+            answer = await Door(rig, client).log_in(secret)
+            told = await client.get("/api/v1/azure", headers=bearer(answer.json()["access_token"]))
+            assert told.json()["ca"] is None
+
+
+async def test_a_listener_that_is_wanted_must_be_had_and_an_optional_one_is_left_out(
+    tls_folder: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        more: Any = {"azure": ("127.0.0.1", taken.getsockname()[1]), "azure_folder": tls_folder}
+        with pytest.raises(CannotListen, match="--azure"):
+            await Node(NodeSettings(store_url="memory:", **more)).start()
+        async with running(is_azure_optional=True, **more) as rig:
+            assert rig.node.azure_url == ""
+            assert "--azure" in rig.node.azure_trouble
+            assert json.loads((await rig.api.get("/azure")).text)["url"] is None
+
+
+def test_our_own_certificate_is_for_this_machine() -> None:
+    with pytest.raises(NotOnThisMachine, match="--tls-certificate"):
+        Node(NodeSettings(store_url="memory:", azure=("0.0.0.0", 0)))
