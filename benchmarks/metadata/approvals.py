@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from benchmarks.engine.turns import ME, new_id
 from fairwarning.boot import make_engine, make_metadata_server, make_store
-from fairwarning.control.metrics import Metrics
 from fairwarning.core.commands import Activate, Approve, Schedule
 from fairwarning.core.decide import decide
 from fairwarning.core.model import (
@@ -36,6 +35,7 @@ from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Moment
 from fairwarning.logs import log_commit, set_up
 from fairwarning.metadata.settings import EndpointRules
+from fairwarning.operator_api.metrics import Metrics
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.sqlite.connection import QUERIES, connect
 from fairwarning.stores.transaction import take_turn

@@ -8,14 +8,6 @@ from pathlib import Path
 from platformdirs import user_data_path
 from starlette.routing import BaseRoute
 
-from fairwarning.control.access import Role, Token
-from fairwarning.control.app import OPERATIONS, App
-from fairwarning.control.context import AzureDoor, Control
-from fairwarning.control.dispatch import Dispatch
-from fairwarning.control.leases import Leases
-from fairwarning.control.long_work import LongWork
-from fairwarning.control.side_process import SideProcesses
-from fairwarning.control.tokens import Tokens
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
 from fairwarning.drivers.command import CommandDriver
@@ -34,6 +26,13 @@ from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notices
 from fairwarning.notifications.sender import NetworkSender
+from fairwarning.operator_api.app import OPERATIONS, App
+from fairwarning.operator_api.auth import Role, Token, Tokens
+from fairwarning.operator_api.context import AzureDoor, Control
+from fairwarning.operator_api.dispatch import Dispatch
+from fairwarning.operator_api.leases import Leases
+from fairwarning.operator_api.long_work import LongWork
+from fairwarning.operator_api.side_process import SideProcesses
 from fairwarning.portal.app import Portal
 from fairwarning.portal.routes import PAGES
 from fairwarning.stores.memory import MemoryStore

@@ -22,11 +22,6 @@ from fairwarning.boot import (
     make_metadata_server,
     make_store,
 )
-from fairwarning.control.certificates import CannotCertify, OwnCertificate, own_certificate
-from fairwarning.control.context import AzureDoor
-from fairwarning.control.hands import keep, resume
-from fairwarning.control.housekeeping import Housekeeping
-from fairwarning.control.server import ControlServer, Tls, bound, url_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, operator_actor
 from fairwarning.engine.active_faults import Faults
@@ -42,6 +37,11 @@ from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.request_watchers import Watcher, noting
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
+from fairwarning.operator_api.clock_position import keep, resume
+from fairwarning.operator_api.context import AzureDoor
+from fairwarning.operator_api.housekeeping import Housekeeping
+from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
+from fairwarning.operator_api.tls import CannotCertify, OwnCertificate, own_certificate
 from fairwarning.starter_fleet import STARTER_FLEET
 
 Address = tuple[str, int]

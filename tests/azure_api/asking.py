@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.control.rig import Rig, running
+from tests.operator_api.rig import Rig, running
 from tests.support.http_client import http_client
 
 S = f"/subscriptions/{DEFAULT_SUBSCRIPTION}"

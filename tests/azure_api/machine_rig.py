@@ -10,9 +10,9 @@ from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.resource_store import Shelf
 from fairwarning.boot import make_control
-from fairwarning.control.context import AzureDoor
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.control.rig import Rig, running
+from fairwarning.operator_api.context import AzureDoor
+from tests.operator_api.rig import Rig, running
 from tests.support.http_client import http_client
 
 SUBSCRIPTION = f"/subscriptions/{DEFAULT_SUBSCRIPTION}"
@@ -27,7 +27,7 @@ SUBNET = f"{VNET}/subnets/inner"
 
 
 class Azure:
-    """The fleet of `tests.control.rig`, which all is in the group `default`, location `local`."""
+    """The fleet of `tests.operator_api.rig`, which all is in the group `default`, location `local`."""
 
     def __init__(self, rig: Rig, client: httpx.AsyncClient) -> None:
         self.rig = rig

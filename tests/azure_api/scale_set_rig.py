@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.control.rig import Rig, running
+from tests.operator_api.rig import Rig, running
 from tests.support.http_client import http_client
 
 GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/default"
@@ -21,7 +21,7 @@ SOON = "40s"
 
 
 class Arm:
-    """The fleet of `tests.control.rig`, in the resource group `default`."""
+    """The fleet of `tests.operator_api.rig`, in the resource group `default`."""
 
     def __init__(self, rig: Rig, client: httpx.AsyncClient) -> None:
         self.rig = rig

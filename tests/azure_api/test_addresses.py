@@ -35,7 +35,7 @@ from tests.azure_api.machine_rig import (
     running_azure,
     uses,
 )
-from tests.control.rig import ME
+from tests.operator_api.rig import ME
 
 
 @pytest_asyncio.fixture

@@ -7,7 +7,7 @@ import pytest
 from fairwarning.azure_api.app import BODY_BYTES_MAX, SMALL_BYTES
 from fairwarning.azure_api.body_values import tags_of
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.control.side_process import SideProcesses
+from fairwarning.operator_api.side_process import SideProcesses
 from tests.azure_api.asking import Asking, S, asking
 
 

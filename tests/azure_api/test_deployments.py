@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.control.rig import Rig, running
+from tests.operator_api.rig import Rig, running
 from tests.support.http_client import http_client
 
 GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/default"

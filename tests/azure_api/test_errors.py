@@ -10,9 +10,9 @@ from fairwarning.azure_api.errors import (
     not_found,
     of_refusal,
 )
-from fairwarning.control.problems import Problem
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.protocols import RecordChanged, StoreDown
+from fairwarning.operator_api.problems import Problem
 
 
 @pytest.mark.parametrize(

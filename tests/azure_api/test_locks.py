@@ -7,10 +7,10 @@ import pytest
 
 from fairwarning.azure_api.operations import KIND as OPERATION
 from fairwarning.azure_api.resource_store import KIND as SHELF
-from fairwarning.control.holding import KIND as HELD
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
+from fairwarning.operator_api.locks import KIND as HELD
 from tests.azure_api.scale_set_rig import COMPUTE, SETS, Arm, body_of, telling
-from tests.control.rig import ME, Block
+from tests.operator_api.rig import ME, Block
 
 MACHINE = {"location": "local", "properties": {"hardwareProfile": {"vmSize": "Standard_D2s_v5"}}}
 REQUESTS = [

@@ -23,12 +23,11 @@ from fairwarning.azure_api.login import (
     OAuthError,
     asked_secret,
 )
-from fairwarning.control.access import Role
-from fairwarning.control.server import Tls
-from fairwarning.control.tokens import Tokens
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
-from tests.control.rig import ME, Rig, running
-from tests.control.test_access import bearer, make_certificate, token
+from fairwarning.operator_api.auth import Role, Tokens
+from fairwarning.operator_api.server import Tls
+from tests.operator_api.rig import ME, Rig, running
+from tests.operator_api.test_access import bearer, make_certificate, token
 from tests.support.patience import HANG_S
 
 FORM = "application/x-www-form-urlencoded"

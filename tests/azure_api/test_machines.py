@@ -24,7 +24,7 @@ from tests.azure_api.machine_rig import (
     uses,
     vm_body,
 )
-from tests.control.rig import ME
+from tests.operator_api.rig import ME
 
 
 @pytest_asyncio.fixture

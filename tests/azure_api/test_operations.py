@@ -14,10 +14,10 @@ from fairwarning.azure_api.operations import (
     state_of,
     status_json,
 )
-from fairwarning.control.housekeeping import forget_old_operations
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import Event, EventType, Phase, Source
 from fairwarning.engine.clocks import SystemClock, VirtualClock
+from fairwarning.operator_api.housekeeping import forget_old_operations
 from tests.azure_api.asking import COMPUTE, Asking, S, asking
 from tests.core.builders import E1, E2, T0, names
 

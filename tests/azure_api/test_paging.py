@@ -12,7 +12,7 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.lists import PAGE_ITEMS_MAX, SLICE, listed, page
 from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import ArmCall
-from fairwarning.control.access import LOCAL
+from fairwarning.operator_api.auth import LOCAL
 
 PATH = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines"
 

@@ -19,9 +19,9 @@ from fairwarning.azure_api.notice_profiles import (
 )
 from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import ArmCall
-from fairwarning.control.access import LOCAL
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.model import Policy
+from fairwarning.operator_api.auth import LOCAL
 
 TYPES = ["virtualMachineScaleSets", "virtualMachines", "availabilitySets"]
 

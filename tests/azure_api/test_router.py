@@ -8,7 +8,7 @@ from fairwarning.azure_api.app import Router
 from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.routes import TABLES
-from fairwarning.control.access import LOCAL
+from fairwarning.operator_api.auth import LOCAL
 from tests.azure_api.asking import COMPUTE, S, asking
 
 

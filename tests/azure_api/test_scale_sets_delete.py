@@ -16,7 +16,7 @@ from tests.azure_api.scale_set_rig import (
     connected,
     told,
 )
-from tests.control.rig import Rig
+from tests.operator_api.rig import Rig
 
 
 async def test_a_set_is_there_until_its_last_instance_is_gone(arm: Arm) -> None:

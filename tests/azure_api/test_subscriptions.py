@@ -6,7 +6,7 @@ import pytest
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION, Place, ScaleSet, VirtualMachine
 from tests.azure_api.asking import COMPUTE, Asking, S, asking
-from tests.control.rig import ME
+from tests.operator_api.rig import ME
 
 SETS = "Microsoft.Compute/virtualMachineScaleSets"
 ADDRESS = f"{S}/resourceGroups/default/providers/Microsoft.Network/publicIPAddresses/ip"

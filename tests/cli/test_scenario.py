@@ -233,7 +233,7 @@ def test_a_recorder_needs_nothing_of_the_server() -> None:
     code = (
         "import sys, fairwarning.cli.record, fairwarning.scenarios.record\n"
         "print([each for each in sys.modules if each.startswith(('fairwarning.engine', "
-        "'fairwarning.control', 'fairwarning.metadata', 'fairwarning.stores', 'uvloop'))])"
+        "'fairwarning.operator_api', 'fairwarning.metadata', 'fairwarning.stores', 'uvloop'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,7 +1,7 @@
 """The format of a webhook in the operator API."""
 
 from fairwarning.notifications.model import DEFAULT_KINDS, EVENT_GRID_KINDS
-from tests.control.rig import running
+from tests.operator_api.rig import running
 
 HOOK = {"kind": "webhook", "url": "https://ops.example/x"}
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from tests.control.rig import Rig
+from tests.operator_api.rig import Rig
 from tests.support.http_client import http_client
 
 

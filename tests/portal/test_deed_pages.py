@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from fairwarning.control.access import Role
-from fairwarning.control.server import Tls
-from fairwarning.control.tokens import Tokens
 from fairwarning.engine.protocols import StoreDown
+from fairwarning.operator_api.auth import Role, Tokens
+from fairwarning.operator_api.server import Tls
 from fairwarning.portal.routes import PAGES
-from tests.control.rig import ME, Rig, running
-from tests.control.test_access import make_certificate
+from tests.operator_api.rig import ME, Rig, running
+from tests.operator_api.test_access import make_certificate
 from tests.portal.looking import Reader, part, reading
 from tests.support.http_client import http_client
 

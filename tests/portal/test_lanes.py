@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.control.shapes import Event
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, format_rfc3339
 from fairwarning.core.model import EventType, Phase, Source
+from fairwarning.operator_api.schemas import Event
 from fairwarning.portal import timeline
 
 UTC = ZoneInfo("UTC")

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.control.access import Role
-from fairwarning.control.app import OPERATIONS
-from fairwarning.control.server import Tls
-from fairwarning.control.tokens import Tokens
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.node import Node, NodeSettings
+from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.auth import Role, Tokens
+from fairwarning.operator_api.server import Tls
 from fairwarning.portal.api import Asking
 from fairwarning.portal.scenario_runner import story_list
-from tests.control.rig import ME, Rig, running
-from tests.control.test_access import make_certificate
+from tests.operator_api.rig import ME, Rig, running
+from tests.operator_api.test_access import make_certificate
 from tests.portal.looking import part, reading
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.control.rig import Rig, running
+from tests.operator_api.rig import Rig, running
 from tests.portal.looking import reading
 
 FORM = {

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fairwarning.control.shapes import Entry
+from fairwarning.operator_api.schemas import Entry
 from fairwarning.portal import shell_commands
 from fairwarning.portal.pages.event import name_of, steps
 from fairwarning.portal.time_zones import local, rfc3339_of, zone_of

@@ -18,10 +18,10 @@ from fairwarning.azure_api.operations import Operations, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import Shelf
-from fairwarning.control.access import Caller, Role
-from fairwarning.control.context import Control
-from fairwarning.control.dispatch import Dispatch, read_all
-from fairwarning.control.problems import Problem, of_stop
+from fairwarning.operator_api.auth import Caller, Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.dispatch import Dispatch, read_all
+from fairwarning.operator_api.problems import Problem, of_stop
 
 TEMPLATE_BYTES_MAX = 4 * 1024 * 1024
 """As on Azure."""

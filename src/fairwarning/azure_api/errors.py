@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from starlette.requests import ClientDisconnect
 
-from fairwarning.control.problems import Problem, of_bug, of_outage
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.protocols import RecordChanged, StoreDown
+from fairwarning.operator_api.problems import Problem, of_bug, of_outage
 
 
 class Failure(Struct, frozen=True, kw_only=True):

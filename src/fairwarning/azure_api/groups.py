@@ -18,9 +18,9 @@ from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import Kept
-from fairwarning.control.scale_sets import operate_all
 from fairwarning.core.model import EventId, OperationKind, Scope, ScopeKind
 from fairwarning.engine.protocols import RecordChanged
+from fairwarning.operator_api.scale_sets import operate_all
 
 NAME_CHARS_MAX = 90
 _STRANGE = re.compile(r"[^A-Za-z0-9_.()-]")

@@ -15,17 +15,17 @@ from msgspec.structs import replace
 from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.resource_store import Shelf
-from fairwarning.control.declaration_rights import (
-    is_armed_by_operator,
-    owners_of_machines,
-    refuse_machines_of_others,
-)
-from fairwarning.control.holding import held
 from fairwarning.core.commands import AddInstances, Command, Declare
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleet_file.apply import current_scopes
 from fairwarning.fleet_file.placement import placed
+from fairwarning.operator_api.declaration_rights import (
+    is_armed_by_operator,
+    owners_of_machines,
+    refuse_machines_of_others,
+)
+from fairwarning.operator_api.locks import held
 
 _turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 """On one node they wait for each other; another node's makes them ask again."""

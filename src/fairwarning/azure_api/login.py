@@ -18,11 +18,10 @@ from starlette.routing import Route
 from fairwarning.azure_api.app import error_response, refuse_version
 from fairwarning.azure_api.catalogue import alias_document
 from fairwarning.azure_api.errors import ArmError, as_arm_error
-from fairwarning.control.access import Role
-from fairwarning.control.context import Control
-from fairwarning.control.dispatch import Dispatch, read_all
-from fairwarning.control.hosts import refuse_foreign
-from fairwarning.control.page_headers import page_headers
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.browser_protection import page_headers, refuse_foreign
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.dispatch import Dispatch, read_all
 
 TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
 """The one tenant that there is; whatever tenant a client names, it is this one."""

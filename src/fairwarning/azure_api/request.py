@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairwarning.azure_api.paths import ResourcePath
-from fairwarning.control.access import Caller
-from fairwarning.control.context import Control
 from fairwarning.core.model import Actor
+from fairwarning.operator_api.auth import Caller
+from fairwarning.operator_api.context import Control
 
 if TYPE_CHECKING:
     from fairwarning.azure_api.operations import Operations

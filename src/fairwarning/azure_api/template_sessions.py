@@ -20,8 +20,13 @@ from fairwarning.azure_api.templates.worker import (
     answer_in,
     question,
 )
-from fairwarning.control.context import Control
-from fairwarning.control.side_process import ProcessDied, SideProcess, process_died, started
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.side_process import (
+    ProcessDied,
+    SideProcess,
+    process_died,
+    started,
+)
 
 SMALL_BYTES = 16 * 1024
 

@@ -22,8 +22,6 @@ from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.session import DEFAULT_URL
 from fairwarning.cli.times import NotATime, parse_duration_ms
 from fairwarning.cli.types import Number
-from fairwarning.control.certificates import CannotCertify
-from fairwarning.control.server import BadCertificate, Tls
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
@@ -36,6 +34,8 @@ from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
+from fairwarning.operator_api.server import BadCertificate, Tls
+from fairwarning.operator_api.tls import CannotCertify
 from fairwarning.starter_fleet import STARTER_FLEET
 
 _IDLE_DAYS_MAX = 366

@@ -5,12 +5,12 @@ import json
 
 from fairwarning.boot import BadStoreUrl, make_token_in
 from fairwarning.cli.problems import Problem
-from fairwarning.control.access import ROLES
-from fairwarning.control.problems import Problem as Refusal
-from fairwarning.control.reading import read_body
-from fairwarning.control.shapes import TokenBody
 from fairwarning.core.spans import parse_duration_ms
 from fairwarning.engine.protocols import StoreDown
+from fairwarning.operator_api.auth import ROLES
+from fairwarning.operator_api.parse_request import read_body
+from fairwarning.operator_api.problems import Problem as Refusal
+from fairwarning.operator_api.schemas import TokenBody
 
 
 def make_in_store(store_url: str, body: dict[str, str]) -> dict[str, str]:

@@ -8,9 +8,9 @@ time is real: it is given `patience` to do what it should.
 from collections.abc import Callable
 from typing import Any
 
-from fairwarning.control.shapes import Event
 from fairwarning.handler_check.model import Point, Verdict
 from fairwarning.handler_check.observations import DRAIN, UNDO, Seen
+from fairwarning.operator_api.schemas import Event
 from fairwarning.testing import Server, Vm
 
 SETTLED_POLLS = 3

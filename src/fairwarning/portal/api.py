@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from fairwarning.control.access import Caller
-from fairwarning.control.context import Control
-from fairwarning.control.operation import Call, Document, Operation
-from fairwarning.control.problems import Problem
-from fairwarning.control.reading import read_body, read_query
+from fairwarning.operator_api.auth import Caller
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.parse_request import read_body, read_query
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.route import Call, Document, Operation
 
 JSON = "application/json"
 

@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from fairwarning.control.context import Control
-from fairwarning.control.dispatch import Dispatch, as_problem, read_all
-from fairwarning.control.operation import Operation
-from fairwarning.control.problems import Problem, of_stop
-from fairwarning.control.reading import BODY_BYTES_MAX
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.dispatch import Dispatch, as_problem, read_all
+from fairwarning.operator_api.parse_request import BODY_BYTES_MAX
+from fairwarning.operator_api.problems import Problem, of_stop
+from fairwarning.operator_api.route import Operation
 from fairwarning.portal.api import Asking
 from fairwarning.portal.layout import HEADERS, Frame
 from fairwarning.portal.live_updates import Glance, changes

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from fairwarning import __version__
-from fairwarning.control.access import Role
-from fairwarning.control.page_headers import page_headers
 from fairwarning.core.instants import MINUTE_MS, format_rfc3339, parse_iso_duration_ms
 from fairwarning.engine.clocks import VirtualClock
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.browser_protection import page_headers
 from fairwarning.portal.api import Asking
 from fairwarning.portal.page_context import SAID, Desk, said_before
 from fairwarning.portal.sessions import Sessions

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from fairwarning.control.context import Control
+from fairwarning.operator_api.context import Control
 
 Glance = Callable[[], object]
 KEEP_ALIVE_S = 15.0

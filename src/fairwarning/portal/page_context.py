@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from fairwarning.control.access import Caller, Role
-from fairwarning.control.context import Control
+from fairwarning.operator_api.auth import Caller, Role
+from fairwarning.operator_api.context import Control
 
 if TYPE_CHECKING:
     from fairwarning.portal.layout import Frame

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairwarning.control.access import Caller
-from fairwarning.control.dispatch import as_problem
-from fairwarning.control.problems import Problem
+from fairwarning.operator_api.auth import Caller
+from fairwarning.operator_api.dispatch import as_problem
+from fairwarning.operator_api.problems import Problem
 from fairwarning.portal.api import Asking
 from fairwarning.scenarios import library
 from fairwarning.scenarios.api import Declined, Json

@@ -11,12 +11,12 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairwarning.control.access import Caller
-from fairwarning.control.context import Control
-from fairwarning.control.dispatch import local_caller
-from fairwarning.control.hosts import refuse_foreign, refuse_foreign_page
-from fairwarning.control.long_work import caller_key
-from fairwarning.control.problems import Problem
+from fairwarning.operator_api.auth import Caller
+from fairwarning.operator_api.browser_protection import refuse_foreign, refuse_foreign_page
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.dispatch import local_caller
+from fairwarning.operator_api.long_work import caller_key
+from fairwarning.operator_api.problems import Problem
 
 COOKIE = "fairwarning"
 AGE_S = 12 * 3600

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from fairwarning.control.shapes import Event
 from fairwarning.core.instants import DAY_MS, Instant, to_datetime
 from fairwarning.core.model import EventType
+from fairwarning.operator_api.schemas import Event
 
 WIDTH = 1_000
 LABELS = 150

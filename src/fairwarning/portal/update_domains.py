@@ -1,7 +1,7 @@
 """A scope's instances as people look at them: by update domain, each with one state. Pure."""
 
-from fairwarning.control.shapes import Instance, Scope
 from fairwarning.core.model import Phase, Power
+from fairwarning.operator_api.schemas import Instance, Scope
 
 
 def by_update_domain(scope: Scope) -> list[tuple[int, list[Instance]]]:

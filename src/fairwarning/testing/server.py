@@ -10,12 +10,12 @@ from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 
-from fairwarning.control.shapes import Event
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import OperationKind
 from fairwarning.metadata.request_watchers import Asked
 from fairwarning.metadata.settings import EndpointRules
+from fairwarning.operator_api.schemas import Event
 from fairwarning.testing.arguments import (
     Span,
     described,

@@ -11,10 +11,6 @@ import msgspec
 
 from fairwarning.common.text_files import read_text
 from fairwarning.common.toml_text import parse_toml
-from fairwarning.control.names import find_instance
-from fairwarning.control.problems import Problem
-from fairwarning.control.rendering import event_of
-from fairwarning.control.shapes import Event
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Schedule
 from fairwarning.core.faults import Fault
 from fairwarning.core.instants import Instant, format_rfc3339
@@ -33,6 +29,10 @@ from fairwarning.fleet_file import Fleet, read_json, read_toml
 from fairwarning.metadata.request_watchers import Asked
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import Node, NodeSettings
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.resolve_names import find_instance
+from fairwarning.operator_api.schemas import Event
+from fairwarning.operator_api.to_schema import event_of
 
 START = Instant(1_767_225_600_000)
 """2026-01-01T00:00:00Z: every test begins here unless it says otherwise."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
-from tests.control.rig import Rig, running
+from tests.operator_api.rig import Rig, running
 
 ZONE = "Europe/Berlin"
 """Whoever reads is an hour or two from UTC, so that a page which forgets the zone is found out."""

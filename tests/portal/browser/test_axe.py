@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from playwright.async_api import Page
 
-from tests.control.rig import Rig
+from tests.operator_api.rig import Rig
 from tests.portal.browser.conftest import Look
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.control.rig import Rig
+from tests.operator_api.rig import Rig
 from tests.portal.browser.conftest import Look, new_reader
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.control.rig import Rig
+from tests.operator_api.rig import Rig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

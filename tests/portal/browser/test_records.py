@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from fairwarning.control.access import Role
-from fairwarning.control.server import Tls
-from fairwarning.control.tokens import Tokens
-from tests.control.rig import ME, Rig, running
-from tests.control.test_access import make_certificate
+from fairwarning.operator_api.auth import Role, Tokens
+from fairwarning.operator_api.server import Tls
+from tests.operator_api.rig import ME, Rig, running
+from tests.operator_api.test_access import make_certificate
 from tests.portal.browser.conftest import new_reader
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

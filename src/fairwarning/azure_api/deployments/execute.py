@@ -29,10 +29,10 @@ from fairwarning.azure_api.templates.errors import invalid, shown
 from fairwarning.azure_api.templates.resolve import Wanted
 from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, Surroundings
 from fairwarning.azure_api.templates.worker import ROOT, Evaluated, Planning, Resource
-from fairwarning.control.problems import Problem
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import RecordChanged
+from fairwarning.operator_api.problems import Problem
 
 LEVELS_MAX = 5
 """Of deployments within deployments."""

@@ -9,10 +9,10 @@ from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets.render import instance_id_of
 from fairwarning.azure_api.scale_sets.state import TYPE, Standing, ends_of, needed
-from fairwarning.control import scale_sets
 from fairwarning.core.commands import Approve
 from fairwarning.core.model import EventId, OperationKind
 from fairwarning.core.refusals import Code, Refused
+from fairwarning.operator_api import scale_sets
 
 ALL = "*"
 KINDS = {

@@ -16,12 +16,12 @@ from fairwarning.azure_api.operations import Operation, State
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm
 from fairwarning.azure_api.resource_store import Kept
-from fairwarning.control.scale_sets import members
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, EventId, Roster, Scope, ScopeKind
 from fairwarning.engine.protocols import RecordChanged
+from fairwarning.operator_api.scale_sets import members
 
 TYPE = "Microsoft.Compute/virtualMachineScaleSets"
 INSTANCE_TYPE = f"{TYPE}/virtualMachines"

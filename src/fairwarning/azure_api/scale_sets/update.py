@@ -13,10 +13,20 @@ from fairwarning.azure_api.networks.addresses import allocate, release
 from fairwarning.azure_api.notice_profiles import policy_of
 from fairwarning.azure_api.request import Arm, ArmCall, Json
 from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.scale_sets.body import Wanted, refuse_changed, refuse_name, wanted_of
+from fairwarning.azure_api.scale_sets.body import (
+    Wanted,
+    refuse_changed,
+    refuse_name,
+    wanted_of,
+)
 from fairwarning.azure_api.scale_sets.render import true_body
-from fairwarning.azure_api.scale_sets.state import TYPE, Standing, needed, new_kept, refuse_going
-from fairwarning.control import scale_sets
+from fairwarning.azure_api.scale_sets.state import (
+    TYPE,
+    Standing,
+    needed,
+    new_kept,
+    refuse_going,
+)
 from fairwarning.core.identifiers import prefix_of
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import (
@@ -30,6 +40,7 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.resources import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
+from fairwarning.operator_api import scale_sets
 
 
 async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standing:

@@ -32,10 +32,10 @@ from fairwarning.azure_api.virtual_machines.state import (
     standing,
 )
 from fairwarning.azure_api.virtual_machines.update import change, make, new_kept
-from fairwarning.control.scale_sets import operate_all
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import EventId, OperationKind, Priority
 from fairwarning.engine.protocols import RecordChanged
+from fairwarning.operator_api.scale_sets import operate_all
 
 _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 

@@ -11,9 +11,9 @@ from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.scale_sets import state
 from fairwarning.azure_api.virtual_machines.body import Wanted
-from fairwarning.control.sizing import grown
 from fairwarning.core.model import Instance, Policy, Roster, ScopeKind
 from fairwarning.core.resources import Place, VirtualMachine, expand
+from fairwarning.operator_api.scale_set_sizes import grown
 
 
 async def add_machine(

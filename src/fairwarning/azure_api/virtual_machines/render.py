@@ -9,7 +9,12 @@ from fairwarning.azure_api.operations import Operation, lro_headers
 from fairwarning.azure_api.paths import ResourcePath, resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
 from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.virtual_machines.state import TYPE, Standing, machine_id, standing
+from fairwarning.azure_api.virtual_machines.state import (
+    TYPE,
+    Standing,
+    machine_id,
+    standing,
+)
 from fairwarning.core.identifiers import vm_id
 from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.model import Policy, Priority, ScopeKind

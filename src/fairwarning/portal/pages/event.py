@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
-from fairwarning.control.problems import Problem
-from fairwarning.control.shapes import Entry, Event
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.journal_text import listed
 from fairwarning.core.model import Phase
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.schemas import Entry, Event
 from fairwarning.portal import shell_commands
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk

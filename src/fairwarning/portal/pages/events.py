@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from fairwarning.control.problems import Problem
-from fairwarning.control.shapes import Events
 from fairwarning.core.model import EventType, Phase, Source
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.schemas import Events
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 

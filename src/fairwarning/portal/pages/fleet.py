@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from fairwarning.control import shapes
+from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 from fairwarning.portal.update_domains import by_update_domain, silent
@@ -13,7 +13,7 @@ SCOPES_SHOWN = 20
 async def fleet(desk: Desk) -> Response:
     query = desk.query
     search = query.get("search", "").strip()
-    found: shapes.Fleet = await desk.ask(
+    found: schemas.Fleet = await desk.ask(
         "GET",
         "/fleet",
         query={"search": search or None, "after": query.get("after"), "limit": SCOPES_SHOWN},
@@ -29,10 +29,12 @@ async def fleet(desk: Desk) -> Response:
 
 
 async def scope(desk: Desk) -> Response:
-    found: shapes.Scope = await desk.ask(
+    found: schemas.Scope = await desk.ask(
         "GET", "/scopes/{scope:path}", names={"scope": desk.names["scope"]}
     )
-    events: shapes.Events = await desk.ask("GET", "/events", query={"scope": found.id, "limit": 20})
+    events: schemas.Events = await desk.ask(
+        "GET", "/events", query={"scope": found.id, "limit": 20}
+    )
     return desk.show(
         "scope.html",
         scope=found,

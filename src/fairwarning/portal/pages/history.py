@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
-from fairwarning.control import shapes
+from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.layout import HEADERS
 from fairwarning.portal.page_context import Desk
@@ -37,7 +37,7 @@ async def as_csv(desk: Desk) -> Response:
                              headers=headers)  # fmt: skip
 
 
-async def _rows(desk: Desk, found: shapes.Entries) -> AsyncIterator[str]:
+async def _rows(desk: Desk, found: schemas.Entries) -> AsyncIterator[str]:
     yield _line(COLUMNS)
     count = 0
     while True:
@@ -49,9 +49,9 @@ async def _rows(desk: Desk, found: shapes.Entries) -> AsyncIterator[str]:
         found = await _page(desk, found.next, CSV_PAGE)
 
 
-async def _page(desk: Desk, after: str | None, limit: int) -> shapes.Entries:
+async def _page(desk: Desk, after: str | None, limit: int) -> schemas.Entries:
     query = desk.query
-    found: shapes.Entries = await desk.ask(
+    found: schemas.Entries = await desk.ask(
         "GET",
         "/history",
         query={"scope": query.get("scope"), "event": query.get("event"), "after": after,

@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from fairwarning.control import shapes
 from fairwarning.core.model import OperationKind, Priority
+from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 
@@ -14,8 +14,8 @@ EVENTS_SHOWN = 30
 
 
 async def instance(desk: Desk) -> Response:
-    found: shapes.InstanceDetail = await desk.ask("GET", _PATH, names=_names(desk))
-    past: shapes.Events = await desk.ask(
+    found: schemas.InstanceDetail = await desk.ask("GET", _PATH, names=_names(desk))
+    past: schemas.Events = await desk.ask(
         "GET",
         "/events",
         query={"instance": f"{found.scope}/{found.name}", "limit": EVENTS_SHOWN,
@@ -31,7 +31,7 @@ async def instance(desk: Desk) -> Response:
 
 async def do(desk: Desk) -> Response:
     kind = OperationKind(desk.form["kind"])
-    event: shapes.Event = await desk.ask("POST", f"{_PATH}/{kind}", names=_names(desk))
+    event: schemas.Event = await desk.ask("POST", f"{_PATH}/{kind}", names=_names(desk))
     what = {"deed": desk.t(f"deed.{kind}"), "name": event.resources[0]}
     said = (
         desk.t("instance.done-announced", **what)
@@ -41,7 +41,7 @@ async def do(desk: Desk) -> Response:
     return desk.go(f"/events/{event.id}", said=said)
 
 
-def _deeds(desk: Desk, instance: shapes.InstanceDetail) -> list[OperationKind]:
+def _deeds(desk: Desk, instance: schemas.InstanceDetail) -> list[OperationKind]:
     if not desk.may("POST", f"{_PATH}/{OperationKind.RESTART}"):
         return []
     is_spot = instance.priority == Priority.SPOT

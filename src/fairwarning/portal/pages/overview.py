@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fairwarning.control.shapes import Event, Scope
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.model import EventType, Phase
+from fairwarning.operator_api.schemas import Event, Scope
 from fairwarning.portal import shell_commands, timeline
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk

@@ -6,10 +6,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fairwarning.control import rollout_shapes, shapes
-from fairwarning.control.problems import Problem
-from fairwarning.control.rollout_shapes import RolloutPlan
 from fairwarning.core.refusals import Refused
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.routes import rollouts
+from fairwarning.operator_api.routes.rollouts import RolloutPlan
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 
@@ -26,7 +27,7 @@ async def form(desk: Desk) -> Response:
 async def preview(desk: Desk) -> Response:
     body = rollout_body(desk.form, desk.lists)
     try:
-        plan: rollout_shapes.RolloutPlan = await desk.ask("POST", "/rollouts/plan", body=body)
+        plan: rollouts.RolloutPlan = await desk.ask("POST", "/rollouts/plan", body=body)
     except (Problem, Refused) as wrong:
         text = wrong.detail if isinstance(wrong, Problem) else wrong.message
         return await _again(desk, text)
@@ -45,7 +46,7 @@ async def announce(desk: Desk) -> Response:
     if "change" in desk.form:
         return await _again(desk, "")
     body = rollout_body(desk.form, desk.lists)
-    made: rollout_shapes.RolloutShown = await desk.ask("POST", "/rollouts", body=body)
+    made: rollouts.RolloutShown = await desk.ask("POST", "/rollouts", body=body)
     return desk.go(f"/rollouts/{made.id}", said=desk.t("plan.begun"))
 
 
@@ -58,7 +59,7 @@ async def _again(desk: Desk, wrong: str) -> Response:
 async def _form(
     desk: Desk, said: Any, chosen: list[str], days: list[str], *, wrong: str = ""
 ) -> Response:
-    fleet: shapes.Fleet = await desk.ask("GET", "/fleet", query={"limit": SCOPES_OFFERED})
+    fleet: schemas.Fleet = await desk.ask("GET", "/fleet", query={"limit": SCOPES_OFFERED})
     return desk.show(
         "plan.html",
         422 if wrong else 200,

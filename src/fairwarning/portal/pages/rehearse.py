@@ -5,10 +5,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from fairwarning.control import fault_shapes, request_shapes, shapes
-from fairwarning.control.problems import Problem
 from fairwarning.core.faults import STATUSES, FaultKind, Part
 from fairwarning.core.journal_text import listed
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.routes import faults as fault_shapes
+from fairwarning.operator_api.routes import requests
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 from fairwarning.portal.pages.overview import base_of
@@ -21,12 +23,12 @@ FIELDS = {"count": "count", "for": "for", "delay": "delay"}
 
 
 async def rehearse(desk: Desk) -> Response:
-    clock: shapes.ClockFace = await desk.ask("GET", "/clock")
+    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
     has_test = desk.control.views.has_test_scope()
     if not (clock.virtual or has_test):
         return desk.show("rehearse_nowhere.html", url=base_of(desk))
     faults: fault_shapes.FaultList = await desk.ask("GET", "/faults")
-    seen: request_shapes.RequestList = await desk.ask("GET", "/requests")
+    seen: requests.RequestList = await desk.ask("GET", "/requests")
     return desk.show(
         "rehearse.html",
         clock=clock,
@@ -48,7 +50,7 @@ async def rehearse(desk: Desk) -> Response:
 
 async def advance(desk: Desk) -> Response:
     by = desk.form.get("custom") or desk.form.get("by", "")
-    face: shapes.ClockFace = await desk.ask("POST", "/clock/advance", body={"by": by})
+    face: schemas.ClockFace = await desk.ask("POST", "/clock/advance", body={"by": by})
     return desk.go("/rehearse", said=desk.t("rehearse.advanced", by=by, now=face.now[:19] + "Z"))
 
 
@@ -60,7 +62,7 @@ async def play(desk: Desk) -> Response:
     # The one who begins the story must be allowed to do what is done in it.
     if not desk.may("POST", "/events"):
         raise Problem(403, "role-too-low", desk.t("rehearse.may-not"))
-    clock: shapes.ClockFace = await desk.ask("GET", "/clock")
+    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
     roles = {each: desk.form[f"role-{each}"] for each in found.cast if f"role-{each}" in desk.form}
     desk.stage.begin(
         name, found.scenario, roles, _speed(desk), desk.caller, _judge(is_virtual=clock.virtual)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from fairwarning.control import rollout_shapes as shapes
+from fairwarning.operator_api.routes import rollouts as shapes
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 

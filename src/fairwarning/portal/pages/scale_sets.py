@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from fairwarning.control import shapes
-from fairwarning.control.problems import Problem, of_refusal
 from fairwarning.core.refusals import Refused
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 
@@ -18,7 +18,7 @@ DEFAULTS = {"name": "", "capacity": "2", "orchestration": "uniform", "priority":
 
 
 async def listed(desk: Desk) -> Response:
-    found: shapes.Fleet = await desk.ask(
+    found: schemas.Fleet = await desk.ask(
         "GET",
         "/fleet",
         query={"search": "/scale-set/", "limit": SETS_SHOWN, "after": desk.query.get("after")},
@@ -45,7 +45,7 @@ async def create(desk: Desk) -> Response:
 
 
 async def shown(desk: Desk) -> Response:
-    scope: shapes.Scope = await desk.ask("GET", _SCOPE, names=_names(desk))
+    scope: schemas.Scope = await desk.ask("GET", _SCOPE, names=_names(desk))
     behind = [each for each in scope.instances if not each.latest_model_applied]
     return desk.show("scale_set.html", scope=scope, behind=behind)
 

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from fairwarning import __version__
-from fairwarning.control import shapes
+from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import Desk
 
@@ -11,8 +11,8 @@ LISTED = 200
 
 
 async def settings(desk: Desk) -> Response:
-    clock: shapes.ClockFace = await desk.ask("GET", "/clock")
-    azure: shapes.AzureShown = await desk.ask("GET", "/azure")
+    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
+    azure: schemas.AzureShown = await desk.ask("GET", "/azure")
     return desk.show(
         "settings.html",
         clock=clock,
@@ -31,7 +31,7 @@ async def make_token(desk: Desk) -> Response:
     body = {"name": form.get("name", ""), "role": form.get("role", "viewer")}
     if "expires" in form:
         body["expires"] = form["expires"]
-    made: shapes.TokenMade = await desk.ask("POST", "/tokens", body=body)
+    made: schemas.TokenMade = await desk.ask("POST", "/tokens", body=body)
     return desk.show("token_made.html", made=made)
 
 
@@ -47,11 +47,11 @@ async def test_notice(desk: Desk) -> Response:
     return desk.go("/settings", said=desk.t("settings.notice-sent"))
 
 
-async def _tokens(desk: Desk) -> list[shapes.TokenShown] | None:
+async def _tokens(desk: Desk) -> list[schemas.TokenShown] | None:
     """None for those who may not see them."""
     if not desk.may("GET", "/tokens"):
         return None
-    found: shapes.Tokens = await desk.ask("GET", "/tokens", query={"limit": LISTED})
+    found: schemas.Tokens = await desk.ask("GET", "/tokens", query={"limit": LISTED})
     return found.tokens
 
 

@@ -1,0 +1,161 @@
+"""The control plane as one ASGI application."""
+
+import re
+import resource
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from fairwarning.azure_api.app import ArmApp
+from fairwarning.azure_api.login import Login
+from fairwarning.azure_api.routes import TABLES
+from fairwarning.core.model import OperationKind
+from fairwarning.operator_api.body_memory import BodyRoom
+from fairwarning.operator_api.connection_limits import Connections
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.dispatch import Dispatch, as_problem, problem_response
+from fairwarning.operator_api.health import Health
+from fairwarning.operator_api.metrics import FaultFigures, Metrics
+from fairwarning.operator_api.openapi import PREFIX, document
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.route import Operation
+from fairwarning.operator_api.routes import (
+    azure,
+    event_documents,
+    events,
+    faults,
+    fleet,
+    history,
+    notifications,
+    requests,
+    rollouts,
+    scale_sets,
+    tokens,
+)
+from fairwarning.operator_api.stream import Streams
+
+OPERATIONS: tuple[Operation, ...] = (
+    *fleet.OPERATIONS,
+    *scale_sets.OPERATIONS,
+    *events.OPERATIONS,
+    *event_documents.OPERATIONS,
+    *rollouts.OPERATIONS,
+    *history.OPERATIONS,
+    *faults.OPERATIONS,
+    *requests.OPERATIONS,
+    *tokens.OPERATIONS,
+    *notifications.OPERATIONS,
+    *azure.OPERATIONS,
+)
+
+
+class _NameConvertor(Convertor[str]):
+    """A name that may hold slashes, but does not end in one of the verbs that may follow it."""
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+class _InstanceConvertor(_NameConvertor):
+    regex = f"(?:(?!/(?:replace|{'|'.join(OperationKind)})$).)+"
+
+
+class _ScopeConvertor(_NameConvertor):
+    regex = r"(?:(?!/(?:scale/plan|scale|model|upgrade|policy)$).)+"
+
+
+register_url_convertor("instance", _InstanceConvertor())
+register_url_convertor("scope", _ScopeConvertor())
+
+
+class App:
+    """The application, and what must be told when it stops."""
+
+    def __init__(
+        self,
+        control: Control,
+        *,
+        needs_token: bool,
+        count_polls: Callable[[], int] = lambda: 0,
+        pages: Callable[[Dispatch], Sequence[BaseRoute]] = lambda _: (),
+    ) -> None:
+        self.metrics = Metrics(count_polls, lambda: control.engine.step_backs)
+        self.metrics.registry.register(FaultFigures(control.faults))
+        dispatch = self._dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
+        self.connections = Connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        """Of all listeners together."""
+        self._streams = Streams(control, dispatch)
+        routed = Starlette(
+            routes=[
+                *Health(control, dispatch, self.metrics).routes(),
+                Route(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]),
+                self._streams.route(PREFIX),
+                *_routes(dispatch),
+                *ArmApp(control, dispatch, TABLES).routes(),
+                *Login(control, dispatch, needs_token=needs_token).routes(),
+                *pages(dispatch),
+            ],
+            exception_handlers={HTTPException: _not_routed, Exception: _broken},
+        )
+        routed.router.redirect_slashes = False
+        self.asgi = BodyRoom(routed)
+
+    def stop(self) -> None:
+        self._dispatch.stopping.set()
+        self._streams.stop()
+
+
+async def _openapi(_: Request) -> Response:
+    return Response(_description(), media_type="application/json")
+
+
+@cache
+def _description() -> bytes:
+    """Made when somebody asks for it: it would take a good part of every start."""
+    return msgspec.json.encode(document(OPERATIONS))
+
+
+def _routes(dispatch: Dispatch) -> list[Route]:
+    """One for each path, so that an unknown method is told which ones there are."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    return [_route(dispatch, path, operations) for path, operations in by_path.items()]
+
+
+def _route(dispatch: Dispatch, path: str, operations: dict[str, Operation]) -> Route:
+    async def answer(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await dispatch.run(operations[method], request)
+
+    named = re.sub(r"\{(\w+):path\}", r"{\1:\1}", path)
+    return Route(PREFIX + named, answer, methods=[*operations])
+
+
+async def _not_routed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    problem = (
+        Problem(
+            404, "no-such-path", "there is nothing at this path; /api/v1/openapi.json lists all"
+        )
+        if error.status_code == 404
+        else Problem(
+            error.status_code, "method-not-allowed", "this path has other methods; see Allow"
+        )
+    )
+    problem.headers.update(error.headers or {})
+    return problem_response(problem)
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    return problem_response(as_problem(error))

@@ -1,0 +1,148 @@
+"""What only an admin may declare.
+
+Who says what a driver runs, or which machine it is sent to, can do anything on the server's
+behalf; who takes a driver away makes impacts that nobody carries out; and in a test fleet
+the minimum notices do not hold. So all of these are the admin's.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fairwarning.core.model import Instance, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.fleet_file import Plan, Step, resource_key
+from fairwarning.operator_api.auth import Caller, Role
+from fairwarning.operator_api.problems import Problem
+
+SIMULATED = "simulated"
+Owners = Mapping[str, Sequence[ScopeId]]
+"""The scopes in which a driver acts on a machine, by that machine."""
+_Driver = tuple[str, Mapping[str, str]]
+
+
+def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Scope]) -> None:
+    """`current` is everything that the store has. Raises Problem."""
+    if caller.role >= Role.ADMIN:
+        return
+    owners: Owners = {}
+    for step in planned.declares:
+        _refuse_driver(step)
+        _refuse_test(step.before, step.roster)
+        _refuse_handles(step)
+        newcomers = [
+            each for each in step.roster.live if not step.before.roster.has_live(each.name)
+        ]
+        # The names in a scale set follow from its own, and it has its driver from an admin.
+        is_chosen = step.roster.kind is not ScopeKind.SCALE_SET
+        if is_chosen and is_armed_by_operator(caller, step.roster):
+            owners = owners or owners_of_machines(current)
+            refuse_machines_of_others(step.scope_id, step.roster, newcomers, owners)
+    known = _drivers(current) if planned.creates else {}
+    for scope in planned.creates:
+        _refuse_new_driver(scope, known)
+
+
+def is_armed_by_operator(caller: Caller, roster: Roster) -> bool:
+    """Whether somebody who is no admin has a say over what a real driver does."""
+    return caller.role < Role.ADMIN and roster.driver != SIMULATED
+
+
+def owners_of_machines(current: Iterable[Scope]) -> Owners:
+    found: dict[str, list[ScopeId]] = {}
+    for scope in current:
+        for each in scope.roster.live:
+            found.setdefault(machine_of(each), []).append(scope.id)
+    return found
+
+
+def refuse_machines_of_others(
+    scope_id: ScopeId,
+    roster: Roster,
+    newcomers: Iterable[Instance],
+    owners: Owners,
+) -> None:
+    """An operator can't have a driver act on the machine of another scope. Raises Problem."""
+    for each in newcomers:
+        machine = machine_of(each)
+        others = [id for id in owners.get(machine, ()) if id != scope_id]
+        if others:
+            raise Problem(
+                403,
+                "handle-needs-admin",
+                f"instance {each.name!r} of {scope_id} would have the driver {roster.driver!r} act "
+                f"on {machine!r}, which is a machine of {others[-1]}; choose another name, or "
+                "ask an admin",
+            )
+
+
+def machine_of(instance: Instance) -> str:
+    """What a driver is told to act on."""
+    return instance.handle or instance.name
+
+
+def _refuse_driver(step: Step) -> None:
+    before, after = step.before.roster, step.roster
+    if (before.driver, before.driver_settings) == (after.driver, after.driver_settings):
+        return
+    if not step.says_driver:
+        raise Problem(
+            403,
+            "driver-needs-admin",
+            f"{step.scope_id} has the driver {before.driver!r} and this file names none; write the "
+            "driver into the file as it is, or ask an admin",
+        )
+    raise _driver_needs_admin(step.scope_id, after.driver)
+
+
+def _drivers(current: Iterable[Scope]) -> dict[object, list[_Driver]]:
+    """Those that each resource has, by its key."""
+    found: dict[object, list[_Driver]] = {}
+    for scope in current:
+        driver = (scope.roster.driver, scope.roster.driver_settings)
+        of_resource = found.setdefault(resource_key(scope.roster), [])
+        if driver not in of_resource:
+            of_resource.append(driver)
+    return found
+
+
+def _refuse_new_driver(scope: Scope, known: Mapping[object, list[_Driver]]) -> None:
+    """A further placement group has the driver that its scale set has."""
+    roster = scope.roster
+    driver = (roster.driver, roster.driver_settings)
+    if driver not in known.get(resource_key(roster), [(SIMULATED, {})]):
+        raise _driver_needs_admin(scope.id, roster.driver)
+
+
+def _driver_needs_admin(scope_id: ScopeId, driver: str) -> Problem:
+    return Problem(
+        403,
+        "driver-needs-admin",
+        f"{scope_id} would get the driver {driver!r}, and only an admin may set or change one: a "
+        "driver acts on the server's behalf; leave it as it is, or ask an admin",
+    )
+
+
+def _refuse_test(before: Scope, after: Roster) -> None:
+    if after.test and not before.roster.test and before.roster.live:
+        raise Problem(
+            403,
+            "test-needs-admin",
+            f"{before.id} has instances and would become a test fleet, where the minimum notices "
+            "do not hold; only an admin may do that; leave `test` as it is, or ask an admin",
+        )
+
+
+def _refuse_handles(step: Step) -> None:
+    """A newcomer without a handle is called by its name; one that comes back has what it had."""
+    if step.roster.driver == SIMULATED:
+        return
+    known = step.before.roster.instances
+    for each in step.roster.live:
+        usual = machine_of(known[each.name]) if each.name in known else each.name
+        if machine_of(each) != usual:
+            raise Problem(
+                403,
+                "handle-needs-admin",
+                f"the driver {step.roster.driver!r} of {step.scope_id} would act on "
+                f"{machine_of(each)!r} for instance {each.name!r} instead of {usual!r}, and only "
+                "an admin may say which machine a driver acts on; leave the handle as it is, or "
+                "ask an admin",
+            )

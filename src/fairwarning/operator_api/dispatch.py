@@ -1,0 +1,213 @@
+"""From an HTTP request to an operation and back: identity, role, reading, replay, answer."""
+
+import asyncio
+import logging
+import time
+from urllib.parse import quote
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.protocols import StoreDown
+from fairwarning.operator_api.auth import LOCAL, Caller, Role
+from fairwarning.operator_api.browser_protection import refuse_foreign
+from fairwarning.operator_api.connection_limits import OpenStreams, client_of
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.idempotency import Idempotency, answer_of
+from fairwarning.operator_api.long_work import caller_key
+from fairwarning.operator_api.metrics import Metrics
+from fairwarning.operator_api.parse_request import (
+    BODY_BYTES_MAX,
+    FLEET_BYTES_MAX,
+    read_body,
+    read_document,
+    read_query,
+)
+from fairwarning.operator_api.problems import (
+    MEDIA_TYPE,
+    Problem,
+    of_bug,
+    of_outage,
+    of_refusal,
+    of_stop,
+)
+from fairwarning.operator_api.route import Call, Operation
+
+WHY_CHARS_MAX = 1_024
+BODY_S_MAX = 60
+_log = logging.getLogger(__name__)
+
+
+class Dispatch:
+    def __init__(self, control: Control, metrics: Metrics, *, needs_token: bool) -> None:
+        self._control = control
+        self._metrics = metrics
+        self._needs_token = needs_token
+        self._idempotency = Idempotency(control)
+        self.open_streams = OpenStreams()
+        self.stopping = asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.stopping.is_set()
+
+    async def run(self, operation: Operation, request: Request) -> Response:
+        began = time.perf_counter()
+        response = await self._guarded(operation, request)
+        took_s = time.perf_counter() - began
+        self._metrics.note_request(operation.method, operation.path, response.status_code, took_s)
+        return response
+
+    async def identify(self, request: Request, role: Role) -> Caller:
+        """Who asks, if that one may. Raises Problem."""
+        caller = await self._identify(request, role)
+        caller_key.set(caller.key)
+        return caller
+
+    async def _identify(self, request: Request, role: Role) -> Caller:
+        if not self._needs_token:
+            refuse_foreign(request.headers, request.url.scheme)
+        given = request.headers.getlist("authorization")
+        if not given and not self._needs_token:
+            return local_caller(request)
+        scheme, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        is_bearer = scheme.lower() == "bearer"
+        caller = await self._control.tokens.caller(text.strip()) if is_bearer else None
+        if caller is None:
+            raise Problem(
+                401,
+                "token-needed",
+                "this needs a token that is valid: wrong, revoked and expired ones are refused "
+                "alike; set FAIRWARNING_TOKEN (the header Authorization: Bearer …), an admin makes "
+                "one with `fairwarning token create`",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if caller.role < role:
+            raise Problem(
+                403,
+                "role-too-low",
+                f"this needs the role {role.word} and {caller.name} has {caller.role.word}; ask an "
+                "admin for another token",
+            )
+        return caller
+
+    async def _guarded(self, operation: Operation, request: Request) -> Response:
+        try:
+            return await self._answer(operation, request)
+        except Exception as error:
+            return problem_response(as_problem(error))
+        except asyncio.CancelledError:
+            if not self.is_stopping:
+                raise
+            return problem_response(of_stop())
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        caller = await self.identify(request, operation.role)
+        pairs = request.query_params.multi_items()
+        why = _why(pairs)
+        query = read_query(operation.query, [pair for pair in pairs if pair[0] != "why"])
+        raw = await _body(operation, request)
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = (
+            read_document(raw, media_type)
+            if operation.takes_toml
+            else read_body(operation.body, raw, media_type, optional=operation.is_body_optional)
+        )
+        call = Call(caller=caller, path=request.path_params, query=query, body=body, why=why)
+        key = _key(request)
+        if key is None or operation.method != "POST" or operation.is_preview:
+            return _response(operation, await answer_of(operation, self._control, call))
+        answer = await self._idempotency.once(operation, call, key, _question(request, raw))
+        response = _response(operation, answer.body)
+        if answer.is_replay:
+            response.headers["Idempotent-Replay"] = "true"
+        return response
+
+
+def local_caller(request: Request) -> Caller:
+    """Whoever has no token and needs none."""
+    address = "" if request.client is None else client_of(request.client.host)
+    return LOCAL._replace(address=address)
+
+
+def as_problem(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case Refused():
+            return of_refusal(error)
+        case StoreDown():
+            _log.warning("a request met an outage: %s", error)
+            return of_outage()
+        case ClientDisconnect():
+            return Problem(400, "body-cut-off", "the body ended early; send it again")
+        case _:
+            _log.error("a request broke", exc_info=error)
+            return of_bug()
+
+
+def problem_response(problem: Problem) -> Response:
+    return Response(problem.body(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+
+
+def _response(operation: Operation, body: bytes) -> Response:
+    return Response(body, operation.status, media_type="application/json")
+
+
+def _key(request: Request) -> str | None:
+    given = request.headers.getlist("idempotency-key")
+    if len(given) > 1:
+        raise Problem(
+            422, "idempotency-key-invalid", "Idempotency-Key is given more than once; send one"
+        )
+    return given[0] if given else None
+
+
+def _why(pairs: list[tuple[str, str]]) -> str:
+    found = [text for name, text in pairs if name == "why"]
+    if len(found) > 1 or any(len(text) > WHY_CHARS_MAX or "\0" in text for text in found):
+        raise Problem(
+            422,
+            "parameter-invalid",
+            f"why is given once, with at most {WHY_CHARS_MAX} characters",
+        )
+    return found[0] if found else ""
+
+
+async def _body(operation: Operation, request: Request) -> bytes:
+    """Whoever asks for something, or has it deleted, says all of it in the URL."""
+    if operation.method in ("GET", "DELETE"):
+        return b""
+    return await read_all(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
+
+
+async def read_all(request: Request, bytes_max: int) -> bytes:
+    """The whole body, unless it is too large or too slow. Raises Problem."""
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_S_MAX):
+            async for part in request.stream():
+                size += len(part)
+                if size > bytes_max:
+                    raise Problem(
+                        413,
+                        "body-too-large",
+                        f"the body is larger than {bytes_max:,} bytes; send less at once",
+                        headers={"Connection": "close"},
+                    )
+                parts.append(part)
+    except TimeoutError:
+        raise Problem(
+            408,
+            "body-too-slow",
+            f"the body took more than {BODY_S_MAX} s; send it faster",
+            headers={"Connection": "close"},
+        ) from None
+    return b"".join(parts)
+
+
+def _question(request: Request, raw: bytes) -> bytes:
+    """What must be equal for a request to be the same one; the body last, for it may hold a NUL."""
+    url = request.url
+    return b"\0".join([request.method.encode(), quote(url.path).encode(), url.query.encode(), raw])

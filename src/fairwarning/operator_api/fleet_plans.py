@@ -1,0 +1,254 @@
+"""From the body of a declaration to what is to be done, in frames that another process can make.
+
+Theory of operation. `planned_frames` reads the document, compares it with the fleet, and refuses
+what must be refused: all that takes time. It runs in a thread for a small document in a small
+fleet, and otherwise in a process (`side_process.py`). Either way its result comes as frames, and
+is looked at frame by frame, so that the event loop is never held for long.
+"""
+
+import asyncio
+import pickle
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from fairwarning.core.instants import format_iso_duration
+from fairwarning.core.journal_text import listed as listed_names
+from fairwarning.core.model import Scope, ScopeId
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.fleet_file import (
+    Crowd,
+    Fleet,
+    FleetChange,
+    FleetProblem,
+    Plan,
+    Step,
+    confirmation,
+    plan,
+    read_json,
+    read_toml,
+    refuse_existing,
+    refuse_plan,
+)
+from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.auth import Caller, Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.declaration_rights import refuse_plan_of_operator
+from fairwarning.operator_api.parse_request import decoded_json, decoded_text
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.route import Document
+
+BATCH = 200
+SMALL_BYTES = 16 * 1024
+SMALL_INSTANCES = 1_000
+SMALL_SCOPES = 1_000
+T = TypeVar("T")
+
+
+class Wish(NamedTuple):
+    """What somebody wants of the fleet."""
+
+    document: Document
+    prune: bool
+    caller: Caller
+    is_preview: bool = False
+    """Nothing is to be done, so nothing of what is done is refused."""
+    creates_only: bool = False
+    without_notice: bool = False
+    force: bool = False
+    confirm: str | None = None
+    has_reason: bool = False
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A plan that nothing speaks against, ready to be carried out."""
+
+    kept: list[str] = field(default_factory=list)
+    confirm: str | None = None
+    changes: list[schemas.FleetChange] = field(default_factory=list)
+    declares: list[bytes] = field(default_factory=list)
+    """Each is a pickled batch of steps, which is made into objects when its turn comes."""
+    creates: list[bytes] = field(default_factory=list)
+
+
+async def prepare(control: Control, wish: Wish) -> Prepared:
+    """Raises Problem, Refused or StoreDown."""
+    is_small = len(wish.document.body) <= SMALL_BYTES
+    if is_small and len(control.views.ids()) <= SMALL_SCOPES:
+        try:
+            # Who has too many under way is refused before the fleet is read for him.
+            async with control.apart.turn():
+                current = [scope async for page in _pages(control) for scope in page]
+                frames = await asyncio.to_thread(_made_here, wish, current)
+            return await _understood(frames)
+        except Crowd:
+            pass  # A short text, and many instances.
+    frames = await control.aside.run("fleet", lambda: _sent(control, wish), caller=wish.caller.key)
+    return await _understood(frames)
+
+
+def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
+    """The work of the process."""
+    wish: Wish = _loaded(next(given))
+    current = [scope for page in given for scope in _loaded(page)]
+    yield from planned_frames(wish, current, FLEET_INSTANCES_MAX)
+
+
+def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
+    """Raises Crowd if there are more instances than that."""
+    try:
+        fleet = _read(wish, instances_max)
+        if wish.creates_only:
+            refuse_existing(current, fleet)
+        found = plan(current, fleet, prune=wish.prune, without_notice=wish.without_notice)
+        if not wish.is_preview:
+            refuse_wish(wish, found, current)
+    except Problem as problem:
+        yield _frame(b"P", (problem.status, problem.code, problem.detail, problem.more))
+        return
+    except Refused as refused:
+        yield _frame(b"R", (refused.code.value, refused.message))
+        return
+    yield _frame(b"H", (list(found.kept), confirmation(found) or None))
+    for changes in _batches(found.changes):
+        yield b"C" + msgspec.json.encode([change_of(each) for each in changes])
+    if wish.is_preview:
+        return
+    for steps in _batches(found.declares):
+        yield _frame(b"D", steps)
+    for scopes in _batches(found.creates):
+        yield _frame(b"N", scopes)
+
+
+def refuse_wish(wish: Wish, planned: Plan, current: Sequence[Scope]) -> None:
+    """Whatever speaks against carrying this out. Raises Problem or Refused."""
+    refuse_plan_of_operator(wish.caller, planned, current)
+    if wish.without_notice:
+        _refuse_without_notice(wish, planned)
+    refuse_plan(planned, force=wish.force)
+
+
+def change_of(change: FleetChange) -> schemas.FleetChange:
+    notice_ms = change.terminate_notice_ms
+    return schemas.FleetChange(
+        action=change.action,
+        what=change.what,
+        scope=change.scope,
+        detail=change.detail,
+        events=list(change.events),
+        terminate_notice=None if notice_ms is None else format_iso_duration(notice_ms),
+        without_notice=change.without_notice,
+    )
+
+
+def steps_in(batch: bytes) -> Sequence[Step]:
+    found: Sequence[Step] = _loaded(batch)
+    return found
+
+
+def scopes_in(batch: bytes) -> Sequence[Scope]:
+    found: Sequence[Scope] = _loaded(batch)
+    return found
+
+
+async def _pages(control: Control) -> AsyncIterator[list[Scope]]:
+    """All scopes there are, those without instances too: their ids are taken."""
+    after: ScopeId | None = None
+    while page := await control.store.scopes(after=after, limit=BATCH):
+        yield page
+        after = page[-1].id
+
+
+async def _sent(control: Control, wish: Wish) -> AsyncIterator[bytes]:
+    yield pickle.dumps(wish)
+    async for page in _pages(control):
+        yield pickle.dumps(page)
+
+
+def _made_here(wish: Wish, current: Sequence[Scope]) -> list[bytes]:
+    return list(planned_frames(wish, current, SMALL_INSTANCES))
+
+
+async def _understood(frames: Sequence[bytes]) -> Prepared:
+    made = Prepared()
+    for frame in frames:
+        content = memoryview(frame)[1:]
+        match frame[:1]:
+            case b"P":
+                status, code, detail, more = _loaded(content)
+                raise Problem(status, code, detail, **more)
+            case b"R":
+                word, message = _loaded(content)
+                raise Refused(Code(word), message)
+            case b"H":
+                made.kept, made.confirm = _loaded(content)
+            case b"C":
+                made.changes += msgspec.json.decode(content, type=list[schemas.FleetChange])
+            case b"D":
+                made.declares.append(bytes(content))
+            case _:
+                made.creates.append(bytes(content))
+        await asyncio.sleep(0)
+    return made
+
+
+def _read(wish: Wish, instances_max: int) -> Fleet:
+    document = wish.document
+    try:
+        if document.is_toml:
+            text = decoded_text(document.body)
+            return read_toml(text, is_partial=not wish.prune, instances_max=instances_max)
+        data = decoded_json(document.body)
+        return read_json(data, is_partial=not wish.prune, instances_max=instances_max)
+    except FleetProblem as problem:
+        if isinstance(problem, Crowd) and instances_max < FLEET_INSTANCES_MAX:
+            raise
+        raise Problem(
+            422, "fleet-invalid", problem.message, line=problem.line, pointer=problem.pointer
+        ) from None
+
+
+def _refuse_without_notice(wish: Wish, planned: Plan) -> None:
+    """Only for an admin who gives a reason and has seen the names of those who leave."""
+    if wish.caller.role < Role.ADMIN:
+        raise Problem(
+            403,
+            "without-notice-needs-admin",
+            "only an admin may remove instances without their notice; leave withoutNotice out, "
+            "and they leave by a Terminate event",
+        )
+    needed = confirmation(planned)
+    if needed and not wish.has_reason:
+        raise Problem(
+            422,
+            "reason-needed",
+            "instances would leave without their notice, and the history is to say why; give a "
+            "reason as ?why=",
+        )
+    if needed and wish.confirm != needed:
+        names = [name for step in planned.declares for name in sorted(step.without_notice)]
+        raise Problem(
+            409,
+            "preview-needed",
+            f"{listed_names(names)} would leave at once, without a Terminate event; look at the "
+            f"names, and if you mean it, ask again with confirm={needed}",
+            instances=names,
+            confirm=needed,
+        )
+
+
+def _batches(found: Sequence[T]) -> Iterator[Sequence[T]]:
+    for first in range(0, len(found), BATCH):
+        yield found[first : first + BATCH]
+
+
+def _frame(kind: bytes, content: Any) -> bytes:
+    return kind + pickle.dumps(content)
+
+
+def _loaded(content: bytes | memoryview) -> Any:
+    return pickle.loads(content)  # noqa: S301  Only we ourselves write these.

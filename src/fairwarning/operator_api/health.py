@@ -1,0 +1,104 @@
+"""Whether the process lives, whether it can serve, and its figures."""
+
+import asyncio
+import hashlib
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from fairwarning.core.model import ENGINE
+from fairwarning.engine.protocols import StoreDown
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.dispatch import Dispatch, as_problem, problem_response
+from fairwarning.operator_api.metrics import Metrics
+from fairwarning.operator_api.problems import of_outage
+
+READY_S_MAX = 5
+WRITE_EVERY_S = 5.0
+"""A write so recent shows that the next one will do; anybody may ask, and each costs the disk."""
+FIGURES_S_MAX = 2
+READER_KNOWN_S = 3_600
+READERS_MAX = 100
+KIND, KEY = "readiness", "last-write"
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Health:
+    def __init__(self, control: Control, dispatch: Dispatch, metrics: Metrics) -> None:
+        self._control = control
+        self._dispatch = dispatch
+        self._metrics = metrics
+        self._trying = asyncio.Lock()
+        self._tried_s = float("-inf")
+        self._can_write = False
+        self._readers: dict[bytes, float] = {}
+        """When each token, by its hash, was last seen to be allowed to read the figures."""
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/healthz", self._healthz, methods=["GET"]),
+            Route("/readyz", self._readyz, methods=["GET"]),
+            Route("/metrics", self._figures, methods=["GET"]),
+        ]
+
+    async def _healthz(self, _: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _readyz(self, _: Request) -> Response:
+        if not await self._has_written():
+            return problem_response(of_outage())
+        return PlainTextResponse("ready\n")
+
+    async def _has_written(self) -> bool:
+        """Whether the last write did, which was a moment ago at most."""
+        async with self._trying:
+            if _now_s() - self._tried_s >= WRITE_EVERY_S:
+                self._can_write = await self._write()
+                self._tried_s = _now_s()
+            return self._can_write
+
+    async def _write(self) -> bool:
+        """A store that answers questions may still be full, deleted, or a copy that only reads."""
+        try:
+            async with asyncio.timeout(READY_S_MAX):
+                await self._control.store.keep(KIND, KEY, "{}", by=ENGINE)
+        except (StoreDown, TimeoutError):
+            return False
+        return True
+
+    async def _figures(self, request: Request) -> Response:
+        try:
+            await self._refuse_strangers(request)
+        except Exception as error:
+            return problem_response(as_problem(error))
+        try:
+            async with asyncio.timeout(FIGURES_S_MAX):
+                can_write = await self._has_written()
+        except TimeoutError:
+            can_write = False
+        control = self._control
+        text = await self._metrics.render(
+            control.store, control.engine, FIGURES_S_MAX, can_write=can_write
+        )
+        return Response(text, media_type=_TEXT)
+
+    async def _refuse_strangers(self, request: Request) -> None:
+        """While the store is down nobody's token can be looked up, and figures matter most."""
+        given = hashlib.sha256(request.headers.get("authorization", "").encode()).digest()
+        try:
+            async with asyncio.timeout(FIGURES_S_MAX):
+                await self._dispatch.identify(request, Role.VIEWER)
+        except (StoreDown, TimeoutError) as outage:
+            if _now_s() - self._readers.get(given, float("-inf")) > READER_KNOWN_S:
+                raise StoreDown("nobody's token can be looked up") from outage
+        else:
+            self._readers.pop(given, None)
+            self._readers[given] = _now_s()
+            while len(self._readers) > READERS_MAX:
+                del self._readers[next(iter(self._readers))]
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

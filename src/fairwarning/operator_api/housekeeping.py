@@ -1,0 +1,69 @@
+"""What nobody needs any more is removed, now and then."""
+
+import asyncio
+import logging
+
+import msgspec
+
+from fairwarning.azure_api.operations import KEPT_MS as OPERATIONS_KEPT_MS
+from fairwarning.azure_api.operations import Operations, first_id_at
+from fairwarning.core.instants import Instant, later
+from fairwarning.core.model import ENGINE
+from fairwarning.engine.protocols import Clock, Fence, FenceBroken, Store, StoreDown
+from fairwarning.operator_api.idempotency import KEPT_MS, KIND, Kept
+
+PAUSE_S = 3_600
+PAGE_RECORDS_MAX = 500
+_log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """Sleeps on the wall clock: a virtual one that leaps ten years must not wake it each hour."""
+
+    def __init__(self, store: Store, wall: Clock) -> None:
+        self._store = store
+        self._wall = wall
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._running = asyncio.create_task(self._run(), name="housekeeping")
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await forget_old_keys(self._store, self._wall.now())
+                await forget_old_operations(self._store, self._wall)
+            except StoreDown as outage:
+                _log.info("housekeeping waits for the store: %s", outage)
+            await asyncio.sleep(PAUSE_S)
+
+
+async def forget_old_keys(store: Store, now: Instant) -> None:
+    """Idempotency keys whose day is over."""
+    after = ""
+    while page := await store.records(KIND, after=after, limit=PAGE_RECORDS_MAX):
+        after = page[-1].key
+        for record in page:
+            kept = msgspec.json.decode(record.body, type=Kept)
+            if kept.began_ms + KEPT_MS < now:
+                try:
+                    await store.drop(KIND, record.key, by=ENGINE, fences=[Fence(record=record)])
+                except FenceBroken:
+                    continue  # Taken anew this instant.
+
+
+async def forget_old_operations(store: Store, wall: Clock) -> None:
+    """Long-running operations of ARM that began a day ago, unless they still run."""
+    operations = Operations(store, wall)
+    until = first_id_at(later(wall.now(), -OPERATIONS_KEPT_MS))
+    after = ""
+    while page := await operations.page(after=after, until=until, limit=PAGE_RECORDS_MAX):
+        after = page[-1].id
+        for operation in page:
+            if (await operations.state(operation)).is_over:
+                await operations.forget(operation)

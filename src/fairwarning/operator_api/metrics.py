@@ -1,0 +1,231 @@
+"""What a monitoring system wants to know, in Prometheus' form.
+
+Counters and histograms are fed by this node's own commits and requests; gauges of the whole
+fleet are read from the store when somebody asks, so any node gives the same answer.
+"""
+
+import asyncio
+import collections
+import itertools
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from fairwarning.core.faults import FaultKind
+from fairwarning.core.model import EventType, Phase, StartCause
+from fairwarning.core.transitions import Approved, Started, Transition
+from fairwarning.engine.active_faults import Faults
+from fairwarning.engine.protocols import Receipt, Store, StoreDown
+from fairwarning.engine.service import Engine
+
+_NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
+_STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+disable_created_metrics()  # type: ignore[no-untyped-call]
+LATE_MS = 1_000
+"""A start that is later than this after NotBefore counts as late."""
+
+
+class _Counts(Collector):
+    """Plain numbers, for what is counted too often to be asked for by its label each time."""
+
+    def __init__(self, count_polls: Callable[[], int], count_step_backs: Callable[[], int]) -> None:
+        self._count_polls = count_polls
+        self._count_step_backs = count_step_backs
+        self.transitions: defaultdict[type[Transition], int] = defaultdict(int)
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        yield CounterMetricFamily(
+            "fairwarning_metadata_answers", "Answers of the metadata endpoint", self._count_polls()
+        )
+        yield CounterMetricFamily(
+            "fairwarning_store_step_backs",
+            "How often the store was found to have lost some of its past",
+            self._count_step_backs(),
+        )
+        family = CounterMetricFamily(
+            "fairwarning_transitions", "Transitions committed by this node", labels=["kind"]
+        )
+        for kind, count in sorted(self.transitions.items(), key=lambda item: item[0].__name__):
+            family.add_metric([kind.__name__], count)
+        yield family
+
+
+class Metrics:
+    def __init__(
+        self,
+        count_polls: Callable[[], int],
+        count_step_backs: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._events = Gauge(
+            "fairwarning_events", "Events by type and phase", ["type", "phase"], registry=registry
+        )
+        self._approval = Histogram(
+            "fairwarning_approval_seconds", "From announcement to approval", ["type"],
+            bounds=_NOTICE_S,
+        )  # fmt: skip
+        self._notice = Histogram(
+            "fairwarning_notice_seconds", "From announcement to start", ["type", "cause"],
+            bounds=_NOTICE_S,
+        )  # fmt: skip
+        self._late = Counter(
+            "fairwarning_late_starts", "Starts more than a second after NotBefore", ["type"],
+            registry=registry,
+        )  # fmt: skip
+        self._requests = Counter(
+            "fairwarning_control_requests", "Requests to the control plane",
+            ["method", "path", "status"], registry=registry,
+        )  # fmt: skip
+        self._request_s = Histogram(
+            "fairwarning_control_request_seconds", "Time to answer", bounds=_STORE_S
+        )
+        self._store_s = Histogram(
+            "fairwarning_store_transaction_seconds", "Time of a store transaction", bounds=_STORE_S
+        )
+        for histogram in (self._approval, self._notice, self._request_s, self._store_s):
+            registry.register(histogram)
+        self._counts = _Counts(count_polls, count_step_backs)
+        registry.register(self._counts)
+        self._deadline = Gauge(
+            "fairwarning_next_deadline_timestamp_seconds", "When time matters next; NaN if never",
+            registry=registry,
+        )  # fmt: skip
+        self._overdue = Gauge(
+            "fairwarning_overdue_scopes", "Scopes whose deadline has passed", registry=registry
+        )
+        self._store_up = Gauge(
+            "fairwarning_store_up", "1 if the store answers and could be written to, 0 if not",
+            registry=registry,
+        )  # fmt: skip
+        self._age = Gauge(
+            "fairwarning_documents_age_seconds", "How old the documents that are served may be",
+            registry=registry,
+        )  # fmt: skip
+        self._answered_s = time.monotonic()
+        """When the store last answered, or this began."""
+
+    def note_request(self, method: str, path: str, status: int, took_s: float) -> None:
+        self._requests.labels(method, path.replace(":path}", "}"), str(status)).inc()
+        self._request_s.observe(took_s)
+
+    def note_commit(self, receipt: Receipt, took_s: float) -> None:
+        self._store_s.observe(took_s)
+        self._answered_s = time.monotonic()
+        for transition in receipt.transitions:
+            self._counts.transitions[type(transition)] += 1
+            if isinstance(transition, Approved):
+                event = receipt.scope.events.get(transition.event_id)
+                if event is not None:
+                    waited_ms = transition.at_ms - event.created_ms
+                    self._approval.observe(waited_ms / 1000, event.type.value)
+            elif isinstance(transition, Started):
+                self._note_start(receipt, transition)
+
+    def _note_start(self, receipt: Receipt, started: Started) -> None:
+        event = receipt.scope.events.get(started.event_id)
+        if event is None:
+            return
+        given_ms = started.at_ms - event.created_ms
+        self._notice.observe(given_ms / 1000, event.type.value, started.cause.value)
+        if started.cause is StartCause.DUE and started.at_ms - event.not_before_ms > LATE_MS:
+            self._late.labels(event.type.value).inc()
+
+    async def render(
+        self, store: Store, engine: Engine, within_s: float, *, can_write: bool
+    ) -> bytes:
+        """Always answers. While the store does not, what only it knows is left out.
+
+        `can_write`: it took a write a moment ago.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                await self._ask(store)
+        except (StoreDown, TimeoutError):
+            self._events.clear()
+            self._deadline.set(float("nan"))
+            self._overdue.set(float("nan"))
+            self._store_up.set(0)
+        else:
+            self._store_up.set(can_write)
+            self._answered_s = time.monotonic()
+        lag_s = engine.views_lag_s
+        since_s = time.monotonic() - self._answered_s
+        self._age.set(lag_s if lag_s is not None else since_s)
+        return generate_latest(self.registry)
+
+    async def _ask(self, store: Store) -> None:
+        counts = await store.count_events()
+        due = await store.due(1_000)
+        for kind in itertools.product(EventType, Phase):
+            self._events.labels(*kind).set(counts.get(kind, 0))
+        soonest = due.now_ms if due.scope_ids else due.next_deadline_ms
+        self._deadline.set(float("nan") if soonest is None else soonest / 1000)
+        self._overdue.set(len(due.scope_ids))
+
+
+# A histogram for what happens at every commit.
+class _Tally:
+    __slots__ = ("counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+
+class Histogram(Collector):
+    def __init__(
+        self, name: str, about: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
+    ) -> None:
+        """`bounds`: the upper ends of the buckets, in order; one without an end is added."""
+        self._name, self._about, self._labels = name, about, labels
+        self._bounds = bounds
+        self._tallies: dict[tuple[str, ...], _Tally] = {}
+        if not labels:
+            self._tallies[()] = _Tally(bounds)
+
+    def observe(self, value: float, *labels: str) -> None:
+        tally = self._tallies.get(labels)
+        if tally is None:
+            tally = self._tallies[labels] = _Tally(self._bounds)
+        tally.counts[bisect_left(self._bounds, value)] += 1
+        tally.total += value
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        family = HistogramMetricFamily(self._name, self._about, labels=self._labels)
+        ends = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        for labels, tally in sorted(self._tallies.items()):
+            buckets = list(zip(ends, accumulate(tally.counts), strict=True))
+            family.add_metric(labels, buckets, tally.total)
+        yield family
+
+
+# Faults in the metrics, so that nobody takes a rehearsal for an outage.
+class FaultFigures(Collector):
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
+        counts = collections.Counter(each.kind for each in self._faults.list())
+        is_set = GaugeMetricFamily(
+            "fairwarning_faults_set", "Faults that are set on the endpoint", labels=["kind"]
+        )
+        struck = CounterMetricFamily(
+            "fairwarning_faults_struck", "Answers that were wrong on purpose", labels=["kind"]
+        )
+        for kind in FaultKind:
+            is_set.add_metric([kind], counts[kind])
+            struck.add_metric([kind], self._faults.struck.get(kind, 0))
+        yield is_set
+        yield struck

@@ -1,0 +1,141 @@
+"""From the names that people use to the one scope, resource or instance that they mean."""
+
+from collections.abc import AsyncIterator, Iterable
+
+from fairwarning.core.model import InstanceName, Scope, ScopeId
+from fairwarning.core.new_events import deleted_instance
+from fairwarning.core.refusals import Refused
+from fairwarning.engine.document_views import Views
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.problems import Problem, of_refusal
+from fairwarning.operator_api.scale_sets import groups_of
+
+CANDIDATES_MAX = 10
+PAGE_IDS_MAX = 1_000
+
+
+def find_scope(views: Views, name: str) -> ScopeId:
+    """By its whole id, an ending of it, or its resource's name. Raises Problem."""
+    if views.has_scope(ScopeId(name)):
+        return ScopeId(name)
+    found = sorted(id for id in views.scopes_called(_last(name)) if _is_meant(id, name))
+    if not found:
+        raise _no_scope(name)
+    return _only(name, found)
+
+
+def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
+    """By its name, or by `SCOPE/NAME`. Raises Problem."""
+    scope_name, _, last = name.rpartition("/")
+    members = views.by_name(last)
+    if scope_name:
+        members = [each for each in members if _is_meant(each.view.scope_id, scope_name)]
+    if not members:
+        raise _no_instance(views, name)
+    found = sorted(f"{each.view.scope_id}/{each.name}" for each in members)
+    scope_id, _, instance = _only(name, found).rpartition("/")
+    return ScopeId(scope_id), InstanceName(instance)
+
+
+async def find_resource(control: Control, name: str) -> list[Scope]:
+    """All scopes of it: every placement group, whichever of a scale set's names is used.
+
+    A scale set that has lost its instances is found too, so that it can grow again from none.
+    Raises Problem.
+    """
+    found = [id for id in control.views.scopes_called(_last(name)) if _is_meant(id, name)]
+    if not found:
+        empty = [id async for id in _all_ids(control) if _resource_of(id) != id]
+        found = [id for id in empty if _is_meant(id, name)]
+    first = {_resource_of(id): id for id in sorted(found, reverse=True)}
+    if not first:
+        raise _no_scope(name)
+    meant = _only(name, sorted(first))
+    return await groups_of(control, await control.store.read(first[meant]))
+
+
+async def _all_ids(control: Control) -> AsyncIterator[ScopeId]:
+    after: ScopeId | None = None
+    while page := await control.store.scope_ids(after=after, limit=PAGE_IDS_MAX):
+        for id in page:
+            yield id
+        after = page[-1]
+
+
+async def find_past_scope(control: Control, name: str) -> ScopeId:
+    """The same for looking back: by its whole id, also one in which nobody is left."""
+    try:
+        return find_scope(control.views, name)
+    except Problem as problem:
+        if problem.status != 404:
+            raise
+        try:
+            return (await control.store.read(ScopeId(name))).id
+        except Refused:
+            raise problem from None
+
+
+async def find_past_instance(control: Control, name: str) -> tuple[ScopeId, InstanceName]:
+    """Also one that is gone, if its scope is named."""
+    try:
+        return find_instance(control.views, name)
+    except Problem as problem:
+        scope_name, _, last = name.rpartition("/")
+        if problem.status != 404 or not scope_name:
+            raise
+        return await find_past_scope(control, scope_name), InstanceName(last)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _is_meant(id: str, name: str) -> bool:
+    """`SUB/GROUP/kind/resource` or, in a scale set, `…/resource/0`."""
+    if id == name or id.endswith(f"/{name}"):
+        return True
+    whole = _resource_of(ScopeId(id))
+    return whole != id and (whole == name or whole.endswith(f"/{name}"))
+
+
+def _resource_of(id: ScopeId) -> ScopeId:
+    """The id without the placement group, if it has one."""
+    whole, _, group = id.rpartition("/")
+    is_group = group.isdigit() and id.split("/")[2:3] == ["scale-set"]
+    return ScopeId(whole) if is_group else id
+
+
+def _no_instance(views: Views, name: str) -> Problem:
+    scope_name, _, last = name.rpartition("/")
+    if any(_is_meant(id, name) for id in views.scopes_called(last)):
+        hint = "it is a scope, so name its update domain too, or one of its instances"
+        return Problem(404, "unknown-instance", f"there is no instance {name[:100]!r}; {hint}")
+    for id in views.deleted(last):
+        if not scope_name or _is_meant(id, scope_name):
+            return of_refusal(deleted_instance(id, InstanceName(last)))
+    return Problem(
+        404,
+        "unknown-instance",
+        f"there is no instance {name[:100]!r}; `fairwarning fleet show` lists them",
+    )
+
+
+def _no_scope(name: str) -> Problem:
+    return Problem(
+        404,
+        "unknown-scope",
+        f"there is no scope {name[:100]!r}; `fairwarning fleet show` lists them",
+    )
+
+
+def _only(name: str, found: Iterable[str]) -> ScopeId:
+    candidates = list(found)
+    if len(candidates) > 1:
+        shown = candidates[:CANDIDATES_MAX]
+        raise Problem(
+            409,
+            "ambiguous-name",
+            f"{name[:100]!r} fits {len(candidates)}: {', '.join(shown)}; write more of it",
+            candidates=shown,
+        )
+    return ScopeId(candidates[0])

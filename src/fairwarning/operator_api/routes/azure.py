@@ -1,0 +1,23 @@
+"""What Azure's clients must be told to use this server."""
+
+from fairwarning.azure_api.login import TENANT_ID
+from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.route import Call, Operation
+
+
+async def show(control: Control, _: Call[schemas.NoQuery, None]) -> schemas.AzureShown:
+    return schemas.AzureShown(
+        url=control.azure.url or None,
+        ca=control.azure.authority,
+        tenant=TENANT_ID,
+        subscription=DEFAULT_SUBSCRIPTION,
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/azure", summary="Where and how Azure's clients find this server",
+              role=Role.VIEWER, handle=show, answer=schemas.AzureShown),
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""Events as others see them: in the documents of instances, and as figures."""
+
+from msgspec.structs import replace
+
+from fairwarning.core.api_versions import VERSIONS
+from fairwarning.core.document import render, visible_events
+from fairwarning.core.model import EventId
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.route import Call, Operation
+
+
+async def documents(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.EventDocuments:
+    scope_id, event = await control.store.find_event(EventId(call.path["id"].upper()))
+    scope = await control.store.read(scope_id)
+    # Whoever asks first activates the scope, and then sees incarnation 1.
+    alone = replace(scope, events={event.id: event}, incarnation=max(scope.incarnation, 1))
+    is_visible = bool(visible_events(alone))
+    return schemas.EventDocuments(
+        documents=[
+            schemas.EventDocument(
+                api_version=version.name,
+                shown=is_visible and event.type in version.types,
+                body=render(alone, version).decode(),
+            )
+            for version in VERSIONS
+        ]
+    )
+
+
+async def counted(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.EventCounts:
+    found = await control.store.count_events()
+    return schemas.EventCounts(
+        counts=[
+            schemas.EventCount(type=type, phase=phase, count=count)
+            for (type, phase), count in sorted(found.items())
+            if count
+        ]
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/events/{id}/documents",
+              summary="What instances see of an event, for each api-version", role=Role.VIEWER,
+              handle=documents, answer=schemas.EventDocuments),
+    Operation(method="GET", path="/event-counts", summary="How many events of each type and phase",
+              role=Role.VIEWER, handle=counted, answer=schemas.EventCounts),
+)  # fmt: skip

@@ -1,0 +1,194 @@
+"""The fleet: look at it, declare it, change it, remove from it."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from fairwarning.core.model import EventId, Scope, ScopeId
+from fairwarning.core.refusals import Refused
+from fairwarning.fleet_file import Plan, confirmation, removal
+from fairwarning.fleet_file.apply import apply, carry_out
+from fairwarning.operator_api import schemas
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.fleet_plans import (
+    Prepared,
+    Wish,
+    change_of,
+    prepare,
+    refuse_wish,
+    scopes_in,
+    steps_in,
+)
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.resolve_names import find_instance, find_scope
+from fairwarning.operator_api.route import Call, Document, Operation
+from fairwarning.operator_api.scale_sets import groups_of
+from fairwarning.operator_api.to_schema import detail_of, scope_of
+
+Q = TypeVar("Q", bound=schemas.RemoveQuery)
+
+
+async def listed(control: Control, call: Call[schemas.FleetQuery, None]) -> schemas.Fleet:
+    query = call.query
+    after = ScopeId(query.after or "")
+    if query.search:
+        found = await _searched(control, query.search, after, query.limit)
+    else:
+        found = await _page(control, after, query.limit)
+    return schemas.Fleet(
+        scopes=[scope_of(each, control.views) for each in found],
+        next=found[-1].id if len(found) == query.limit else None,
+    )
+
+
+async def scope(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Scope:
+    found = await control.store.read(find_scope(control.views, call.path["scope"]))
+    return scope_of(found, control.views)
+
+
+async def instance(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.InstanceDetail:
+    scope_id, name = find_instance(control.views, call.path["instance"])
+    found = await control.store.read(scope_id)
+    member = found.roster.instances.get(name)
+    if member is None:
+        raise Problem(404, "unknown-instance", f"instance {name!r} is gone; list the fleet again")
+    return detail_of(found, member, control.views)
+
+
+async def planned(control: Control, call: Call[schemas.PlanQuery, Document]) -> schemas.FleetPlan:
+    wish = Wish(
+        document=call.body,
+        prune=True,
+        caller=call.caller,
+        is_preview=True,
+        without_notice=call.query.without_notice,
+    )
+    return _shown(await prepare(control, wish))
+
+
+async def reconcile(
+    control: Control, call: Call[schemas.RemoveQuery, Document]
+) -> schemas.FleetPlan:
+    return await _carry_out(control, call, _wish(call, call.body, prune=True))
+
+
+async def declare(
+    control: Control, call: Call[schemas.DeclareQuery, Document]
+) -> schemas.FleetPlan:
+    wish = _wish(call, call.body, prune=False)._replace(creates_only=call.query.create)
+    return await _carry_out(control, call, wish)
+
+
+async def remove_scope(
+    control: Control, call: Call[schemas.RemoveQuery, None]
+) -> schemas.FleetPlan:
+    scope_id = find_scope(control.views, call.path["scope"])
+    groups = await groups_of(control, await control.store.read(scope_id))
+    found = next(each for each in groups if each.id == scope_id)
+    planned = removal(found, groups=groups, without_notice=call.query.without_notice)
+    return await _remove(control, call, groups, planned)
+
+
+async def remove_instance(
+    control: Control, call: Call[schemas.RemoveQuery, None]
+) -> schemas.FleetPlan:
+    scope_id, name = find_instance(control.views, call.path["instance"])
+    found = await control.store.read(scope_id)
+    unwarned = call.query.without_notice
+    return await _remove(control, call, [found], removal(found, {name}, without_notice=unwarned))
+
+
+async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
+    """Scopes in which nobody is left do not count."""
+    found: list[Scope] = []
+    while page := await control.store.scopes(after=after, limit=limit):
+        found += [each for each in page if each.roster.live]
+        after = page[-1].id
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+async def _searched(control: Control, text: str, after: ScopeId, limit: int) -> list[Scope]:
+    """By any part of the scope's id or of an instance's name, from what is in memory."""
+    ids = [id for id in control.views.search(text) if id > after][:limit]
+    found = []
+    for id in ids:
+        try:
+            found.append(await control.store.read(id))
+        except Refused:
+            continue
+    return found
+
+
+def _wish(call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
+    query = call.query
+    return Wish(
+        document=document,
+        prune=prune,
+        caller=call.caller,
+        without_notice=query.without_notice,
+        force=query.force,
+        confirm=query.confirm,
+        has_reason=bool(call.why),
+    )
+
+
+async def _carry_out(control: Control, call: Call[Q, Document], wish: Wish) -> schemas.FleetPlan:
+    prepared = await prepare(control, wish)
+    terminates = await carry_out(
+        control.engine,
+        map(steps_in, prepared.declares),
+        map(scopes_in, prepared.creates),
+        force=wish.force,
+        by=call.by,
+        why=call.why,
+    )
+    return _shown(prepared, terminates)
+
+
+async def _remove(
+    control: Control, call: Call[Q, None], scopes: Sequence[Scope], found: Plan
+) -> schemas.FleetPlan:
+    wish = _wish(call, Document(b"", is_toml=False), prune=False)
+    refuse_wish(wish, found, scopes)
+    terminates = await apply(control.engine, found, force=wish.force, by=call.by, why=call.why)
+    prepared = Prepared(
+        confirm=confirmation(found) or None, changes=[change_of(each) for each in found.changes]
+    )
+    return _shown(prepared, terminates)
+
+
+def _shown(prepared: Prepared, terminates: Sequence[EventId] = ()) -> schemas.FleetPlan:
+    return schemas.FleetPlan(
+        changes=prepared.changes,
+        kept=prepared.kept,
+        confirm=prepared.confirm,
+        terminates=list(terminates),
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/fleet", summary="Scopes and their instances", role=Role.VIEWER,
+              handle=listed, query=schemas.FleetQuery, answer=schemas.Fleet),
+    Operation(method="POST", path="/fleet/plan", summary="What PUT /fleet would do",
+              role=Role.VIEWER, handle=planned, query=schemas.PlanQuery, takes_toml=True,
+              answer=schemas.FleetPlan, is_preview=True),
+    Operation(method="PUT", path="/fleet", summary="Make the fleet what a fleet file says",
+              role=Role.OPERATOR, handle=reconcile, query=schemas.RemoveQuery, takes_toml=True,
+              answer=schemas.FleetPlan),
+    Operation(method="POST", path="/fleet", summary="Declare or change some resources",
+              role=Role.OPERATOR, handle=declare, query=schemas.DeclareQuery, takes_toml=True,
+              answer=schemas.FleetPlan, is_in_steps=True),
+    Operation(method="GET", path="/scopes/{scope:path}", summary="A scope", role=Role.VIEWER,
+              handle=scope, answer=schemas.Scope),
+    Operation(method="DELETE", path="/scopes/{scope:path}", summary="Remove a scope",
+              role=Role.OPERATOR, handle=remove_scope, query=schemas.RemoveQuery,
+              answer=schemas.FleetPlan),
+    Operation(method="GET", path="/instances/{instance:path}",
+              summary="An instance and its unfinished events", role=Role.VIEWER, handle=instance,
+              answer=schemas.InstanceDetail),
+    Operation(method="DELETE", path="/instances/{instance:path}", summary="Remove an instance",
+              role=Role.OPERATOR, handle=remove_instance, query=schemas.RemoveQuery,
+              answer=schemas.FleetPlan),
+)  # fmt: skip

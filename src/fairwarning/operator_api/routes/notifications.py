@@ -1,0 +1,216 @@
+"""Targets of notices, and what could not be delivered."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from fairwarning.core.instants import format_rfc3339
+from fairwarning.core.model import EventType, Source
+from fairwarning.notifications.model import (
+    Delivery,
+    Filters,
+    Format,
+    Target,
+    TargetDraft,
+    TargetKind,
+    Template,
+    usual_kinds,
+)
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.locks import held
+from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.schemas import Done, In, Name, NoQuery, Out, PageQuery
+
+
+# Targets of notices as the API takes and gives them. A secret goes in, and out only once.
+class FiltersBody(In):
+    types: list[EventType] = []
+    scopes: Annotated[list[Name], Meta(max_length=100)] = []
+    sources: list[Source] = []
+    kinds: Annotated[list[str], Meta(max_length=50)] | None = None
+
+
+class TemplateBody(In):
+    title: Annotated[str, Meta(max_length=500)] | None = None
+    body: Annotated[str, Meta(max_length=5_000)] | None = None
+
+
+class NoticeBody(In):
+    name: Annotated[str, Meta(min_length=1, max_length=64)]
+    kind: TargetKind
+    url: Annotated[str, Meta(min_length=1, max_length=2_000)]
+    secret: Annotated[str, Meta(max_length=500)] = ""
+    format: Format = Format.CLOUD_EVENTS
+    filters: FiltersBody = field(default_factory=FiltersBody)
+    template: TemplateBody = field(default_factory=TemplateBody)
+
+
+class FiltersShown(Out):
+    types: list[str]
+    scopes: list[str]
+    sources: list[str]
+    kinds: list[str]
+
+
+class TemplateShown(Out):
+    title: str
+    body: str
+
+
+class NoticeShown(Out):
+    id: str
+    name: str
+    kind: TargetKind
+    url: str
+    """Without what could be a secret."""
+    format: Format
+    filters: FiltersShown
+    template: TemplateShown
+    created: str
+    created_by: str
+
+
+class NoticeMade(NoticeShown):
+    secret: str
+    """The signing key of a webhook; shown here and nowhere else."""
+
+
+async def create(control: Control, call: Call[NoQuery, NoticeBody]) -> NoticeMade:
+    async with held(control, "notice targets", by=call.by) as locked:
+        target = await locked.notices.create(_draft(call.body), by=call.by, why=call.why)
+    shown = _shown(target.without_secrets())
+    return NoticeMade(
+        **{name: getattr(shown, name) for name in NoticeShown.__struct_fields__},
+        secret=target.secret,
+    )
+
+
+class NoticesShown(Out):
+    notices: list[NoticeShown]
+
+
+async def listed(control: Control, _: Call[NoQuery, None]) -> NoticesShown:
+    return NoticesShown(notices=[_shown(each) for each in await control.notices.list()])
+
+
+async def remove(control: Control, call: Call[NoQuery, None]) -> Done:
+    await control.notices.remove(call.path["id"], by=call.by, why=call.why)
+    return Done()
+
+
+class TrialShown(Out):
+    delivered: bool
+    error: str
+
+
+async def trial(control: Control, call: Call[NoQuery, None]) -> TrialShown:
+    outcome = await control.notices.test(call.path["id"])
+    return TrialShown(delivered=outcome.is_delivered, error=outcome.error)
+
+
+class DeadLetter(Out):
+    id: str
+    notice: str
+    position: str
+    title: str
+    text: str
+    attempts: int
+    error: str
+
+
+def _letter(delivery: Delivery) -> DeadLetter:
+    return DeadLetter(
+        id=delivery.id,
+        notice=delivery.target_id,
+        position=delivery.position,
+        title=delivery.message.title,
+        text=delivery.message.text,
+        attempts=delivery.attempts,
+        error=delivery.last_error,
+    )
+
+
+class DeadLetters(Out):
+    dead_letters: list[DeadLetter]
+    next: str | None
+
+
+async def dead_letters(control: Control, call: Call[PageQuery, None]) -> DeadLetters:
+    limit = call.query.limit
+    found = await control.notices.dead_letters(call.query.after or "", limit)
+    return DeadLetters(
+        dead_letters=[_letter(each) for each in found],
+        next=found[-1].id if len(found) == limit else None,
+    )
+
+
+async def retry(control: Control, call: Call[NoQuery, None]) -> Done:
+    await control.notices.retry(call.path["id"])
+    return Done()
+
+
+async def discard(control: Control, call: Call[NoQuery, None]) -> Done:
+    await control.notices.discard(call.path["id"])
+    return Done()
+
+
+def _draft(body: NoticeBody) -> TargetDraft:
+    filters, template = body.filters, body.template
+    usual = Template()
+    return TargetDraft(
+        name=body.name,
+        kind=body.kind,
+        url=body.url,
+        secret=body.secret,
+        format=body.format,
+        filters=Filters(
+            types=tuple(filters.types),
+            scopes=tuple(filters.scopes),
+            sources=tuple(filters.sources),
+            kinds=usual_kinds(body.format) if filters.kinds is None else tuple(filters.kinds),
+        ),
+        template=Template(
+            title=usual.title if template.title is None else template.title,
+            body=usual.body if template.body is None else template.body,
+        ),
+    )
+
+
+def _shown(target: Target) -> NoticeShown:
+    filters = target.filters
+    return NoticeShown(
+        id=target.id,
+        name=target.name,
+        kind=target.kind,
+        url=target.url,
+        format=target.format,
+        filters=FiltersShown(
+            types=list(filters.types),
+            scopes=list(filters.scopes),
+            sources=list(filters.sources),
+            kinds=list(filters.kinds),
+        ),
+        template=TemplateShown(title=target.template.title, body=target.template.body),
+        created=format_rfc3339(target.created_ms),
+        created_by=str(target.created_by),
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/notices/dead-letters", summary="What could not be delivered",
+              role=Role.ADMIN, handle=dead_letters, query=PageQuery, answer=DeadLetters),
+    Operation(method="POST", path="/notices/dead-letters/{id}/retry", summary="Try one again",
+              role=Role.ADMIN, handle=retry, answer=Done, is_in_steps=True),
+    Operation(method="DELETE", path="/notices/dead-letters/{id}", summary="Give one up",
+              role=Role.ADMIN, handle=discard, answer=Done),
+    Operation(method="GET", path="/notices", summary="Who is told of what", role=Role.ADMIN,
+              handle=listed, answer=NoticesShown),
+    Operation(method="POST", path="/notices", summary="Tell somebody of what happens",
+              role=Role.ADMIN, handle=create, body=NoticeBody, answer=NoticeMade,
+              status=201, is_in_steps=True, is_secret=True),
+    Operation(method="DELETE", path="/notices/{id}", summary="Tell them no more", role=Role.ADMIN,
+              handle=remove, answer=Done),
+    Operation(method="POST", path="/notices/{id}/test", summary="Send one message now",
+              role=Role.ADMIN, handle=trial, answer=TrialShown, is_outward=True),
+)  # fmt: skip

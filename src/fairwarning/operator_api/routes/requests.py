@@ -1,0 +1,94 @@
+"""What instances of test fleets ask: noted for a while after somebody wanted to see it."""
+
+from msgspec import field
+
+from fairwarning.core.faults import FaultKind
+from fairwarning.core.instants import HOUR_MS, format_rfc3339
+from fairwarning.engine.request_log import Request
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.parse_request import read_duration_ms
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.schemas import Done, DurationText, In, NoQuery, Out
+
+WATCH_MS_MAX = HOUR_MS
+
+
+class RequestShown(Out):
+    at: str
+    scope: str
+    instance: str
+    kind: str
+    """`events`, `approve`, `instance` or `versions`."""
+    version: str
+    agent: str
+    events: list[str]
+    """The ids that it approves."""
+    fault: FaultKind | None
+    """What went wrong with it on purpose."""
+
+
+class RequestList(Out):
+    watching_seconds: int
+    """How much longer requests are noted; 0: they are not."""
+    requests: list[RequestShown]
+
+
+async def listed(control: Control, _: Call[NoQuery, None]) -> RequestList:
+    return _list(control)
+
+
+# Requests of instances, as the API gives them.
+class WatchBody(In):
+    for_: DurationText = field(default="10m", name="for")
+
+
+async def watched(control: Control, call: Call[NoQuery, WatchBody]) -> RequestList:
+    for_ms = read_duration_ms("for", call.body.for_)
+    if not 0 < for_ms <= WATCH_MS_MAX:
+        raise Problem(422, "duration-invalid", "watch for up to an hour at once", pointer="/for")
+    if not control.views.has_test_scope():
+        raise Problem(
+            409,
+            "not-a-test-fleet",
+            "no scope here is marked `test = true`, and only requests of test fleets are noted",
+        )
+    control.requests.watch(for_ms / 1000)
+    return _list(control)
+
+
+async def unwatched(control: Control, _: Call[NoQuery, None]) -> Done:
+    control.requests.stop()
+    return Done()
+
+
+def _list(control: Control) -> RequestList:
+    return RequestList(
+        watching_seconds=round(control.requests.left_s),
+        requests=[_shown(each) for each in control.requests.list()],
+    )
+
+
+def _shown(request: Request) -> RequestShown:
+    return RequestShown(
+        at=format_rfc3339(request.at_ms),
+        scope=request.scope_id,
+        instance=request.instance,
+        kind=request.kind,
+        version=request.version,
+        agent=request.agent,
+        events=list(request.events),
+        fault=request.fault,
+    )
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/requests", summary="What instances of test fleets asked lately",
+              role=Role.VIEWER, handle=listed, answer=RequestList),
+    Operation(method="POST", path="/requests/watch", summary="Note what instances ask, for a while",
+              role=Role.OPERATOR, handle=watched, body=WatchBody, is_body_optional=True,
+              answer=RequestList),
+    Operation(method="DELETE", path="/requests/watch", summary="Note it no longer",
+              role=Role.OPERATOR, handle=unwatched, answer=Done),
+)  # fmt: skip

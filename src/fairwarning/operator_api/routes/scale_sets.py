@@ -1,0 +1,225 @@
+"""Scale sets as a whole: how many, of which model, under which policy."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
+
+from fairwarning.core.model import EventId, InstanceName, Policy, Scope, ScopeKind
+from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import CAPACITY_MAX
+from fairwarning.core.spans import DURATION_PATTERN
+from fairwarning.operator_api import scale_sets, schemas
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.resolve_names import find_instance, find_resource
+from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.schemas import Event, In, Name, NoQuery, Out
+from fairwarning.operator_api.to_schema import event_of, scope_of
+
+# Scale sets and policies as the API takes and gives them.
+Address = Annotated[str, Meta(max_length=64)]
+
+
+class ScaleBody(In):
+    capacity: Annotated[int, Meta(ge=0, le=CAPACITY_MAX)]
+    addresses: Annotated[list[Address], Meta(max_length=CAPACITY_MAX)] = []
+    """One for each newcomer, as far as there are any."""
+
+
+class ScalePlan(Out):
+    name: str
+    members: int
+    capacity: int
+    adds: int
+    removes: list[str]
+
+
+async def plan_scale(control: Control, call: Call[NoQuery, ScaleBody]) -> ScalePlan:
+    groups = await _groups(control, call.path["scope"])
+    members, capacity = scale_sets.members(groups), call.body.capacity
+    return ScalePlan(
+        name=groups[0].roster.resource,
+        members=len(members),
+        capacity=capacity,
+        adds=max(0, capacity - len(members)),
+        removes=[instance.name for _, instance in members[capacity:]],
+    )
+
+
+class Resized(Out):
+    name: str
+    capacity: int
+    added: list[str]
+    events: list[Event]
+
+
+async def scale(control: Control, call: Call[NoQuery, ScaleBody]) -> Resized:
+    groups = await _groups(control, call.path["scope"])
+    resized = await scale_sets.resize(
+        control,
+        groups,
+        call.body.capacity,
+        addresses=call.body.addresses,
+        by=call.by,
+        why=call.why,
+    )
+    return await _resized(control, groups, resized)
+
+
+class ReplaceBody(In):
+    addresses: Annotated[list[Address], Meta(max_length=1)] = []
+
+
+async def replace_one(control: Control, call: Call[NoQuery, ReplaceBody]) -> Resized:
+    scope_id, name = find_instance(control.views, call.path["instance"])
+    groups = await scale_sets.groups_of(control, await control.store.read(scope_id))
+    resized = await scale_sets.replace_instance(
+        control, groups, name, addresses=call.body.addresses, by=call.by, why=call.why
+    )
+    return await _resized(control, groups, resized)
+
+
+NoticeText = Annotated[
+    Any,
+    Meta(
+        description="`15m` or ISO 8601",
+        extra_json_schema={"type": ["string", "null"], "pattern": DURATION_PATTERN},
+    ),
+]
+"""Anything can be read here, because what is wrong with a notice has a code of its own."""
+
+
+class ModelBody(In):
+    """What is left out stays; null switches it off."""
+
+    terminate_notice: NoticeText = UNSET
+    reimage_notice: NoticeText = UNSET
+
+
+class Scopes(Out):
+    scopes: list[schemas.Scope]
+
+
+async def change_model(control: Control, call: Call[NoQuery, ModelBody]) -> Scopes:
+    groups = await _groups(control, call.path["scope"])
+    model, body = groups[0].roster.model, call.body
+    await scale_sets.change_model(
+        control,
+        groups,
+        terminate_notice_ms=_notice_ms(
+            body.terminate_notice, model.terminate_notice_ms, parse_terminate_notice_ms
+        ),
+        reimage_notice_ms=_notice_ms(
+            body.reimage_notice, model.reimage_notice_ms, parse_reimage_notice_ms
+        ),
+        profile=model.profile,
+        by=call.by,
+        why=call.why,
+    )
+    return await _scopes(control, groups)
+
+
+class UpgradeBody(In):
+    instances: Annotated[list[Name], Meta(min_length=1, max_length=CAPACITY_MAX)] | None = None
+
+
+class Upgraded(Out):
+    upgraded: list[str]
+
+
+async def upgrade(control: Control, call: Call[NoQuery, UpgradeBody]) -> Upgraded:
+    groups = await _groups(control, call.path["scope"])
+    asked = call.body.instances
+    names = None if asked is None else [InstanceName(name) for name in asked]
+    done = await scale_sets.upgrade(control, groups, names, by=call.by, why=call.why)
+    return Upgraded(upgraded=list(done))
+
+
+class PolicyBody(In):
+    """What is left out stays."""
+
+    approve_user_reboot: bool | UnsetType = UNSET
+    approve_user_redeploy: bool | UnsetType = UNSET
+    approve_all_instances_down: bool | UnsetType = UNSET
+
+
+async def change_policy(control: Control, call: Call[NoQuery, PolicyBody]) -> Scopes:
+    groups = await find_resource(control, call.path["scope"])
+    policy = _policy(groups[0].roster.policy, call.body)
+    await scale_sets.change_policy(control, groups, policy, by=call.by, why=call.why)
+    return await _scopes(control, groups)
+
+
+async def _groups(control: Control, name: str) -> list[Scope]:
+    groups = await find_resource(control, name)
+    kind = groups[0].roster.kind
+    if kind is not ScopeKind.SCALE_SET:
+        raise Refused(
+            Code.NOT_A_SCALE_SET,
+            f"{name!r} is a {kind} and no scale set; `fairwarning fleet show` lists them",
+        )
+    return groups
+
+
+def _notice_ms(said: object, before_ms: int | None, parse: Callable[[object], int]) -> int | None:
+    if said is UNSET:
+        return before_ms
+    return None if said is None else parse(said)
+
+
+def _policy(before: Policy, body: PolicyBody) -> Policy:
+    said = {name: getattr(body, name) for name in body.__struct_fields__}
+    return replace(before, **{name: value for name, value in said.items() if value is not UNSET})
+
+
+async def _scopes(control: Control, groups: Sequence[Scope]) -> Scopes:
+    there = await scale_sets.groups_of(control, groups[0])
+    return Scopes(scopes=[scope_of(each, control.views) for each in there])
+
+
+async def _resized(
+    control: Control, groups: Sequence[Scope], resized: scale_sets.Resized
+) -> Resized:
+    there = await scale_sets.groups_of(control, groups[0])
+    return Resized(
+        name=there[0].roster.resource,
+        capacity=len(scale_sets.members(there)),
+        added=list(resized.added),
+        events=[await _event(control, there, id) for id in resized.events],
+    )
+
+
+async def _event(control: Control, groups: Sequence[Scope], id: EventId) -> Event:
+    """From its scope, unless it is over and forgotten there already."""
+    for scope in groups:
+        if id in scope.events:
+            return event_of(scope.id, scope.events[id])
+    return event_of(*await control.store.find_event(id))
+
+
+OPERATIONS = (
+    Operation(method="POST", path="/instances/{instance:path}/replace",
+              summary="Replace an instance of a scale set", role=Role.OPERATOR, handle=replace_one,
+              body=ReplaceBody, is_body_optional=True, answer=Resized, status=202,
+              is_in_steps=True),
+    Operation(method="POST", path="/scopes/{scope:path}/scale/plan",
+              summary="Who would go or come; nothing is changed", role=Role.VIEWER,
+              handle=plan_scale, body=ScaleBody, answer=ScalePlan, is_preview=True),
+    Operation(method="POST", path="/scopes/{scope:path}/scale", summary="Resize a scale set",
+              role=Role.OPERATOR, handle=scale, body=ScaleBody, answer=Resized,
+              status=202, is_in_steps=True),
+    Operation(method="POST", path="/scopes/{scope:path}/model",
+              summary="Change the model of a scale set", role=Role.OPERATOR, handle=change_model,
+              body=ModelBody, answer=Scopes, is_in_steps=True),
+    Operation(method="POST", path="/scopes/{scope:path}/upgrade",
+              summary="Bring instances to the latest model", role=Role.OPERATOR, handle=upgrade,
+              body=UpgradeBody, is_body_optional=True, answer=Upgraded,
+              is_in_steps=True),
+    Operation(method="POST", path="/scopes/{scope:path}/policy",
+              summary="Change what is approved in advance", role=Role.OPERATOR,
+              handle=change_policy, body=PolicyBody, answer=Scopes,
+              is_in_steps=True),
+)  # fmt: skip

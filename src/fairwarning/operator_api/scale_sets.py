@@ -1,0 +1,333 @@
+"""What an owner does with a whole scale set, whichever API he asks.
+
+Theory of operation. A scale set is one scope for each placement group, and each scope is a
+transaction of its own. So a change reads all of them anew while it holds the set, is tried on
+what was read, and begins only if no scope refuses. What can still come in between (an event, a
+fleet file, an outage) leaves each placement group whole, and asking again completes the rest.
+"""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from fairwarning.core.commands import (
+    AddInstances,
+    ChangeModel,
+    ChangePolicy,
+    Command,
+    OperateAll,
+    UpgradeInstances,
+)
+from fairwarning.core.decide import decide
+from fairwarning.core.model import (
+    Actor,
+    EventId,
+    Instance,
+    InstanceName,
+    OperationKind,
+    Policy,
+    Scope,
+    ScopeId,
+    ScopeKind,
+)
+from fairwarning.core.new_events import deleted_instance
+from fairwarning.core.refusals import Code, Refused
+from fairwarning.core.resources import refuse_capacity
+from fairwarning.core.roster import refuse_scope
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.locks import held
+from fairwarning.operator_api.scale_set_sizes import (
+    Growth,
+    grown,
+    likeness,
+    members,
+    newcomers,
+    set_id,
+)
+
+__all__ = [
+    "Resized",
+    "change_model",
+    "change_policy",
+    "groups_of",
+    "members",
+    "operate_all",
+    "replace_instance",
+    "resize",
+    "upgrade",
+]
+
+Step = tuple[Scope, Command]
+
+
+class Resized(NamedTuple):
+    added: tuple[InstanceName, ...] = ()
+    events: tuple[EventId, ...] = ()
+    """Of those who go; each lasts until its instance is gone."""
+
+
+async def groups_of(control: Control, scope: Scope) -> list[Scope]:
+    """Everything that belongs to the same resource, as it is now; empty groups too."""
+    if scope.roster.kind is not ScopeKind.SCALE_SET:
+        return [await control.store.read(scope.id)]
+    found: list[Scope] = []
+    while True:
+        try:
+            found.append(await control.store.read(ScopeId(f"{set_id(scope)}/{len(found)}")))
+        except Refused:
+            return found
+
+
+async def resize(
+    control: Control,
+    groups: Sequence[Scope],
+    capacity: int,
+    *,
+    addresses: Sequence[str] = (),
+    pattern: Instance | None = None,
+    by: Actor,
+    why: str = "",
+) -> Resized:
+    """Shrinks by deleting the highest numbers or last names, which their models may announce.
+
+    Newcomers are like `pattern`, or like who is there, and get one of `addresses` each.
+    """
+    _refuse_not_a_set(groups)
+    refuse_capacity(groups[0].roster.resource, capacity)
+    async with _holding(control, groups, by) as (locked, there):
+        present = members(there)
+        going = [(scope.id, instance.name) for scope, instance in present[capacity:]]
+        if going:
+            steps, events = _operations(locked, there, going, OperationKind.DELETE)
+            await _carry_out(locked, steps, by=by, why=why)
+            return Resized(events=events)
+        arriving = newcomers(
+            there,
+            capacity - len(present),
+            pattern=pattern or likeness(there),
+            addresses=addresses,
+            new_id=control.engine.new_id,
+        )
+        await _add(locked, grown(there, arriving), by=by, why=why)
+        return Resized(added=tuple(each.name for each in arriving))
+
+
+async def replace_instance(
+    control: Control,
+    groups: Sequence[Scope],
+    name: InstanceName,
+    *,
+    addresses: Sequence[str] = (),
+    by: Actor,
+    why: str = "",
+) -> Resized:
+    """The new one comes at once, while the old one may have its notice."""
+    _refuse_not_a_set(groups)
+    async with _holding(control, groups, by) as (locked, there):
+        scope, old = _member(there, name)
+        arriving = newcomers(
+            there, 1, pattern=old, addresses=addresses[:1], new_id=control.engine.new_id
+        )
+        leave, events = _operations(locked, there, [(scope.id, name)], OperationKind.DELETE)
+        growth = grown(there, arriving, leaving=name)
+        await _add(locked, growth, then=leave, by=by, why=why)
+        return Resized(added=tuple(each.name for each in arriving), events=events)
+
+
+async def operate_all(
+    control: Control,
+    machines: Sequence[tuple[ScopeId, InstanceName]],
+    kind: OperationKind,
+    *,
+    by: Actor,
+    why: str = "",
+) -> tuple[EventId, ...]:
+    """The same of each, with an event each, in their order; all of a scope or none of it."""
+    scopes = [await control.store.read(id) for id in dict.fromkeys(id for id, _ in machines)]
+    steps, events = _operations(control, scopes, machines, kind)
+    await _carry_out(control, steps, by=by, why=why)
+    return events
+
+
+async def change_model(
+    control: Control,
+    groups: Sequence[Scope],
+    *,
+    terminate_notice_ms: int | None,
+    reimage_notice_ms: int | None,
+    profile: str,
+    by: Actor,
+    why: str = "",
+) -> None:
+    """New instances get it at once; those that are there when they are upgraded."""
+    command = ChangeModel(
+        terminate_notice_ms=terminate_notice_ms,
+        reimage_notice_ms=reimage_notice_ms,
+        profile=profile,
+    )
+    await _change_all(control, groups, command, by=by, why=why)
+
+
+async def change_policy(
+    control: Control, groups: Sequence[Scope], policy: Policy, *, by: Actor, why: str = ""
+) -> None:
+    """Also of a resource that is no scale set."""
+    await _change_all(control, groups, ChangePolicy(policy=policy), by=by, why=why)
+
+
+async def upgrade(
+    control: Control,
+    groups: Sequence[Scope],
+    names: Collection[InstanceName] | None,
+    *,
+    by: Actor,
+    why: str = "",
+) -> tuple[InstanceName, ...]:
+    """Brings these (None: all) to the latest model, and says who was behind."""
+    _refuse_not_a_set(groups)
+    async with _holding(control, groups, by) as (locked, there):
+        if names is not None:
+            _refuse_unknown(there, names)
+        behind = {
+            scope.id: tuple(
+                each.name
+                for each in scope.roster.live
+                if (names is None or each.name in names)
+                and not scope.roster.latest_model_applied(each)
+            )
+            for scope in there
+        }
+        steps = [
+            (scope, UpgradeInstances(names=behind[scope.id])) for scope in there if behind[scope.id]
+        ]
+        await _carry_out(locked, steps, by=by, why=why)
+        return tuple(name for own in behind.values() for name in own)
+
+
+@asynccontextmanager
+async def _holding(
+    control: Control, groups: Sequence[Scope], by: Actor
+) -> AsyncIterator[tuple[Control, list[Scope]]]:
+    """Everything that belongs to the resource as it is now, and nobody resizes it meanwhile.
+
+    Changes through the control that comes with it are stored only while that is so.
+    """
+    first = groups[0]
+    is_set = first.roster.kind is ScopeKind.SCALE_SET
+    async with held(control, set_id(first) if is_set else first.id, by=by) as locked:
+        yield locked, await groups_of(locked, first)
+
+
+async def _change_all(
+    control: Control, groups: Sequence[Scope], command: Command, *, by: Actor, why: str
+) -> None:
+    async with _holding(control, groups, by) as (locked, there):
+        await _carry_out(locked, [(scope, command) for scope in there], by=by, why=why)
+
+
+def _operations(
+    control: Control,
+    scopes: Sequence[Scope],
+    machines: Sequence[tuple[ScopeId, InstanceName]],
+    kind: OperationKind,
+) -> tuple[list[Step], tuple[EventId, ...]]:
+    asked = {machine: control.engine.new_id() for machine in machines}
+    steps: list[Step] = []
+    for scope in scopes:
+        targets = tuple((id, name) for (owner, name), id in asked.items() if owner == scope.id)
+        if targets:
+            steps.append((scope, OperateAll(kind=kind, targets=targets)))
+    return steps, tuple(asked.values())
+
+
+async def _add(
+    control: Control, growth: Growth, *, then: Sequence[Step] = (), by: Actor, why: str
+) -> None:
+    steps: list[Step] = [
+        (scope, AddInstances(instances=instances)) for scope, instances in growth.added
+    ]
+    _try_out(control, [*steps, *then])
+    for scope in growth.created:
+        refuse_scope(scope)
+    await _refuse_addresses(control, growth)
+    await _carry_out(control, steps, by=by, why=why)
+    if growth.created:
+        try:
+            await control.engine.create(growth.created, by=by, why=why)
+        except Refused as refused:
+            raise _overtaken(refused, [scope.id for scope, _ in steps]) from None
+    await _carry_out(control, then, by=by, why=why)
+
+
+async def _carry_out(control: Control, steps: Sequence[Step], *, by: Actor, why: str) -> None:
+    """One transaction a scope, once all have been tried."""
+    _try_out(control, steps)
+    for done, (scope, command) in enumerate(steps):
+        try:
+            await control.engine.submit(scope.id, command, by=by, why=why)
+        except Refused as refused:
+            raise _overtaken(refused, [each.id for each, _ in steps[:done]]) from None
+
+
+def _try_out(control: Control, steps: Sequence[Step]) -> None:
+    """Raises Refused where the rules say no to what was read."""
+    for scope, command in steps:
+        decide(scope, command, control.clock.now())
+
+
+def _overtaken(refused: Refused, done: Sequence[ScopeId]) -> Refused:
+    """What was possible a moment ago is no more, or there is a limit beyond the scope."""
+    if done:
+        so_far = f"; it was done in {', '.join(done)} and nowhere else, so look and ask again"
+    else:
+        so_far = "; nothing was done"
+    return Refused(refused.code, refused.message + so_far)
+
+
+async def _refuse_addresses(control: Control, growth: Growth) -> None:
+    """Before anything changes: only the store knows whose an address is."""
+    arriving = [each for _, instances in growth.added for each in instances]
+    arriving += [each for scope in growth.created for each in scope.roster.live]
+    addresses = [address for each in arriving for address in each.addresses]
+    for number, address in enumerate(addresses):
+        owner = await control.store.locate(address)
+        if owner is not None or address in addresses[:number]:
+            whose = f"belongs to {owner[1]} of {owner[0]}" if owner else "is given twice"
+            raise Refused(
+                Code.ADDRESS_IN_USE,
+                f"address {address} {whose}; addresses are unique across the fleet, so choose "
+                "another",
+            )
+
+
+def _member(groups: Sequence[Scope], name: InstanceName) -> tuple[Scope, Instance]:
+    for scope, instance in members(groups):
+        if instance.name == name:
+            return scope, instance
+    raise Refused(
+        Code.UNKNOWN_INSTANCE,
+        f"scale set {groups[0].roster.resource!r} has no instance {name!r} that is not about to "
+        "be deleted; `fairwarning fleet show` lists them",
+    )
+
+
+def _refuse_unknown(groups: Sequence[Scope], names: Collection[InstanceName]) -> None:
+    for name in names:
+        owners = [scope for scope in groups if name in scope.roster.instances]
+        if not owners:
+            raise Refused(
+                Code.UNKNOWN_INSTANCE,
+                f"scale set {groups[0].roster.resource!r} has no instance {name!r}; "
+                "`fairwarning fleet show` lists them",
+            )
+        if not any(scope.roster.has_live(name) for scope in owners):
+            raise deleted_instance(owners[0].id, name)
+
+
+def _refuse_not_a_set(groups: Sequence[Scope]) -> None:
+    roster = groups[0].roster
+    if roster.kind is not ScopeKind.SCALE_SET:
+        raise Refused(
+            Code.NOT_A_SCALE_SET,
+            f"{roster.resource!r} is a {roster.kind} and no scale set; name a scale set",
+        )

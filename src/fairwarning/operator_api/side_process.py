@@ -1,0 +1,198 @@
+"""Work that a large body causes, done in a process of its own.
+
+A thread would not do: it holds the interpreter's lock, in one long call or while it collects
+garbage, and polls wait for that. The process ends with its work, so all its memory comes back;
+it has less claim to the processor than we, and an end in time and memory. Frames go in and out:
+four bytes with the length, then as many; one of length 0 is the last.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from fairwarning.operator_api.fair_turns import AllTaken, CallerHasTooMany, FairTurns
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.side_jobs import EXIT_TOO_COSTLY
+
+AT_ONCE_MAX = 2
+CALLER_AT_ONCE_MAX = 1
+"""The other one is for the other callers."""
+WAITING_MAX = 16
+CALLER_MAX = 4
+"""Of one caller, running and waiting."""
+WORK_S_MAX = 120.0
+ANSWER_BYTES_MAX = 512 * 1024 * 1024
+_COMPLAINT_BYTES_MAX = 8_192
+_TOO_COSTLY = (EXIT_TOO_COSTLY, -signal.SIGXCPU)
+_log = logging.getLogger(__name__)
+
+
+class ProcessDied(Exception):
+    """Somebody ended the process, such as the kernel when memory is short."""
+
+
+class SideProcesses:
+    def __init__(self) -> None:
+        self._turns = FairTurns(
+            at_once=AT_ONCE_MAX,
+            caller_at_once=CALLER_AT_ONCE_MAX,
+            caller_max=CALLER_MAX,
+            all_max=AT_ONCE_MAX + WAITING_MAX,
+        )
+
+    async def run(
+        self, job: str, given: Callable[[], AsyncIterable[bytes]], *, caller: str
+    ) -> list[bytes]:
+        """The frames that the job (`side_jobs.py`) makes of these. Raises Problem.
+
+        A job only works something out, so one whose process died is done again, once.
+        """
+        async with self.turn(caller):
+            try:
+                return await _run(job, given())
+            except ProcessDied:
+                _log.warning("a process for a large body died; it is begun again")
+            try:
+                return await _run(job, given())
+            except ProcessDied:
+                raise process_died() from None
+
+    @asynccontextmanager
+    async def turn(self, caller: str) -> AsyncIterator[None]:
+        """For whoever starts a process himself (`started`). Raises Problem."""
+        try:
+            async with self._turns.turn(caller):
+                yield
+        except CallerHasTooMany:
+            raise Problem(
+                429,
+                "too-many-large-bodies",
+                f"{CALLER_MAX} of your large bodies are being worked on; wait for one of them",
+                headers={"Retry-After": "5"},
+            ) from None
+        except AllTaken:
+            raise _busy() from None
+
+
+class SideProcess:
+    """One that is running, and takes and gives frames."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._in = process.stdin
+        self._out = process.stdout
+        self._made_bytes = 0
+
+    async def send(self, frame: bytes) -> None:
+        """Raises Problem or ProcessDied, as `receive` does."""
+        async with self._in_time():
+            # uvloop raises no ConnectionError for a pipe that it knows to be closed.
+            if self._in.is_closing():
+                raise ConnectionResetError
+            self._in.writelines((len(frame).to_bytes(4), frame))
+            await self._in.drain()
+
+    async def receive(self) -> bytes:
+        """The next frame; empty: that was all."""
+        async with self._in_time():
+            length = int.from_bytes(await self._out.readexactly(4))
+            self._made_bytes += length
+            if self._made_bytes > ANSWER_BYTES_MAX:
+                raise TimeoutError
+            return await self._out.readexactly(length)
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(WORK_S_MAX):
+                yield
+        except TimeoutError:
+            raise _too_costly() from None
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise await self._why_over() from None
+
+    async def _why_over(self) -> Exception:
+        status = await self._process.wait()
+        if status in _TOO_COSTLY:
+            return _too_costly()
+        if status < 0:
+            return ProcessDied()
+        return RuntimeError(f"the process for a large body ended with {status}")
+
+
+@asynccontextmanager
+async def started(job: str) -> AsyncIterator[SideProcess]:
+    """Raises Problem if there can be none."""
+    folders = os.pathsep.join(each for each in sys.path if each)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "fairwarning.operator_api.side_jobs", job,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": folders},
+        )  # fmt: skip
+    except OSError as problem:
+        _log.warning("no process for a large body: %s", problem)
+        raise _busy() from None
+    try:
+        yield SideProcess(process)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await _end(process)
+
+
+async def _run(job: str, given: AsyncIterable[bytes]) -> list[bytes]:
+    made: list[bytes] = []
+    try:
+        async with asyncio.timeout(WORK_S_MAX), started(job) as process:
+            async for frame in given:
+                await process.send(frame)
+            await process.send(b"")
+            while frame := await process.receive():
+                made.append(frame)
+    except TimeoutError:
+        raise _too_costly() from None
+    return made
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    assert process.stderr is not None
+    assert process.stdin is not None
+    process.stdin.close()
+    said = await process.stderr.read(_COMPLAINT_BYTES_MAX)
+    await process.wait()
+    if said:
+        _log.warning("the process for a large body complained: %s", said.decode(errors="replace"))
+
+
+def process_died() -> Problem:
+    return Problem(
+        503,
+        "large-body-interrupted",
+        "the process that worked on this body was ended from outside, perhaps because the machine "
+        "is short of memory; try again in a moment",
+        headers={"Retry-After": "5"},
+    )
+
+
+def _too_costly() -> Problem:
+    return Problem(
+        422, "body-too-costly", "this body takes too much work; divide it into smaller ones"
+    )
+
+
+def _busy() -> Problem:
+    return Problem(
+        503,
+        "too-many-large-bodies",
+        "other large bodies are being read; try again in a moment",
+        headers={"Retry-After": "5"},
+    )

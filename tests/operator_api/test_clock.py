@@ -1,0 +1,54 @@
+"""A virtual clock that a restart does not turn back."""
+
+from pathlib import Path
+
+from fairwarning.core.instants import DAY_MS, HOUR_MS, SECOND_MS, later
+from fairwarning.core.transitions import Noted
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.operator_api import clock_position
+from fairwarning.operator_api.routes.history import NOW_MS_MAX
+from fairwarning.stores.memory import MemoryStore
+from tests.operator_api.rig import ME, running
+
+
+async def test_a_virtual_clock_goes_on_where_it_stood(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/fw.db"
+    async with running(store_url=url) as rig:
+        stood = await rig.post("/clock/advance", {"by": "400d"})
+    async with running(store_url=url) as rig:
+        assert await rig.get("/clock") == stood
+
+
+async def test_a_real_clock_cannot_be_moved(tmp_path: Path) -> None:
+    async with running(is_clock_virtual=False) as rig:
+        problem = await rig.post("/clock/advance", {"by": "1m"}, 409)
+        assert problem["code"] == "clock-is-real"
+        assert (await rig.get("/clock"))["virtual"] is False
+
+
+async def test_it_stands_neither_before_what_has_happened_nor_before_where_it_was_put() -> None:
+    """A clock that ran by itself was put nowhere, but left lines in the journal."""
+    begins = VirtualClock().now()
+    ahead = VirtualClock(later(begins, HOUR_MS))
+    store = MemoryStore(ahead)
+    note = Noted(subject="x", action="made")
+    await store.keep("x", "y", "{}", note=note, by=ME)
+    clock = VirtualClock(begins)
+    await clock_position.resume(clock, store)
+    assert clock.now() == ahead.now()
+    await clock_position.keep(later(begins, DAY_MS), store, by=ME)
+    await clock_position.resume(clock, store)
+    assert clock.now() == later(begins, DAY_MS)
+    late = VirtualClock(later(begins, 2 * DAY_MS))
+    await clock_position.resume(late, store)
+    assert late.now() == later(begins, 2 * DAY_MS)
+
+
+async def test_time_ends_with_the_year_9000() -> None:
+    async with running() as rig:
+        rig.clock.step(NOW_MS_MAX - SECOND_MS - rig.clock.now())
+        for by, status in (("2s", 422), ("1s", 200), ("1s", 422), ("0s", 200)):
+            await rig.post("/clock/advance", {"by": by}, status)
+        assert rig.clock.now() == NOW_MS_MAX
+        problem = await rig.post("/clock/advance", {"by": "3661d"}, 422)
+        assert "ten years" in problem["detail"]
