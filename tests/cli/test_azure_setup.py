@@ -18,7 +18,7 @@ from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.cli.azure_lines import (
+from fairwarning.cli.azure_env import (
     Access,
     az_lines,
     environment,

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairwarning.cli.client import Api, is_loopback
+from fairwarning.cli.api_client import Api, is_loopback
 from fairwarning.cli.problems import Disconnected, Problem
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Answer, Fake, problem

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from fairwarning.cli.client import Api
-from fairwarning.cli.follow import Back, Entry, Lost
+from fairwarning.cli.api_client import Api
+from fairwarning.cli.common_options import ServerClock
+from fairwarning.cli.event_stream import Back, Entry, Lost
+from fairwarning.cli.live_screen.refresher import Keeper
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.serverclock import ServerClock
-from fairwarning.cli.watching.keeper import Keeper
 from tests.cli.values import NOW, WEB, a_scope, an_entry, an_event, an_instance
 
 DB = "sub/group/vm/db"

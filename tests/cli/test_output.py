@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fairwarning.cli.listing import Cell, Lines, Shown
+from fairwarning.cli.escape import clean, one_line, several
+from fairwarning.cli.notification import letters_table, notices_table
 from fairwarning.cli.output import draw
+from fairwarning.cli.rollout import plan_page, rollout_page, rollouts_table
+from fairwarning.cli.table_model import Cell, Lines, Shown
 from fairwarning.cli.tables.cells import short_scopes
 from fairwarning.cli.tables.events import event_card, event_page, events_table
 from fairwarning.cli.tables.fleet import changes_list, changes_summary, fleet_page
 from fairwarning.cli.tables.history import history_table
-from fairwarning.cli.tables.notices import letters_table, notices_table
-from fairwarning.cli.tables.rollouts import plan_page, rollout_page, rollouts_table
-from fairwarning.cli.tables.tokens import tokens_table
-from fairwarning.cli.text import clean, one_line, several
-from fairwarning.cli.waiting import ending, progress
+from fairwarning.cli.token import tokens_table
+from fairwarning.cli.wait import ending, progress
 from tests.cli.values import (
     ID,
     NOW,

@@ -4,9 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from fairwarning.cli.listing import Cell
-from fairwarning.cli.watching.screen import Line, screen, short_ids
-from fairwarning.cli.watching.seen import (
+from fairwarning.cli.live_screen.model import (
     ENTRIES_MAX,
     Seen,
     by_urgency,
@@ -15,6 +13,8 @@ from fairwarning.cli.watching.seen import (
     with_entries,
     with_scope,
 )
+from fairwarning.cli.live_screen.screen import Line, screen, short_ids
+from fairwarning.cli.table_model import Cell
 from tests.cli.values import (
     ID,
     NOW,

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.cli.follow import Back, Entry, Happening, Lost, follow
+from fairwarning.cli.event_stream import (
+    Back,
+    Entry,
+    Happening,
+    Lost,
+    Message,
+    Parser,
+    follow,
+    messages,
+)
 from fairwarning.cli.problems import Disconnected, Problem
-from fairwarning.cli.sse import Message, Parser, messages
 
 TEXT = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]))
 

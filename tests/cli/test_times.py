@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwarning.cli.serverclock import ServerClock
+from fairwarning.cli.common_options import ServerClock
 from fairwarning.cli.times import (
     NotATime,
     absolute,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from fairwarning.cli.client import Api
+from fairwarning.cli.api_client import Api
 from fairwarning.cli.scenario_run import ApiOperator
 from fairwarning.scenarios.api import Operator
 from fairwarning.scenarios.clock_control import Leaping, Look

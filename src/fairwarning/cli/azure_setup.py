@@ -11,20 +11,22 @@ from typing import Any
 import click
 from platformdirs import user_data_path
 
-from fairwarning.cli.azure_cli import Az, find_az, is_registered
-from fairwarning.cli.azure_lines import (
+from fairwarning.cli.azure_env import (
     Access,
+    Az,
     az_lines,
     environment,
     exports,
+    find_az,
+    is_registered,
     sdk_environment,
 )
-from fairwarning.cli.listing import line
+from fairwarning.cli.click_types import duration
+from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.table_model import line
 from fairwarning.cli.token import default_name
-from fairwarning.cli.types import duration
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
 _CLOUD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairwarning.cli.click_types import duration
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.types import duration
 from fairwarning.core.spans import parse_duration_ms
 
 if TYPE_CHECKING:

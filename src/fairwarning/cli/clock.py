@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from fairwarning.cli.listing import Lines, line
-from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.click_types import duration
+from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.table_model import Lines, line
 from fairwarning.cli.times import absolute, from_wire
-from fairwarning.cli.types import duration
 
 
 @click.group(

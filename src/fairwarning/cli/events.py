@@ -2,12 +2,12 @@
 
 import click
 
-from fairwarning.cli.completing import complete_event, complete_scope
+from fairwarning.cli.click_types import EVENT_TYPE, duration
+from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.lookup import UNFINISHED, find_event_id
+from fairwarning.cli.name_completion import complete_event, complete_scope
 from fairwarning.cli.schedule import read_time
-from fairwarning.cli.session import Session, connected, why_option
 from fairwarning.cli.tables.events import event_card, event_page, events_table
-from fairwarning.cli.types import EVENT_TYPE, duration
 
 _id_argument = click.argument("id", shell_complete=complete_event)
 _NONE = "No event is pending. See finished ones with `fairwarning events --all`."

@@ -1,15 +1,17 @@
 """`fairwarning fault`: make the endpoint misbehave, so that handlers can be tested."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import click
 
-from fairwarning.cli.completing import complete_instance
-from fairwarning.cli.listing import line
-from fairwarning.cli.session import Session, connected, why_option
-from fairwarning.cli.tables.faults import faults_table
-from fairwarning.cli.text import counted
-from fairwarning.cli.types import Number, duration
+from fairwarning.cli.click_types import Number, duration
+from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.escape import counted, several
+from fairwarning.cli.name_completion import complete_instance
+from fairwarning.cli.table_model import Cell, Column, Listing, line
+from fairwarning.cli.tables.cells import when
 from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
 
 _KIND = click.Choice([each.value for each in FaultKind])
@@ -98,3 +100,43 @@ def clear(session: Session, id: str | None, why: str | None) -> None:
         return
     done = session.api.delete("faults", why=why)
     session.answer(done, lambda _: [line(f"{counted(done['cleared'], 'fault')} cleared.")])
+
+
+# Faults: what goes wrong on purpose, for whom, and for how long.
+Json = dict[str, Any]
+_COLUMNS = (
+    Column("ID", whole=True),
+    Column("KIND"),
+    Column("ON"),
+    Column("INSTANCES"),
+    Column("HOW OFTEN"),
+    Column("UNTIL"),
+    Column("STRUCK"),
+)
+
+
+def faults_table(faults: Sequence[Json], now: datetime) -> Listing:
+    rows = tuple(
+        (
+            Cell(fault["id"], "bold"),
+            Cell(_kind(fault), "red"),
+            Cell(fault["on"]),
+            Cell(several(fault["instances"]) or "all of test fleets"),
+            Cell(_often(fault)),
+            when(fault["until"], now) if fault["until"] else Cell("cleared", "dim"),
+            Cell(str(fault["hits"])),
+        )
+        for fault in faults
+    )
+    return Listing(columns=_COLUMNS, rows=rows, empty="No fault is set: the endpoint behaves.")
+
+
+def _kind(fault: Json) -> str:
+    more = fault["status"] or fault["delay"]
+    return f"{fault['kind']} {more}" if more else str(fault["kind"])
+
+
+def _often(fault: Json) -> str:
+    count, probability = fault["count"], fault["probability"]
+    often = "always" if count is None else f"{count} times"
+    return often if probability == 1 else f"{often}, with probability {probability:g}"

@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairwarning.cli.completing import complete_target
-from fairwarning.cli.listing import line
+from fairwarning.cli.common_options import (
+    Session,
+    confirm,
+    connected,
+    why_option,
+    yes_option,
+)
+from fairwarning.cli.escape import counted, several
+from fairwarning.cli.name_completion import complete_target
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.session import Session, confirm, connected, why_option, yes_option
+from fairwarning.cli.table_model import line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,
     changes_list,
@@ -16,11 +23,10 @@ from fairwarning.cli.tables.fleet import (
     fleet_page,
     kept_note,
 )
-from fairwarning.cli.text import counted, several
 from fairwarning.common.text_files import read_bytes
 
 if TYPE_CHECKING:
-    from fairwarning.cli.client import Api
+    from fairwarning.cli.api_client import Api
 
 Json = dict[str, Any]
 _NAMES_SHOWN = 1_000

@@ -2,9 +2,9 @@
 
 import click
 
-from fairwarning.cli.completing import complete_event, complete_scope
+from fairwarning.cli.common_options import Session, connected
 from fairwarning.cli.lookup import find_event_id
-from fairwarning.cli.session import Session, connected
+from fairwarning.cli.name_completion import complete_event, complete_scope
 from fairwarning.cli.tables.history import history_table
 
 

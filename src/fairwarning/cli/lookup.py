@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from fairwarning.cli.escape import several
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.text import several
 
 if TYPE_CHECKING:
-    from fairwarning.cli.client import Api
+    from fairwarning.cli.api_client import Api
 
 UNFINISHED = ("scheduled", "started")
 PREFIX_MIN = 4

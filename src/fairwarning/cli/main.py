@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from fairwarning import __version__
-from fairwarning.cli.lazy import LazyGroup
+from fairwarning.cli.escape import one_line
+from fairwarning.cli.lazy_group import LazyGroup
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.text import one_line
 
 _EXAMPLES = """\b
 Examples:

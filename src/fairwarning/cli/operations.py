@@ -4,9 +4,9 @@ import sys
 
 import click
 
-from fairwarning.cli.completing import complete_instance
-from fairwarning.cli.session import Session, confirm, connected, why_option
-from fairwarning.cli.waiting import conclude, wait_option
+from fairwarning.cli.common_options import Session, confirm, connected, why_option
+from fairwarning.cli.name_completion import complete_instance
+from fairwarning.cli.wait import conclude, wait_option
 
 
 def _operation(name: str, told: str) -> click.Command:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairwarning.cli.listing import Card, Cell, Lines, Listing, Shown
-from fairwarning.cli.text import clean
+from fairwarning.cli.escape import clean
+from fairwarning.cli.table_model import Card, Cell, Lines, Listing, Shown
 
 if TYPE_CHECKING:
     from rich.console import Console

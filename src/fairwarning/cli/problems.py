@@ -4,7 +4,7 @@ from typing import IO, Any
 
 import click
 
-from fairwarning.cli.text import one_line
+from fairwarning.cli.escape import one_line
 
 
 class Problem(click.ClickException):

@@ -5,17 +5,27 @@ from typing import Any
 
 import click
 
-from fairwarning.cli.completing import complete_instance, complete_scale_set, complete_scope
-from fairwarning.cli.session import Session, confirm, connected, why_option, yes_option
+from fairwarning.cli.common_options import (
+    Session,
+    confirm,
+    connected,
+    why_option,
+    yes_option,
+)
+from fairwarning.cli.escape import several
+from fairwarning.cli.name_completion import (
+    complete_instance,
+    complete_scale_set,
+    complete_scope,
+)
 from fairwarning.cli.tables.scale_sets import (
     model_page,
     policy_page,
     resized_page,
     upgraded_page,
 )
-from fairwarning.cli.text import several
 from fairwarning.cli.times import NotATime, duration_text
-from fairwarning.cli.waiting import refuse_unfinished, wait_for, wait_option
+from fairwarning.cli.wait import refuse_unfinished, wait_for, wait_option
 from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
 from fairwarning.core.refusals import Refused
 

@@ -2,12 +2,11 @@
 
 import click
 
-from fairwarning.cli.completing import complete_instance, complete_story
-from fairwarning.cli.listing import Cell, Column, Listing
+from fairwarning.cli.click_types import Number, one_address
+from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.name_completion import complete_instance, complete_story
 from fairwarning.cli.output import draw, echo_json, make_console
-from fairwarning.cli.serve_address import one_address
-from fairwarning.cli.session import Session, connected, why_option
-from fairwarning.cli.types import Number
+from fairwarning.cli.table_model import Cell, Column, Listing
 
 _COLUMNS = (Column("NAME", whole=True), Column("STORY"), Column("INSTANCES"))
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -29,7 +28,7 @@ def scenario() -> None:
 @_json_option
 def list_scenarios(as_json: bool) -> None:
     """List the stories that come with the program."""
-    from fairwarning.cli.scenario_file import find_scenario  # noqa: PLC0415  help comes at once
+    from fairwarning.cli.scenario_run import find_scenario  # noqa: PLC0415  help comes at once
     from fairwarning.scenarios import library  # noqa: PLC0415
     from fairwarning.scenarios.instance_mapping import cast_of  # noqa: PLC0415
 
@@ -58,7 +57,7 @@ def list_scenarios(as_json: bool) -> None:
 @_json_option
 def show(name: str, as_json: bool) -> None:
     """Print the TOML of the story NAME: the start of one's own."""
-    from fairwarning.cli.scenario_file import library_text  # noqa: PLC0415
+    from fairwarning.cli.scenario_run import library_text  # noqa: PLC0415
 
     text = library_text(name)
     if as_json:
@@ -121,11 +120,11 @@ def run(
     waits for a handler, and then goes on at speed 60 unless --speed says otherwise. The exit
     code is 1 if an expectation of the story is not met.
     """
-    from fairwarning.cli.scenario_run import Asked, perform, perform_alone  # noqa: PLC0415
+    from fairwarning.cli.scenario_run import RunRequest, perform, perform_alone  # noqa: PLC0415
 
     if not serves and (metadata is not None or no_wait):
         raise click.UsageError("--metadata and --no-wait belong to --serve; give that too")
-    asked = Asked(story=story, speed=speed, targets=targets, why=why or f"scenario {story}")
+    asked = RunRequest(story=story, speed=speed, targets=targets, why=why or f"scenario {story}")
     if serves:
         perform_alone(session, asked, metadata or ("127.0.0.1", 0), waits=not no_wait)
     else:

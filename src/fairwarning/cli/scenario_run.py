@@ -1,36 +1,46 @@
 """`fairwarning scenario run`: on the server that is there, or on one of its own."""
 
+import difflib
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import Struct
 
 from fairwarning.boot import BadStoreUrl
-from fairwarning.cli.private_server import PrivateServer
+from fairwarning.cli.common_options import Session, connect
+from fairwarning.cli.escape import counted
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.scenario_file import find_scenario
-from fairwarning.cli.session import Session, connect
-from fairwarning.cli.telling import Teller, pending_line
-from fairwarning.cli.text import counted
+from fairwarning.cli.scenario_output import Teller, pending_line
+from fairwarning.common.text_files import read_text
+from fairwarning.core.commands import Activate
+from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
-from fairwarning.node import CannotListen
+from fairwarning.fleet_file import Fleet, read_json
+from fairwarning.metadata.request_watchers import Asked
+from fairwarning.node import CannotListen, Node, NodeSettings
+from fairwarning.scenarios import library
 from fairwarning.scenarios.api import Declined, Json
 from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
 from fairwarning.scenarios.instance_mapping import cast_of, recast
-from fairwarning.scenarios.model import Scenario
+from fairwarning.scenarios.model import Scenario, ScenarioProblem
+from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, StepFailed
+from fairwarning.scenarios.playback import read_playback
+from fairwarning.testing.server_thread import Background
 
 if TYPE_CHECKING:
-    from fairwarning.cli.client import Api
-
+    from fairwarning.cli.api_client import Api
 T = TypeVar("T")
 HANDLER_SPEED = 60.0
 """With a handler that looks on, a leap would hide everything from it."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RunRequest(Struct, frozen=True, kw_only=True):
     story: str
     speed: float | None
     targets: tuple[str, ...]
@@ -61,7 +71,7 @@ def _asked(ask: Callable[[], T]) -> T:
         raise Declined(problem.message, status=problem.status) from None
 
 
-def perform(session: Session, asked: Asked) -> None:
+def perform(session: Session, asked: RunRequest) -> None:
     """On the server that the session is about."""
     scenario = _cast(find_scenario(asked.story), asked.targets)
     teller = Teller(as_json=session.as_json)
@@ -71,7 +81,7 @@ def perform(session: Session, asked: Asked) -> None:
 
 
 def perform_alone(
-    session: Session, asked: Asked, metadata: tuple[str, int], *, waits: bool
+    session: Session, asked: RunRequest, metadata: tuple[str, int], *, waits: bool
 ) -> None:
     scenario = _cast(find_scenario(asked.story), asked.targets)
     teller = Teller(as_json=session.as_json)
@@ -87,8 +97,62 @@ def perform_alone(
         if waits:
             _wait(server)
         speed = asked.speed or (HANDLER_SPEED if waits else None)
-        asked = Asked(story=asked.story, speed=speed, targets=(), why=asked.why)
+        asked = RunRequest(story=asked.story, speed=speed, targets=(), why=asked.why)
         _play(operator, scenario, scopes, asked, teller)
+
+
+class PrivateServer:
+    def __init__(self, fleet: dict[str, Any] | None, metadata: tuple[str, int]) -> None:
+        """`fleet` None: the starter fleet. Raises what starting a node raises."""
+        self._polled = threading.Event()
+        self._background = Background()
+        try:
+            wanted = None if fleet is None else read_json(fleet)
+            self._node = self._background.call(self._start(wanted, metadata))
+        except BaseException:
+            self._background.stop()
+            raise
+        self.url = self._node.metadata_urls[0]
+        self.control_url = self._node.control_url
+        self.names = self._background.call(self._names())
+        """Of all instances."""
+
+    def wait_for_poll(self) -> None:
+        """Returns when somebody has asked for a document."""
+        self._polled.wait()
+
+    def stop(self) -> None:
+        try:
+            self._background.call(self._node.stop())
+        finally:
+            self._background.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def _start(self, fleet: Fleet | None, metadata: tuple[str, int]) -> Node:
+        settings = NodeSettings(
+            store_url="memory:", metadata=[metadata], is_clock_virtual=True, fleet=fleet
+        )
+        node = await Node(settings).start()
+        # Somebody always looks in a rehearsal, so that what owners ask is announced.
+        for scope_id in await node.store.scope_ids(limit=SCOPES_MAX):
+            await node.engine.submit(scope_id, Activate(), by=ENGINE)
+        node.watch(self._on_asked)
+        return node
+
+    async def _names(self) -> list[str]:
+        scopes = await self._node.store.scopes(limit=SCOPES_MAX)
+        return [str(each.name) for scope in scopes for each in scope.roster.live]
+
+    def _on_asked(self, asked: Asked) -> None:
+        if asked.kind == "events":
+            self._polled.set()
 
 
 def _first(cast: tuple[str, ...], server: PrivateServer) -> list[str]:
@@ -119,7 +183,7 @@ def _play(
     operator: ApiOperator,
     scenario: Scenario,
     scopes: dict[str, str],
-    asked: Asked,
+    asked: RunRequest,
     teller: Teller,
 ) -> None:
     try:
@@ -176,3 +240,39 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+# From what a person named to the scenario that is meant: ours, a file, or a recording.
+def find_scenario(name: str) -> Scenario:
+    """Raises Problem, with the line if it is a file's fault."""
+    if name in library.names():
+        return read_scenario(library.text(name))
+    path = Path(name)
+    try:
+        text = read_text(path)
+    except FileNotFoundError:
+        raise Problem(_unknown(name)) from None
+    except OSError as error:
+        raise Problem(f"{name} cannot be read: {error.strerror}; name another file") from None
+    is_recording = path.suffix == ".jsonl" or text.lstrip().startswith("{")
+    try:
+        return read_playback(text) if is_recording else read_scenario(text)
+    except ScenarioProblem as problem:
+        place = name if problem.line is None else f"{name}:{problem.line}"
+        raise Problem(problem.message, place=place) from None
+
+
+def library_text(name: str) -> str:
+    if name not in library.names():
+        raise Problem(_unknown(name))
+    return library.text(name)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, library.names(), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "see them with `fairwarning scenario list`"
+    return f"there is no story and no file called {name!r}; {hint}"
+
+
+# A server for one rehearsal: on a virtual clock, in memory, gone when the rehearsal is over.
+SCOPES_MAX = 1_000

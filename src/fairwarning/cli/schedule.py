@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from fairwarning.cli.completing import complete_target
-from fairwarning.cli.session import Session, connected, why_option
+from fairwarning.cli.click_types import EVENT_TYPE, duration
+from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.name_completion import complete_target
 from fairwarning.cli.times import NotATime, parse_time, to_wire
-from fairwarning.cli.types import EVENT_TYPE, duration
-from fairwarning.cli.waiting import conclude, wait_option
+from fairwarning.cli.wait import conclude, wait_option
 
 _EXAMPLES = """\b
 Examples:

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,15 +15,13 @@ import uvloop
 
 from fairwarning import __version__, logs
 from fairwarning.boot import BadStoreUrl, default_store_url
-from fairwarning.cli.file_limit import raise_file_limit
-from fairwarning.cli.fleet_file import read_fleet
+from fairwarning.cli.click_types import Number, one_address
+from fairwarning.cli.common_options import DEFAULT_URL
 from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.serve_address import one_address
 from fairwarning.cli.serve_config import read_config
-from fairwarning.cli.session import DEFAULT_URL
 from fairwarning.cli.times import NotATime, parse_duration_ms
-from fairwarning.cli.types import Number
+from fairwarning.common.text_files import read_text
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
@@ -30,6 +30,7 @@ from fairwarning.core.roster import refuse_address
 from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
+from fairwarning.fleet_file import Fleet, FleetProblem, read_toml
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
@@ -426,3 +427,23 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
         click.echo("The control plane asks for tokens; docs/access.md says how to make the first.")
     click.echo(f"Open the portal in a browser: {node.control_url}/")
     click.echo(f"ready {' '.join(urls)} control {node.control_url}")
+
+
+# How many file descriptors this process may have.
+def raise_file_limit() -> None:
+    """As many as the system allows: the usual limit is for programs that use `select`."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Some systems name a limit that they do not grant.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+# A fleet file on this machine, read or refused with its line.
+def read_fleet(path: Path) -> Fleet:
+    try:
+        return read_toml(read_text(path))
+    except OSError as problem:
+        raise Problem(f"{path} cannot be read: {problem.strerror}; name another file") from None
+    except FleetProblem as problem:
+        place = path if problem.line is None else f"{path}:{problem.line}"
+        raise Problem(problem.message, place=str(place)) from None

@@ -3,15 +3,18 @@
 import getpass
 import re
 import socket
+from collections.abc import Sequence
+from datetime import datetime
 from importlib import import_module
+from typing import Any
 
 import click
 
-from fairwarning.cli.listing import line
+from fairwarning.cli.click_types import duration
+from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.output import echo_json
-from fairwarning.cli.session import Session, connected, why_option
-from fairwarning.cli.tables.tokens import tokens_table
-from fairwarning.cli.types import duration
+from fairwarning.cli.table_model import Cell, Column, Listing, line
+from fairwarning.cli.tables.cells import when
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
 _NAME_MAX = 64
@@ -97,3 +100,36 @@ def revoke(session: Session, id: str, why: str | None) -> None:
     """Make the token ID worthless at once."""
     done = session.api.delete("tokens", id, why=why)
     session.answer(done, lambda _: [line(f"Token {id} is revoked.")])
+
+
+# Tokens: who may do what, and until when. Never a secret.
+Json = dict[str, Any]
+_COLUMNS = (
+    Column("ID", whole=True),
+    Column("NAME"),
+    Column("ROLE"),
+    Column("CREATED"),
+    Column("BY"),
+    Column("EXPIRES"),
+    Column("LAST USED"),
+)
+
+
+def tokens_table(tokens: Sequence[Json], now: datetime) -> Listing:
+    rows = tuple(
+        (
+            Cell(token["id"], "bold"),
+            Cell(token["name"]),
+            Cell(token["role"]),
+            when(token.get("created"), now),
+            Cell(token.get("createdBy", "")),
+            when(token["expires"], now) if token.get("expires") else Cell("never", "dim"),
+            when(token["lastUsed"], now) if token.get("lastUsed") else Cell("never", "dim"),
+        )
+        for token in tokens
+    )
+    return Listing(
+        columns=_COLUMNS,
+        rows=rows,
+        empty="No tokens. Make one with `fairwarning token create --role ROLE`.",
+    )

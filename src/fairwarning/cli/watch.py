@@ -1,14 +1,27 @@
 """`fairwarning watch`: the fleet, its events and what happens, live."""
 
 import json
+import os
+import select
+import signal
 import sys
+import termios
+import time
+import tty
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Self
 
 import click
+from rich.console import Group
+from rich.live import Live
 
-from fairwarning.cli.follow import Entry, Feed, Lost
-from fairwarning.cli.listing import Lines
-from fairwarning.cli.output import draw, make_console
-from fairwarning.cli.session import Session, connected
+from fairwarning.cli.common_options import ServerClock, Session, connected
+from fairwarning.cli.event_stream import Entry, Feed, Lost
+from fairwarning.cli.live_screen.refresher import Keeper
+from fairwarning.cli.live_screen.screen import Line, screen
+from fairwarning.cli.output import draw, make_console, text_of
+from fairwarning.cli.table_model import Lines
 from fairwarning.cli.tables.history import entry_line
 
 
@@ -29,8 +42,7 @@ def watch(session: Session) -> None:
     if session.as_json or not sys.stdout.isatty():
         _print_lines(session)
         return
-    from fairwarning.cli.watching.keeper import Keeper  # noqa: PLC0415  help must not wait
-    from fairwarning.cli.watching.live import show_live  # noqa: PLC0415
+    from fairwarning.cli.live_screen.refresher import Keeper  # noqa: PLC0415  help must not wait
 
     show_live(Keeper(session.api, session.clock), session.clock, session.api.url)
 
@@ -52,3 +64,76 @@ def _print_lines(session: Session) -> None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         return
+
+
+# The screen on the terminal: drawn when something changed, until q or Ctrl-C.
+LOOK_S = 0.25
+QUIT = frozenset("qQ\x03\x04")
+
+
+def show_live(keeper: Keeper, clock: ServerClock, url: str) -> None:
+    console = make_console()
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    drawn: tuple[object, list[Line]] | None = None
+    with (
+        suppress(KeyboardInterrupt),
+        Keys() as keys,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while keeper.ended is None:
+            size = console.size
+            lines = screen(
+                keeper.seen, url, clock.now(), width=size.width, height=size.height, unicode=unicode
+            )
+            if drawn != (size, lines):
+                live.update(_rendered(lines), refresh=True)
+                drawn = (size, lines)
+            if QUIT & set(keys.wait(LOOK_S)):
+                return
+    if keeper.ended is not None:
+        raise keeper.ended
+
+
+def _rendered(lines: list[Line]) -> Group:
+    texts = [text_of(*line) for line in lines]
+    for text in texts:
+        text.no_wrap, text.overflow = True, "ellipsis"
+    return Group(*texts)
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    """As an exception, so that the terminal is put right on the way out."""
+    raise SystemExit(128 + number)
+
+
+# The keyboard while the screen is up: keys come at once and unseen, and are given back after.
+class Keys:
+    """Without a terminal on standard input there are no keys, only the passing of time."""
+
+    def __init__(self) -> None:
+        self._fd = sys.stdin.fileno() if sys.stdin.isatty() else None
+
+    def __enter__(self) -> Self:
+        if self._fd is not None:
+            self._before = termios.tcgetattr(self._fd)
+            tty.setcbreak(self._fd)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._fd is not None:
+            termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+
+    def wait(self, timeout_s: float) -> str:
+        """What was typed within that time."""
+        if self._fd is None:
+            time.sleep(timeout_s)
+            return ""
+        readable, _, _ = select.select([self._fd], [], [], timeout_s)
+        return os.read(self._fd, 64).decode(errors="replace") if readable else ""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
-from fairwarning.cli.listing import Cell
+from fairwarning.cli.table_model import Cell
 from fairwarning.cli.times import absolute, from_wire, relative
 
 PHASE_STYLES = {

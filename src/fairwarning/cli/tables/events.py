@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.listing import Card, Cell, Column, Lines, Listing, Shown
+from fairwarning.cli.escape import several
+from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
 from fairwarning.cli.tables.cells import phase, short_scopes, when
 from fairwarning.cli.tables.history import entry_line
-from fairwarning.cli.text import several
 from fairwarning.cli.times import human_duration
 
 Json = dict[str, Any]

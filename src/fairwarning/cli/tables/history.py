@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.listing import Cell, Column, Listing
+from fairwarning.cli.escape import one_line
+from fairwarning.cli.table_model import Cell, Column, Listing
 from fairwarning.cli.tables.cells import short_scopes, when
-from fairwarning.cli.text import one_line
 from fairwarning.cli.times import absolute, from_wire
 
 Json = dict[str, Any]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.listing import Card, Cell, Shown, line
+from fairwarning.cli.escape import counted, several
+from fairwarning.cli.table_model import Card, Cell, Shown, line
 from fairwarning.cli.tables.events import events_table
-from fairwarning.cli.text import counted, several
 from fairwarning.cli.times import human_duration, parse_duration_ms
 
 Json = dict[str, Any]

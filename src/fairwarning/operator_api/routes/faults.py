@@ -7,7 +7,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from fairwarning.core.faults import COUNT_MAX, DELAY_MS_MAX, DOCUMENT_KINDS, Fault, FaultKind, Part
+from fairwarning.core.faults import (
+    COUNT_MAX,
+    DELAY_MS_MAX,
+    DOCUMENT_KINDS,
+    Fault,
+    FaultKind,
+    Part,
+)
 from fairwarning.core.instants import Instant, format_iso_duration, later
 from fairwarning.core.model import InstanceName
 from fairwarning.core.transitions import Noted
@@ -18,7 +25,15 @@ from fairwarning.operator_api.parse_request import read_duration_ms, read_instan
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_instance
 from fairwarning.operator_api.route import Call, Operation
-from fairwarning.operator_api.schemas import Done, DurationText, In, InstantText, Name, NoQuery, Out
+from fairwarning.operator_api.schemas import (
+    Done,
+    DurationText,
+    In,
+    InstantText,
+    Name,
+    NoQuery,
+    Out,
+)
 from fairwarning.operator_api.to_schema import instant_of
 
 KIND, KEY = "fault", "last"

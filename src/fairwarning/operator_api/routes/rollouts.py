@@ -22,7 +22,15 @@ from fairwarning.operator_api.parse_request import read_duration_ms
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_scope
 from fairwarning.operator_api.route import Call, Operation
-from fairwarning.operator_api.schemas import DurationText, In, Name, NoQuery, Out, PageQuery, Text
+from fairwarning.operator_api.schemas import (
+    DurationText,
+    In,
+    Name,
+    NoQuery,
+    Out,
+    PageQuery,
+    Text,
+)
 from fairwarning.operator_api.to_schema import instant_of
 
 # Rollouts as the API takes and gives them.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
+from fairwarning.cli.common_options import DEFAULT_URL, connect
 from fairwarning.cli.lookup import UNFINISHED
-from fairwarning.cli.session import DEFAULT_URL, connect
 from fairwarning.scenarios import library
 
 if TYPE_CHECKING:
-    from fairwarning.cli.client import Api
+    from fairwarning.cli.api_client import Api
 
 ANSWER_S = 1.0
 _PAGE = 200

@@ -5,25 +5,46 @@ the connection to it, and the two ways of answering: for people and as JSON.
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
-from fairwarning.cli.listing import Shown
+from fairwarning.cli.escape import one_line
 from fairwarning.cli.output import draw, echo_json, make_console
-from fairwarning.cli.serverclock import ServerClock
-from fairwarning.cli.text import one_line
+from fairwarning.cli.table_model import Shown
+from fairwarning.cli.times import from_wire
 from fairwarning.common.text_files import read_text
 
 if TYPE_CHECKING:
-    from fairwarning.cli.client import Api
-
+    from fairwarning.cli.api_client import Api
 DEFAULT_URL = "http://127.0.0.1:8170"
 Show = Callable[[datetime], Sequence[Shown]]
+
+
+# The server's time between two answers, because countdowns run on its clock and not on ours.
+class ServerClock:
+    def __init__(
+        self, face: dict[str, Any], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.is_virtual = bool(face["virtual"])
+        self.speed = float(face.get("speed", 0 if self.is_virtual else 1))
+        """How fast it runs by itself."""
+        self._monotonic = monotonic
+        self._now = from_wire(face["now"])
+        self._read_s = monotonic()
+
+    def now(self) -> datetime:
+        return self._now + timedelta(seconds=(self._monotonic() - self._read_s) * self.speed)
+
+    def saw(self, at: datetime) -> None:
+        """Something happened at `at`: a virtual clock has come at least that far."""
+        if self.is_virtual and at > self.now():
+            self._now, self._read_s = at, self._monotonic()
 
 
 class Session:
@@ -63,7 +84,7 @@ class Session:
 def connect(
     url: str, token_file: str | None, ca_file: str | None, answer_s: float | None = None
 ) -> "Api":
-    from fairwarning.cli.client import Api  # noqa: PLC0415  help must not wait for httpx
+    from fairwarning.cli.api_client import Api  # noqa: PLC0415  help must not wait for httpx
 
     token = read_token(token_file)
     if answer_s is None:

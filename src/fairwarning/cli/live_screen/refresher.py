@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fairwarning.cli.follow import Back, Entry, Feed, Happening, Lost
+from fairwarning.cli.common_options import ServerClock
+from fairwarning.cli.event_stream import Back, Entry, Feed, Happening, Lost
+from fairwarning.cli.live_screen.model import (
+    ENTRIES_MAX,
+    Json,
+    Seen,
+    with_entries,
+    with_scope,
+)
 from fairwarning.cli.lookup import UNFINISHED
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.serverclock import ServerClock
 from fairwarning.cli.times import from_wire
-from fairwarning.cli.watching.seen import ENTRIES_MAX, Json, Seen, with_entries, with_scope
 
 if TYPE_CHECKING:
-    from fairwarning.cli.client import Api
+    from fairwarning.cli.api_client import Api
 
 _SINGLE_MAX = 10
 """With more changed scopes than this, the whole fleet is asked for."""

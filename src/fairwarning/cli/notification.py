@@ -1,18 +1,22 @@
 """`fairwarning notice`: who is told of what happens, by webhook, chat or mail."""
 
 import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import click
 
-from fairwarning.cli.completing import complete_scope
-from fairwarning.cli.listing import line
+from fairwarning.cli.click_types import EVENT_TYPE
+from fairwarning.cli.common_options import Session, connected, why_option
+from fairwarning.cli.escape import several
+from fairwarning.cli.name_completion import complete_scope
 from fairwarning.cli.output import echo_json
 from fairwarning.cli.problems import Problem
-from fairwarning.cli.secrets import read_secret
-from fairwarning.cli.session import Session, connected, why_option
-from fairwarning.cli.tables.notices import letters_table, notice_card, notices_table
-from fairwarning.cli.types import EVENT_TYPE
+from fairwarning.cli.table_model import Card, Cell, Column, Listing, line
+from fairwarning.cli.tables.cells import when
+from fairwarning.common.text_files import read_text
 
 _SOURCE = click.Choice(["Platform", "User"], case_sensitive=False)
 _URL_VARIABLE = "FAIRWARNING_NOTICE_URL"
@@ -168,3 +172,101 @@ def dead_letters(session: Session, retry: str | None, discard: str | None, why: 
     else:
         found = session.api.pages("notices", "dead-letters", key="deadLetters")
         session.answer(found, lambda _: [letters_table(found["deadLetters"])])
+
+
+# Secrets on their way in: from a file, the environment, a pipe or a hidden prompt.
+def read_secret(what: str, *, option: str, file: str | None, variable: str) -> str:
+    """The first that there is of: the file (`-` is standard input), the variable, standard
+    input if it is a pipe, and the terminal.
+    """
+    if file is not None:
+        text = _read_file(option, file)
+    elif os.environ.get(variable):
+        text = os.environ[variable]
+    elif sys.stdin.isatty():
+        text = click.prompt(what, hide_input=True, err=True)
+    else:
+        text = _read_file(option, "-")
+    if not text.strip():
+        raise click.UsageError(f"the {what} is empty; give it with {option} or in {variable}")
+    return text.strip()
+
+
+def _read_file(option: str, file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else read_text(file)
+    except OSError as error:
+        raise click.UsageError(f"{option} {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"what {option} gets from a pipe is not UTF-8 text") from None
+
+
+# Targets of notices, and what could not be delivered to them.
+Json = dict[str, Any]
+_TARGETS = (
+    Column("ID", whole=True),
+    Column("NAME"),
+    Column("KIND"),
+    Column("URL"),
+    Column("TELLS OF"),
+    Column("CREATED"),
+)
+_LETTERS = (
+    Column("ID", whole=True),
+    Column("NOTICE"),
+    Column("TITLE"),
+    Column("TRIES"),
+    Column("ERROR"),
+)
+
+
+def notices_table(notices: Sequence[Json], now: datetime) -> Listing:
+    rows = tuple(
+        (
+            Cell(notice["id"], "bold"),
+            Cell(notice["name"]),
+            Cell(notice["kind"]),
+            Cell(notice["url"]),
+            Cell(tells_of(notice["filters"])),
+            when(notice.get("created"), now),
+        )
+        for notice in notices
+    )
+    return Listing(
+        columns=_TARGETS, rows=rows, empty="Nobody is told. See `fairwarning notice add --help`."
+    )
+
+
+def notice_card(notice: Json, now: datetime) -> Card:
+    return Card(
+        title=Cell(f"{notice['kind']} {notice['name']}", "bold"),
+        facts=(
+            ("id", Cell(notice["id"], "bold")),
+            ("url", Cell(notice["url"])),
+            ("tells of", Cell(tells_of(notice["filters"]))),
+            ("created", when(notice.get("created"), now)),
+        ),
+    )
+
+
+def tells_of(filters: Json) -> str:
+    """`Scheduled, Started of Reboot in web`."""
+    told = several(filters.get("kinds") or [], 6) or "everything"
+    for word, name in (("of", "types"), ("from", "sources"), ("in", "scopes")):
+        if filters.get(name):
+            told += f" {word} {several(filters[name])}"
+    return told
+
+
+def letters_table(letters: Sequence[Json]) -> Listing:
+    rows = tuple(
+        (
+            Cell(letter["id"], "bold"),
+            Cell(letter["notice"]),
+            Cell(letter["title"]),
+            Cell(str(letter["attempts"])),
+            Cell(letter["error"], "red"),
+        )
+        for letter in letters
+    )
+    return Listing(columns=_LETTERS, rows=rows, empty="Everything was delivered.")
