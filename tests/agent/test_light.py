@@ -7,7 +7,8 @@ SERVER = ("core", "engine", "stores", "metadata", "control", "drivers", "notices
           "node", "boot", "sim", "testing", "portal", "rehearsal")  # fmt: skip
 HEAVY = ("msgspec", "starlette", "uvicorn", "httpx", "rich", "cryptography", "psycopg", "uvloop",
          "prometheus_client", "apprise")  # fmt: skip
-MODULES = ("fairwarning.agent.cli.main", "fairwarning.agent.program", "fairwarning.agent.cli.check_config",
+MODULES = ("fairwarning.agent.cli.main", "fairwarning.agent.program",
+           "fairwarning.agent.cli.check_config",
            "fairwarning.agent.cli.explain", "fairwarning.agent.cli.test",
            "fairwarning.agent.cli.status", "fairwarning.agent.actions.registry")  # fmt: skip
 

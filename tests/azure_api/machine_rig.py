@@ -27,7 +27,7 @@ SUBNET = f"{VNET}/subnets/inner"
 
 
 class Azure:
-    """The fleet of `tests.operator_api.rig`, which all is in the group `default`, location `local`."""
+    """The fleet of `tests.operator_api.rig`, all in the group `default` and location `local`."""
 
     def __init__(self, rig: Rig, client: httpx.AsyncClient) -> None:
         self.rig = rig

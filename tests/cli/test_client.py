@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fairwarning.cli.api_client import Api, is_loopback
-from fairwarning.cli.problems import Disconnected, Problem
+from fairwarning.common.command_errors import Disconnected, Problem
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Answer, Fake, problem
 from tests.cli.values import an_event

@@ -11,7 +11,7 @@ from fairwarning.cli.api_client import Api
 from fairwarning.cli.common_options import ServerClock
 from fairwarning.cli.event_stream import Back, Entry, Lost
 from fairwarning.cli.live_screen.refresher import Keeper
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
 from tests.cli.values import NOW, WEB, a_scope, an_entry, an_event, an_instance
 
 DB = "sub/group/vm/db"

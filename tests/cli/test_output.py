@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fairwarning.cli.escape import clean, one_line, several
 from fairwarning.cli.notification import letters_table, notices_table
 from fairwarning.cli.output import draw
 from fairwarning.cli.rollout import plan_page, rollout_page, rollouts_table
@@ -18,6 +17,7 @@ from fairwarning.cli.tables.fleet import changes_list, changes_summary, fleet_pa
 from fairwarning.cli.tables.history import history_table
 from fairwarning.cli.token import tokens_table
 from fairwarning.cli.wait import ending, progress
+from fairwarning.common.escape import clean, one_line, several
 from tests.cli.values import (
     ID,
     NOW,

@@ -18,7 +18,7 @@ from fairwarning.cli.event_stream import (
     follow,
     messages,
 )
-from fairwarning.cli.problems import Disconnected, Problem
+from fairwarning.common.command_errors import Disconnected, Problem
 
 TEXT = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]))
 

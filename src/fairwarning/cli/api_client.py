@@ -16,7 +16,7 @@ import click
 import httpx
 
 from fairwarning import __version__
-from fairwarning.cli.problems import Disconnected, Problem
+from fairwarning.common.command_errors import Disconnected, Problem
 
 Json = dict[str, Any]
 Param = str | int | bool | Sequence[str] | None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
 
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 

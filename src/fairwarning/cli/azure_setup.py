@@ -24,9 +24,9 @@ from fairwarning.cli.azure_env import (
 from fairwarning.cli.click_types import duration
 from fairwarning.cli.common_options import Session, connected, why_option
 from fairwarning.cli.output import echo_json
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.table_model import line
 from fairwarning.cli.token import default_name
+from fairwarning.common.command_errors import Problem
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
 _CLOUD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")

@@ -11,7 +11,7 @@ import click
 
 from fairwarning.cli.click_types import duration
 from fairwarning.cli.output import echo_json
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
 from fairwarning.core.spans import parse_duration_ms
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from fairwarning.cli.escape import one_line
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.table_model import Shown
 from fairwarning.cli.times import from_wire
+from fairwarning.common.escape import one_line
 from fairwarning.common.text_files import read_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from fairwarning.cli.problems import Disconnected
+from fairwarning.common.command_errors import Disconnected
 
 PAUSE_S_MIN = 0.5
 PAUSE_S_MAX = 10.0

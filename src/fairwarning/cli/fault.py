@@ -8,10 +8,10 @@ import click
 
 from fairwarning.cli.click_types import Number, duration
 from fairwarning.cli.common_options import Session, connected, why_option
-from fairwarning.cli.escape import counted, several
 from fairwarning.cli.name_completion import complete_instance
 from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
+from fairwarning.common.escape import counted, several
 from fairwarning.core.faults import COUNT_MAX, STATUSES, FaultKind, Part
 
 _KIND = click.Choice([each.value for each in FaultKind])

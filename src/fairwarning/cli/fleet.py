@@ -12,9 +12,7 @@ from fairwarning.cli.common_options import (
     why_option,
     yes_option,
 )
-from fairwarning.cli.escape import counted, several
 from fairwarning.cli.name_completion import complete_target
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.table_model import line
 from fairwarning.cli.tables.fleet import (
     cancelled_by,
@@ -23,6 +21,8 @@ from fairwarning.cli.tables.fleet import (
     fleet_page,
     kept_note,
 )
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import counted, several
 from fairwarning.common.text_files import read_bytes
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from fairwarning.cli.escape import several
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import several
 
 if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from fairwarning import __version__
-from fairwarning.cli.escape import one_line
-from fairwarning.cli.lazy_group import LazyGroup
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import one_line
+from fairwarning.common.lazy_group import LazyGroup
 
 _EXAMPLES = """\b
 Examples:

@@ -10,12 +10,12 @@ import click
 
 from fairwarning.cli.click_types import EVENT_TYPE
 from fairwarning.cli.common_options import Session, connected, why_option
-from fairwarning.cli.escape import several
 from fairwarning.cli.name_completion import complete_scope
 from fairwarning.cli.output import echo_json
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.table_model import Card, Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import several
 from fairwarning.common.text_files import read_text
 
 _SOURCE = click.Choice(["Platform", "User"], case_sensitive=False)

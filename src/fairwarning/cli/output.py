@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairwarning.cli.escape import clean
 from fairwarning.cli.table_model import Card, Cell, Lines, Listing, Shown
+from fairwarning.common.escape import clean
 
 if TYPE_CHECKING:
     from rich.console import Console

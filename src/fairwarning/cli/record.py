@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import click
 
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.times import NotATime, parse_duration_ms
+from fairwarning.common.command_errors import Problem
 
 
 @click.command(

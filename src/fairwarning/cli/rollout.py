@@ -15,11 +15,11 @@ from fairwarning.cli.common_options import (
     why_option,
     yes_option,
 )
-from fairwarning.cli.escape import counted, several
 from fairwarning.cli.name_completion import complete_rollout, complete_scope
 from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
 from fairwarning.cli.tables.cells import phase, short_scopes, when
 from fairwarning.cli.times import human_duration, parse_duration_ms
+from fairwarning.common.escape import counted, several
 from fairwarning.core.refusals import Refused
 from fairwarning.core.rollouts.windows import parse_blackout, parse_window
 

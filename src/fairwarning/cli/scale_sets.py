@@ -12,7 +12,6 @@ from fairwarning.cli.common_options import (
     why_option,
     yes_option,
 )
-from fairwarning.cli.escape import several
 from fairwarning.cli.name_completion import (
     complete_instance,
     complete_scale_set,
@@ -26,6 +25,7 @@ from fairwarning.cli.tables.scale_sets import (
 )
 from fairwarning.cli.times import NotATime, duration_text
 from fairwarning.cli.wait import refuse_unfinished, wait_for, wait_option
+from fairwarning.common.escape import several
 from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
 from fairwarning.core.refusals import Refused
 

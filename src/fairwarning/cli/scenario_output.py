@@ -4,11 +4,11 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fairwarning.cli.escape import one_line
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.table_model import Cell, Lines
 from fairwarning.cli.tables.history import KIND_STYLES
 from fairwarning.cli.times import to_wire
+from fairwarning.common.escape import one_line
 from fairwarning.scenarios.model import Scenario
 from fairwarning.scenarios.play import Told
 

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from fairwarning.boot import BadStoreUrl
 from fairwarning.cli.common_options import Session, connect
-from fairwarning.cli.escape import counted
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.scenario_output import Teller, pending_line
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import counted
 from fairwarning.common.text_files import read_text
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE

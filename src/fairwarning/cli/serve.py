@@ -18,9 +18,9 @@ from fairwarning.boot import BadStoreUrl, default_store_url
 from fairwarning.cli.click_types import Number, one_address
 from fairwarning.cli.common_options import DEFAULT_URL
 from fairwarning.cli.garbage import ShortCollections
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.times import NotATime, parse_duration_ms
+from fairwarning.common.command_errors import Problem
 from fairwarning.common.text_files import read_text
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from fairwarning.boot import BadStoreUrl, make_token_in
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
 from fairwarning.core.spans import parse_duration_ms
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api.auth import ROLES

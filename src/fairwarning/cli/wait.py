@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairwarning.cli.common_options import Session
-from fairwarning.cli.escape import several
 from fairwarning.cli.event_stream import Back, Entry, Feed, Lost
 from fairwarning.cli.output import draw, make_console, text_of
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.table_model import Cell, Lines
 from fairwarning.cli.tables.events import event_card, kind_of
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.times import countdown, from_wire, human_duration
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import several
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -115,7 +115,8 @@ _SERVER_PORT, _CLIENT_PORT = 67, 68
 
 def discover(transaction: int, hardware: bytes) -> bytes:
     head = _HEAD.pack(
-        _REQUEST, _ETHERNET_HARDWARE, 6, 0, transaction, 0, _BROADCAST, _NOTHING, _NOTHING, _NOTHING,
+        _REQUEST, _ETHERNET_HARDWARE, 6, 0, transaction, 0, _BROADCAST,
+        _NOTHING, _NOTHING, _NOTHING,
         _NOTHING, hardware.ljust(16, b"\0"), b"", b"",
     )  # fmt: skip
     options = bytes((_OPTION_TYPE, 1, _DISCOVER, _OPTION_WANTED, 3, 1, 3, OPTION, _OPTION_END))

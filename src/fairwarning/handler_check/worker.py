@@ -1,7 +1,7 @@
-"""The process of one story: its network, its server, its handler.
+"""The process of one case: its network, its server, its handler.
 
-`python -m fairwarning.handler_check.worker ORDER` prints the result as one line of JSON. It ends when
-its standard input does, so that nothing outlives whoever started it.
+`python -m fairwarning.handler_check.worker ORDER` prints the result as one line of JSON. It ends
+when its standard input does, so that nothing outlives whoever started it.
 """
 
 import os

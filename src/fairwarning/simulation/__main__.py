@@ -1,4 +1,4 @@
-"""`python -m fairwarning.simulation`: as many worlds as you like, and the smallest one that fails."""
+"""`python -m fairwarning.simulation`: runs many worlds and shows the smallest that fails."""
 
 import sys
 import time

@@ -9,7 +9,7 @@ from fairwarning.agent.cli.main import config_option, json_option, load
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.model import Phase
 from fairwarning.agent.rules import never_taken
-from fairwarning.cli.escape import one_line
+from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b
 Examples:

@@ -25,11 +25,11 @@ from fairwarning.agent.rules import Verdict
 from fairwarning.agent.rules import explain as explain_event
 from fairwarning.agent.self_test import made_up
 from fairwarning.agent.state_changes import absorb
-from fairwarning.cli.escape import one_line
-from fairwarning.cli.problems import Problem
 from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
 from fairwarning.client.parse_document import read_document
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b
 Examples:

@@ -14,10 +14,10 @@ from fairwarning.agent.http_listener import CannotListen
 from fairwarning.agent.model import Config
 from fairwarning.agent.state_file import StateProblem
 from fairwarning.agent.whoami import needs_more
-from fairwarning.cli.lazy_group import LazyGroup
-from fairwarning.cli.problems import Problem
 from fairwarning.client.http import BadAddress
 from fairwarning.client.model import EventsUnavailable, Instance
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.lazy_group import LazyGroup
 
 _HERE = "fairwarning.cli"
 COMMANDS = {

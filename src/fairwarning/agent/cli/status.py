@@ -12,8 +12,8 @@ from fairwarning.agent.log_messages import about
 from fairwarning.agent.model import Phase
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.state_file import StateProblem, read_state
-from fairwarning.cli.escape import one_line
-from fairwarning.cli.problems import Problem
+from fairwarning.common.command_errors import Problem
+from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b
 Examples:

@@ -24,8 +24,8 @@ from fairwarning.agent.program import real_doer_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.self_test import Report, made_up, play
 from fairwarning.agent.state_file import StateFile, StateProblem
-from fairwarning.cli.problems import Problem
 from fairwarning.client.model import Event, Instance
+from fairwarning.common.command_errors import Problem
 
 _EXAMPLES = """\b
 Examples:

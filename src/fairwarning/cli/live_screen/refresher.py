@@ -20,8 +20,8 @@ from fairwarning.cli.live_screen.model import (
     with_scope,
 )
 from fairwarning.cli.lookup import UNFINISHED
-from fairwarning.cli.problems import Problem
 from fairwarning.cli.times import from_wire
+from fairwarning.common.command_errors import Problem
 
 if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api

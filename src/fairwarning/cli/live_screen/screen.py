@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.escape import several
 from fairwarning.cli.live_screen.model import Seen, by_urgency, domains
 from fairwarning.cli.table_model import Cell
 from fairwarning.cli.tables.cells import PHASE_STYLES, short_scopes
 from fairwarning.cli.tables.events import kind_of
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.times import absolute, countdown, from_wire
+from fairwarning.common.escape import several
 
 Json = dict[str, Any]
 Line = tuple[Cell, ...]

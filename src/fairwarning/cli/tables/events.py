@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.escape import several
 from fairwarning.cli.table_model import Card, Cell, Column, Lines, Listing, Shown
 from fairwarning.cli.tables.cells import phase, short_scopes, when
 from fairwarning.cli.tables.history import entry_line
 from fairwarning.cli.times import human_duration
+from fairwarning.common.escape import several
 
 Json = dict[str, Any]
 

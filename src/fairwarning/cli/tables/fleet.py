@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fairwarning.cli.escape import counted
 from fairwarning.cli.table_model import Cell, Column, Lines, Listing, Shown
 from fairwarning.cli.tables.cells import short_scope, short_scopes
 from fairwarning.cli.tables.scale_sets import model_text
+from fairwarning.common.escape import counted
 
 Json = dict[str, Any]
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.escape import one_line
 from fairwarning.cli.table_model import Cell, Column, Listing
 from fairwarning.cli.tables.cells import short_scopes, when
 from fairwarning.cli.times import absolute, from_wire
+from fairwarning.common.escape import one_line
 
 Json = dict[str, Any]
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.escape import counted, several
 from fairwarning.cli.table_model import Card, Cell, Shown, line
 from fairwarning.cli.tables.events import events_table
 from fairwarning.cli.times import human_duration, parse_duration_ms
+from fairwarning.common.escape import counted, several
 
 Json = dict[str, Any]
 

@@ -4,7 +4,7 @@ from typing import IO, Any
 
 import click
 
-from fairwarning.cli.escape import one_line
+from fairwarning.common.escape import one_line
 
 
 class Problem(click.ClickException):
