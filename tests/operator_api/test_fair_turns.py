@@ -102,3 +102,15 @@ async def test_whoever_gives_up_takes_no_turn_and_blocks_none() -> None:
     await crowd.give_up("b2")
     assert crowd.has_turn[2:] == ["c1"]
     await crowd.end()
+
+
+async def test_a_turn_that_ends_while_the_next_caller_gives_up_goes_to_the_one_after() -> None:
+    crowd = Crowd(FairTurns(at_once=1, caller_at_once=1, caller_max=2))
+    for name in ("a1", "b1", "c1"):
+        await crowd.ask(name)
+    crowd._gates["a1"].set()
+    crowd._tasks["b1"].cancel()
+    await crowd.go("a1")
+    assert crowd.has_turn == ["c1"]
+    await crowd.end()
+    assert crowd.has_turn == []

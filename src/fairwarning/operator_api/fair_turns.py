@@ -67,6 +67,11 @@ class FairTurns:
             if self._running[caller] >= self._caller_at_once:
                 continue
             queue = self._waiting.pop(caller)
+            # A place whose caller gave up in this moment is still here, and can take no turn.
+            while queue and queue[0].done():
+                queue.popleft()
+            if not queue:
+                continue
             place = queue.popleft()
             if queue:
                 self._waiting[caller] = queue  # At the end: others come first now.
@@ -74,10 +79,11 @@ class FairTurns:
             place.set_result(None)
 
     def _leave(self, caller: str, place: asyncio.Future[None]) -> None:
-        queue = self._waiting[caller]
-        queue.remove(place)
-        if not queue:
-            del self._waiting[caller]
+        queue = self._waiting.get(caller, deque())
+        if place in queue:
+            queue.remove(place)
+            if not queue:
+                del self._waiting[caller]
 
     def _end(self, caller: str) -> None:
         self._running[caller] -= 1
