@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/portal/screenshots.py [FOLDER]
 
-Needs the extra `portal-test` and Debian's chromium, as ./test-portal does.
+Needs the extra `portal-test` and Debian's chromium, as ./test portal does.
 """
 
 import asyncio

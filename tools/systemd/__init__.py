@@ -1,1 +1,1 @@
-"""The agent as a service of a real systemd, in a virtual machine; `./test-systemd` runs it all."""
+"""The agent as a service of a real systemd, in a virtual machine; `./test systemd` runs it all."""
