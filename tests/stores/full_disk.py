@@ -8,7 +8,7 @@ from pathlib import Path
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.protocols import Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.writer import Pace
+from fairwarning.stores.sqlite.writer import InlineCommits
 from tests.stores.fleet import ME, declare, web, whole_journal
 from tests.stores.steps import changing
 
@@ -18,8 +18,8 @@ def limit_file_size(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 
 
-async def run(path: Path, pace: Pace) -> None:
-    store = SqliteStore(path, SystemClock(), pace)
+async def run(path: Path, inline_commits: InlineCommits) -> None:
+    store = SqliteStore(path, SystemClock(), inline_commits)
     await store.open()
     id = await declare(store, web())
     told: list[Signal] = []
@@ -41,4 +41,5 @@ async def run(path: Path, pace: Pace) -> None:
     await store.close()
 
 
-asyncio.run(run(Path(sys.argv[1]), Pace(row=0) if "loop" in sys.argv else Pace()))
+commits = InlineCommits(after=0) if "loop" in sys.argv else InlineCommits()
+asyncio.run(run(Path(sys.argv[1]), commits))

@@ -18,7 +18,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection
-from fairwarning.stores.sqlite.writer import Pace
+from fairwarning.stores.sqlite.writer import InlineCommits
 from tests.stores.fleet import ME, deciding, declare, new_id, vm, web, whole_journal
 from tests.stores.steps import busy_writer, changing
 from tests.support.patience import HANG_S
@@ -51,8 +51,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 async def store(
     tmp_path: Path, clock: VirtualClock, disk: Disk, request: pytest.FixtureRequest
 ) -> AsyncIterator[SqliteStore]:
-    pace = Pace(row=0) if request.param == "in the loop" else Pace()
-    store = SqliteStore(tmp_path / "store.db", clock, pace)
+    inline_commits = InlineCommits(after=0) if request.param == "in the loop" else InlineCommits()
+    store = SqliteStore(tmp_path / "store.db", clock, inline_commits)
     await store.open()
     yield store
     await store.close()

@@ -11,7 +11,7 @@ from fairwarning.engine.protocols import Clock, Store
 from fairwarning.simulation.clock import SimClock
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.writer import Pace
+from fairwarning.stores.sqlite.writer import InlineCommits
 
 _schemas = count(1)
 
@@ -64,7 +64,9 @@ class StorePlace:
         if not self.may_be_shared:
             folder = exits.enter_context(tempfile.TemporaryDirectory(prefix="fw-sim-"))
             store: Store = SqliteStore(
-                Path(folder) / "store.db", clock, Pace(row=0 if quick else 8)
+                Path(folder) / "store.db",
+                clock,
+                InlineCommits(after=0 if quick else 8),
             )
         else:
             store = _postgres(self._url, clock, exits, is_shared=is_shared)

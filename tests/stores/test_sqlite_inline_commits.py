@@ -14,42 +14,42 @@ from fairwarning.core.model import Scope, ScopeId
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Moment, Signal, StoreDown
 from fairwarning.stores.sqlite import SqliteStore, connection, writer
-from fairwarning.stores.sqlite.writer import QUICK_S, ROW, Pace
+from fairwarning.stores.sqlite.writer import QUICK_COMMITS_NEEDED, QUICK_S, InlineCommits
 from tests.stores.fleet import ME, declare, vm, web
 from tests.stores.steps import changing
 
 HERE = threading.get_ident
 
 
-def steady() -> Pace:
-    found = Pace()
-    for _ in range(ROW):
-        assert not found.is_steady
-        found.note(QUICK_S, alone=True)
-    assert found.is_steady
+def steady() -> InlineCommits:
+    found = InlineCommits()
+    for _ in range(QUICK_COMMITS_NEEDED):
+        assert not found.allows
+        found.record(QUICK_S, alone=True)
+    assert found.allows
     return found
 
 
 def test_after_a_slow_commit_it_takes_a_row_of_quick_ones_again() -> None:
     found = steady()
-    found.note(QUICK_S + 0.001, alone=True)
-    for _ in range(ROW):
-        assert not found.is_steady
-        found.note(QUICK_S, alone=True)
-    assert found.is_steady
+    found.record(QUICK_S + 0.001, alone=True)
+    for _ in range(QUICK_COMMITS_NEEDED):
+        assert not found.allows
+        found.record(QUICK_S, alone=True)
+    assert found.allows
 
 
 def test_what_was_not_written_says_nothing_about_the_disk() -> None:
-    found = Pace()
-    for _ in range(ROW + 1):
-        found.note(0, alone=True)
-    assert not found.is_steady
+    found = InlineCommits()
+    for _ in range(QUICK_COMMITS_NEEDED + 1):
+        found.record(0, alone=True)
+    assert not found.allows
 
 
 def test_so_it_does_after_one_with_company() -> None:
     found = steady()
-    found.note(0, alone=False)
-    assert not found.is_steady
+    found.record(0, alone=False)
+    assert not found.allows
 
 
 class Noting:
@@ -64,19 +64,19 @@ class Noting:
 
 
 async def open_store(
-    tmp_path: Path, clock: VirtualClock, pace: Pace
+    tmp_path: Path, clock: VirtualClock, inline_commits: InlineCommits
 ) -> tuple[SqliteStore, ScopeId]:
-    store = SqliteStore(tmp_path / "store.db", clock, pace)
+    store = SqliteStore(tmp_path / "store.db", clock, inline_commits)
     await store.open()
     return store, await declare(store, web(), vm("other"))
 
 
 async def threads_of_one_alone(tmp_path: Path, clock: VirtualClock) -> list[int]:
-    store, id = await open_store(tmp_path, clock, Pace())
+    store, id = await open_store(tmp_path, clock, InlineCommits())
     step = Noting()
-    for _ in range(ROW + 3):
+    for _ in range(QUICK_COMMITS_NEEDED + 3):
         await store.transact(id, step, by=ME)
-    assert (await store.read(id)).revision >= ROW + 3
+    assert (await store.read(id)).revision >= QUICK_COMMITS_NEEDED + 3
     await store.close()
     return step.threads
 
@@ -87,7 +87,7 @@ async def test_one_who_is_alone_on_a_quick_disk_changes_threads_no_more(
     monkeypatch.setattr(writer, "QUICK_S", 60.0)
     threads = await threads_of_one_alone(tmp_path, clock)
     assert threads[0] != HERE()
-    assert threads[ROW:] == [HERE()] * 3
+    assert threads[QUICK_COMMITS_NEEDED:] == [HERE()] * 3
 
 
 async def test_on_a_slow_disk_every_commit_is_the_threads(
@@ -102,14 +102,14 @@ async def test_callers_who_come_together_are_left_to_the_thread(
 ) -> None:
     """There they share a commit, also in the rounds that follow."""
     monkeypatch.setattr(writer, "QUICK_S", 60.0)
-    store, id = await open_store(tmp_path, clock, Pace())
-    for _ in range(ROW):
+    store, id = await open_store(tmp_path, clock, InlineCommits())
+    for _ in range(QUICK_COMMITS_NEEDED):
         await store.transact(id, changing, by=ME)
     step = Noting()
-    for _ in range(2 * ROW):
+    for _ in range(2 * QUICK_COMMITS_NEEDED):
         await asyncio.gather(*(store.transact(id, step, by=ME) for _ in range(5)))
     assert step.threads.count(HERE()) == 1, "the very first could not know"
-    for _ in range(ROW + 1):
+    for _ in range(QUICK_COMMITS_NEEDED + 1):
         await store.transact(id, step, by=ME)
     assert step.threads[-1] == HERE(), "alone again"
     await store.close()
@@ -119,7 +119,7 @@ async def test_while_the_thread_is_at_work_nobody_commits_here(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
     """They would be in each other's transaction."""
-    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    store, id = await open_store(tmp_path, clock, InlineCommits(after=0))
     await store.transact(id, changing, by=ME)
     loop, inside, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
@@ -142,7 +142,7 @@ async def test_while_the_thread_is_at_work_nobody_commits_here(
 async def test_between_the_commits_of_one_all_others_have_their_turn(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    store, id = await open_store(tmp_path, clock, InlineCommits(after=0))
     step, turns = Noting(), 0
 
     async def other() -> None:
@@ -164,7 +164,7 @@ async def test_a_foreign_lock_is_waited_for_on_the_thread(
     tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "BUSY_S_MAX", 600.0)
-    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    store, id = await open_store(tmp_path, clock, InlineCommits(after=0))
     step = Noting()
     with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as foreign:
         foreign.execute("BEGIN IMMEDIATE")
@@ -185,8 +185,8 @@ async def test_what_was_begun_here_and_failed_is_not_done_again(
     What comes next is left to the thread, which may wait for a disk that is in trouble.
     """
     monkeypatch.setattr(writer, "QUICK_S", 60.0)
-    store, id = await open_store(tmp_path, clock, Pace())
-    for _ in range(ROW):
+    store, id = await open_store(tmp_path, clock, InlineCommits())
+    for _ in range(QUICK_COMMITS_NEEDED):
         await store.transact(id, changing, by=ME)
     threads: list[int] = []
 
@@ -218,7 +218,7 @@ class NotingClock(VirtualClock):
 
 async def test_what_may_be_large_is_left_to_the_thread(tmp_path: Path) -> None:
     clock = NotingClock()
-    store, id = await open_store(tmp_path, clock, Pace(row=0))
+    store, id = await open_store(tmp_path, clock, InlineCommits(after=0))
     await store.transact(id, changing, by=ME)
     clock.threads.clear()
     await store.create([vm("new")], by=ME)
