@@ -7,11 +7,12 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, run
+from subprocess import run
 from typing import Any
 
 from tests.support.namespaces import ENDPOINT
-from tests.support.vms import Rig, clean_environment
+from tests.support.processes import clean_environment, serving
+from tests.support.vms import Rig
 from tools.agent.balancer import VMS, WEB
 from tools.agent.machine import Machine
 
@@ -75,18 +76,12 @@ class Fleet:
 
 
 @contextmanager
-def serving(rig: Rig, folder: Path, driver: str) -> Iterator[Fleet]:
+def web_server(folder: Path, driver: str) -> Iterator[Fleet]:
     file = folder / "fleet.toml"
     instances = [f'  {{ name = "{name}", addresses = ["{VMS[name]}"] }},' for name in WEB]
     file.write_text(_FLEET.format(notice=NOTICE, driver=driver, instances="\n".join(instances)))
-    command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
-               "--metadata", f"{ENDPOINT}:80", "--control", "127.0.0.1:0",
-               "--fleet", str(file)]  # fmt: skip
-    server = rig.start(command, stdout=PIPE, stderr=DEVNULL)
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    assert line, f"the server ended with code {server.wait(10)} before it was ready"
-    yield Fleet(json.loads(line)["control"])
+    with serving("--fleet", str(file), metadata=f"{ENDPOINT}:80") as ready:
+        yield Fleet(ready.control)
 
 
 def _get(url: str) -> Any:

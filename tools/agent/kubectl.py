@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.agent.cluster import Cluster, Pod
 from tools.agent.cluster_api import ClusterApi
-from tools.agent.nodes import Fleet, agent, granted, serving
+from tools.agent.nodes import Fleet, agent, granted, node_server
 from tools.agent.packages import program
 from tools.json_service import json_service
 
@@ -74,7 +74,7 @@ def check_kubectl() -> list[str]:
     with (
         tempfile.TemporaryDirectory() as folder,
         json_service(api.answer) as url,
-        serving(Path(folder), names) as fleet,
+        node_server(Path(folder), names) as fleet,
         ThreadPoolExecutor(len(STORIES)) as pool,
     ):
         played = [pool.submit(_play, each, fleet, cluster, url, folder) for each in STORIES]

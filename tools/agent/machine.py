@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from subprocess import Popen
 
-from tests.support.vms import Rig, clean_environment
+from tests.support.processes import clean_environment
+from tests.support.vms import Rig
 from tools.agent.balancer import BALANCER, BODY_BYTES, SOCKET_PORT, VMS, wait_until_open
 
 DOWN_S = 2.0

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import urllib.request
@@ -14,7 +13,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from tests.support.vms import clean_environment, running
+from tests.support.processes import clean_environment, running, serving
 from tools.agent.cluster_api import Right
 from tools.agent.packages import program
 
@@ -50,19 +49,12 @@ class Fleet:
 
 
 @contextmanager
-def serving(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
+def node_server(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
     file = folder / "fleet.toml"
     vms = [f'[[vm]]\nname = "{name}"\n' for name in names]
     file.write_text(f'test = true\nnotice = {{ Reboot = "{NOTICE}" }}\n' + "".join(vms))
-    command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
-               "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
-               "--fleet", str(file)]  # fmt: skip
-    with running(command, stdout=PIPE, stderr=subprocess.DEVNULL) as server:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line, f"the server ended with code {server.wait(10)} before it was ready"
-        ready = json.loads(line)
-        yield Fleet(ready["metadata"][0], ready["control"])
+    with serving("--fleet", str(file)) as ready:
+        yield Fleet(ready.metadata, ready.control)
 
 
 class Agent:

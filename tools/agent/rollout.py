@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.support.namespaces import run_in_vms
 from tests.support.vms import Rig
 from tools.agent.balancer import BALANCER, VMS, WEB, connect_all, start_balancer
-from tools.agent.fleet import Fleet, Reboots, serving
+from tools.agent.fleet import Fleet, Reboots, web_server
 from tools.agent.load import Counts, Load
 from tools.agent.machine import Machine
 from tools.json_service import driver_service
@@ -68,7 +68,7 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
         with (
             _stopped(machines.values()),
             driver_service(reboots.obey) as driver,
-            serving(rig, folder, driver) as fleet,
+            web_server(folder, driver) as fleet,
         ):
             for machine in machines.values():
                 machine.start()

@@ -19,7 +19,7 @@ from tools.azure_cli.az import Az, Report
 from tools.azure_cli.bad_input import play_bad_input
 from tools.azure_cli.machines import play_machines
 from tools.azure_cli.scale_sets import play_documented, play_spot, play_uniform
-from tools.azure_cli.server import Failed, serving
+from tools.azure_cli.server import Failed, az_server
 
 _STORIES = (play_uniform, play_machines, play_documented, play_bad_input, play_spot)
 _AT_ONCE = 3
@@ -47,7 +47,7 @@ def _play(story: Callable[[Az], None], program: Path, report: Report) -> str:
     with tempfile.TemporaryDirectory(prefix="fairwarning-az-") as name:
         folder = Path(name)
         try:
-            with serving(folder) as server:
+            with az_server(folder) as server:
                 az = Az(program, folder, server, report)
                 az.set_up()
                 story(az)

@@ -1,7 +1,5 @@
 """A fresh `fairwarning serve` over TLS on a virtual clock, and the views that `az` does not see."""
 
-import json
-import subprocess
 import sys
 import threading
 import time
@@ -12,10 +10,11 @@ from typing import Any
 
 import httpx
 
+from tests.support.processes import serving
+
 PROGRAM = (sys.executable, "-m", "fairwarning")
 _STEP = "1m"
 _STEP_EVERY_S = 0.2
-_STOP_S_MAX = 10
 _ASK_S_MAX = 20
 
 
@@ -136,25 +135,13 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
-    """Its log is in `folder`, and so is all that it keeps."""
-    command = [
-        *PROGRAM, "serve", "--json", "--empty", "--store", "memory:", "--clock", "virtual",
-        "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--azure", "127.0.0.1:0",
+def az_server(folder: Path) -> Iterator[Server]:
+    """Runs a fresh server; its log and all that it keeps are in `folder`."""
+    options = (
+        "--empty", "--clock", "virtual", "--azure", "127.0.0.1:0",
         "--azure-folder", str(folder / "tls"), "--rate", "0",
-    ]  # fmt: skip
-    with (
-        (folder / "serve.log").open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603
-    ):
-        assert process.stdout is not None
-        try:
-            if not (line := process.stdout.readline()):
-                raise RuntimeError(f"no server: {(folder / 'serve.log').read_text().strip()}")
-            ready = json.loads(line)
-            server = Server(ready["control"], ready["metadata"][0])
-            yield server
-            server.close()
-        finally:
-            process.terminate()
-            process.wait(_STOP_S_MAX)
+    )  # fmt: skip
+    with serving(*options, log=folder / "serve.log") as ready:
+        server = Server(ready.control, ready.metadata)
+        yield server
+        server.close()

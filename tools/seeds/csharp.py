@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.vms import running
+from tests.support.processes import running
 from tools.seeds.packages import NEWTONSOFT
 from tools.seeds.samples import Sample
 from tools.seeds.server import WEB

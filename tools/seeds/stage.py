@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.vms import Rig, Vm, clean_environment
+from tests.support.processes import clean_environment
+from tests.support.vms import Rig, Vm
 from tools.seeds.server import DB, VMS, WEB, Server
 
 # curl reads this by itself, so that the line as printed also tells the status.

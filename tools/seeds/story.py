@@ -12,7 +12,7 @@ from tools.seeds.csharp import play_csharp
 from tools.seeds.one_request import play_body, play_curl, play_document, play_endpoint
 from tools.seeds.python_sample import play_python
 from tools.seeds.samples import Kind, Sample, samples_of
-from tools.seeds.server import serving
+from tools.seeds.server import sample_server
 from tools.seeds.stage import Failed, NotRunnable, Stage
 
 
@@ -60,7 +60,7 @@ def _play(rig: Rig, sample: Sample, serve: list[str]) -> tuple[Verdict, str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            with serving(serve) as server:
+            with sample_server(serve) as server:
                 return Verdict.PASS, _PLAYS[sample.kind](Stage(rig, server, folder), sample)
         except NotRunnable as obstacle:
             return Verdict.NOT_RUN, str(obstacle)

@@ -1,10 +1,7 @@
 """Our server, and its driver's other end: orders to do something to the VM wait here."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -12,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.support.processes import serving
 from tools.json_service import driver_service
 from tools.systemd.talking import wait_until
 
@@ -86,24 +84,12 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, address: Path) -> Iterator[Server]:
-    """A server of one VM; where its metadata endpoint is gets written to `address`."""
+def vm_server(folder: Path, address: Path) -> Iterator[Server]:
+    """Runs a server of one VM, and writes where its metadata endpoint is to `address`."""
     driver = Driver()
     fleet = folder / "fleet.toml"
-    with ExitStack() as ending:
-        url = ending.enter_context(driver_service(driver.obey))
+    with driver_service(driver.obey) as url:
         fleet.write_text(_FLEET.format(vm=VM, driver=url))
-        command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
-                   "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
-                   "--fleet", str(fleet)]  # fmt: skip
-        log = ending.enter_context((folder / "server.log").open("w"))
-        server = ending.enter_context(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603
-        )
-        ending.callback(server.terminate)
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line, f"the server did not start: {(folder / 'server.log').read_text()}"
-        ready = json.loads(line)
-        address.write_text(urlsplit(ready["metadata"][0]).netloc)
-        yield Server(ready["control"], driver)
+        with serving("--fleet", str(fleet), log=folder / "server.log") as ready:
+            address.write_text(urlsplit(ready.metadata).netloc)
+            yield Server(ready.control, driver)

@@ -11,7 +11,7 @@ from tools.systemd.image import ensure_image
 from tools.systemd.journal import read_as_json
 from tools.systemd.machine import powered
 from tools.systemd.rebooting import reboot_as_root, reboot_with_polkit, refuse_without_rights
-from tools.systemd.server import Server, serving
+from tools.systemd.server import Server, vm_server
 from tools.systemd.stage import BROUGHT, Stage
 from tools.systemd.starting import look_at_rights, start_before_the_server
 
@@ -45,7 +45,7 @@ def play() -> Iterator[str]:
         servers: list[Server] = []
 
         def serve() -> Server:
-            servers.append(ending.enter_context(serving(folder, address)))
+            servers.append(ending.enter_context(vm_server(folder, address)))
             return servers[0]
 
         yield from start_before_the_server(machine, serve)

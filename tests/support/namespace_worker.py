@@ -1,4 +1,4 @@
-"""The other half of `run_in_vms`: started in the new network, it builds the rig and plays."""
+"""Runs inside the new network that `run_in_vms` makes: it builds the rig and plays the story."""
 
 import importlib
 import json

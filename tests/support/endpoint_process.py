@@ -1,4 +1,4 @@
-"""A served endpoint (`served.py`) and the way to drive it from another process."""
+"""Runs the endpoint (`endpoint_program.py`) as a process, and gives it orders."""
 
 import json
 import sys
@@ -9,18 +9,18 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from tests.support.patience import HANG_S
-from tests.support.vms import running
+from tests.support.processes import running
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = (sys.executable, "-m", "tests.support.served")
+OURS = (sys.executable, "-m", "tests.support.endpoint_program")
 Fleet = Mapping[str, Mapping[str, Sequence[str]]]
-"""Availability sets, their instances, and the addresses of each."""
+"""Maps availability sets to their instances, and those to their addresses."""
 _BEGUN = frozenset({"started", "completed"})
 
 
 @contextmanager
-def serving(fleet: Fleet, address: str, serve: Sequence[str] = OURS) -> Iterator["Server"]:
-    """Start it, wait until it says that it is ready, and end it with the block."""
+def serving_endpoint(fleet: Fleet, address: str, serve: Sequence[str] = OURS) -> Iterator["Server"]:
+    """Starts it, waits until it is ready, and ends it with the block."""
     command = [*serve, "--metadata", address, "--fleet", json.dumps(fleet)]
     with running(command, stdin=PIPE, stdout=PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
@@ -36,12 +36,12 @@ class Server:
         self._process = process
 
     def schedule(self, instance: str, event_id: str | None = None) -> str:
-        """Announce a Reboot, under this id if one is given; return its id."""
+        """Announces a Reboot, under this id if one is given, and returns its id."""
         wanted = None if event_id is None else event_id.upper()
         return self._ask({"schedule": instance, "id": wanted})["id"]
 
     def wait_until_started(self, event_id: str, timeout_s: float = HANG_S) -> str:
-        """The event's phase once it has started, or whatever it still is when time is up."""
+        """Returns the event's phase once it has started, or when time is up."""
         deadline = time.monotonic() + timeout_s
         while True:
             phase = self._ask({"phase": event_id})["phase"]
