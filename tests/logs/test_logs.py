@@ -15,7 +15,7 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventType, NodeId, Scope, operator_actor
 from fairwarning.core.transitions import Activated, DocumentChanged, Forgotten
 from fairwarning.engine.protocols import Receipt
-from fairwarning.logs.buffered_handler import TurnHandler
+from fairwarning.logs.buffered_handler import BufferedHandler
 from tests.core.builders import E1, T0, names, web
 
 
@@ -106,7 +106,7 @@ def test_a_line_that_cannot_be_written_stops_nobody(
     logging.getLogger("x").warning("%d", "no number")
     logging.getLogger("x").warning("the next one")
     assert len(capsys.readouterr().err.splitlines()) == 1
-    closed = TurnHandler(io.StringIO())
+    closed = BufferedHandler(io.StringIO())
     closed.stream.close()
     closed.handle(logging.LogRecord("x", logging.WARNING, "", 0, "nobody reads", None, None))
 
