@@ -172,7 +172,13 @@ async def test_a_fence_that_breaks_in_a_batch_is_told_to_nobody(store: SqliteSto
 @pytest.mark.parametrize("where", ["thread", "loop"])
 def test_a_disk_that_fails_at_the_commit(tmp_path: Path, where: str) -> None:
     """With a real error of the system, in a process whose files must not grow."""
-    command = [sys.executable, "-m", "tests.stores.full_disk", str(tmp_path / "store.db"), where]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.stores.sqlite.full_disk_program",
+        str(tmp_path / "store.db"),
+        where,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     assert "told before 0, told after 1" in done.stdout

@@ -1,4 +1,4 @@
-"""The client finds its service by a real DHCP server's word, on a machine with no other way.
+"""Checks that the client finds its service through a real DHCP server.
 
 Two VMs: one whose interface has no address at all, and where another program holds port 68; and
 one as outside a virtual network, which gets as far as the document.

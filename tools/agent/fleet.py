@@ -1,4 +1,4 @@
-"""The server of the rolling reboot, and its driver's other end, which reboots VMs."""
+"""Runs the server of the rolling reboot; the service of its webhook driver reboots VMs."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from tools.agent.machine import Machine
 
 NOTICE = "6s"
 PAUSE = "4s"
-"""Between two VMs: HAProxy needs two good answers to believe in one that came back."""
+"""The pause between two VMs: HAProxy needs two good answers to use one again."""
 _FLEET = """
 test = true
 notice = {{ Reboot = "{notice}" }}
@@ -35,7 +35,7 @@ _OVER = frozenset({"completed", "cancelled", "failed", "stopped"})
 
 
 class Reboots:
-    """What the server's webhook driver has done to the VMs."""
+    """The service of the webhook driver, which reboots VMs and records that."""
 
     def __init__(self, machines: Mapping[str, Machine]) -> None:
         self._machines = machines
@@ -57,7 +57,7 @@ class Fleet:
         self._control = control
 
     def activate(self, rig: Rig) -> None:
-        """Events are on once a VM has asked, as an owner who looks now and then would."""
+        """Polls once from each VM, because events are announced only after that."""
         for name in WEB:
             rig.vms[name].call(_get, f"http://{ENDPOINT}/metadata/scheduledevents")
 

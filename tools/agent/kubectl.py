@@ -25,7 +25,7 @@ class Story:
     what: str
     pods: tuple[Pod, ...]
     complaint: str = ""
-    """In the agent's log, if the drain must fail."""
+    """What the agent's log must say, if the drain must fail."""
     was_cordoned: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Nodes of the cluster as VMs of a fleet: a server, and an agent on each as the manifest has it."""
+"""Nodes of the cluster are VMs of a fleet: one server, and an agent for each as in the manifest."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Fleet:
         return f"{self._metadata}/vm/{name}"
 
     def schedule(self, name: str) -> str:
-        """The id of a Reboot, which is announced because the VM has asked before."""
+        """Schedules a Reboot and returns its id; a poll comes first, so that it is announced."""
         _ask(f"{self.endpoint(name)}/metadata/scheduledevents?api-version=2020-07-01")
         wanted = {"type": "Reboot", "targets": [name], "duration": "1s"}
         return str(_ask(f"{self._control}/api/v1/events", wanted)["id"])
@@ -58,7 +58,7 @@ def node_server(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
 
 
 class Agent:
-    """With the settings of the manifest, and its kubectl that of this machine."""
+    """An agent with the settings of the manifest and the kubectl of this machine."""
 
     def __init__(self, process: Popen[str]) -> None:
         self._process = process
@@ -101,7 +101,7 @@ def agent(folder: Path, node: str, endpoint: str, cluster: str) -> Iterator[Agen
 
 
 def manifest() -> Mapping[str, Any]:
-    """Its objects, by kind."""
+    """Returns the objects of the manifest by kind."""
     return {each["kind"]: each for each in yaml.safe_load_all(_MANIFEST.read_text())}
 
 

@@ -1,4 +1,4 @@
-"""A rolling reboot of three web servers behind HAProxy, under load, with the agent and without.
+"""Reboots three web servers behind HAProxy one by one, under load, with the agent and without.
 
 Theory of operation. Four VMs in networks of their own: three with nginx and an agent, one with
 HAProxy. The server is where Azure's is, at 169.254.169.254:80, and its driver's webhook comes
@@ -80,7 +80,7 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
 
 @contextmanager
 def _stopped(machines: Iterable[Machine]) -> Iterator[None]:
-    """At the end: one that still writes into its folder would be in the way of clearing it away."""
+    """Kills all machines at the end; one that still writes would hinder removing its folder."""
     try:
         yield
     finally:

@@ -19,7 +19,7 @@ from playwright.async_api import Browser, Page, async_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.portal.life import Life, living
+from tools.portal.sample_fleet import Life, living
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

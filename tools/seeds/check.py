@@ -45,8 +45,8 @@ def _check(seeds: Path, serve: list[str]) -> int:
         return _BAD_USAGE
     # Only now: it needs what was just found to be there.
     from tests.support.endpoint_process import OURS  # noqa: PLC0415
+    from tools.seeds.play import play_all  # noqa: PLC0415
     from tools.seeds.server import VMS  # noqa: PLC0415
-    from tools.seeds.story import play_all  # noqa: PLC0415
 
     arguments = {"seeds": str(seeds.resolve()), "serve": serve or list(OURS)}
     try:

@@ -1,4 +1,4 @@
-"""The server under check: two scopes with an address each, so that a mix-up shows at once.
+"""Runs the server under check, with two scopes of one address each, so that a mix-up shows.
 
 Each sample gets a server of its own: an event id is scheduled at most once in a server's life.
 """

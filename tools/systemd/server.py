@@ -1,4 +1,4 @@
-"""Our server, and its driver's other end: orders to do something to the VM wait here."""
+"""Runs our server, and the service of its webhook driver, where orders wait for the check."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ import httpx
 
 from tests.support.processes import serving
 from tools.json_service import driver_service
-from tools.systemd.talking import wait_until
+from tools.systemd.json_lines import wait_until
 
 VM = "vm"
 _FLEET = """
@@ -24,7 +24,7 @@ driver = {{ type = "webhook", url = "{driver}" }}
 
 
 class Order:
-    """An impact that the server wants. It is done when the block ends."""
+    """An impact that the server ordered. It is done when the block ends."""
 
     def __init__(self, type: str, duration_s: float) -> None:
         self.type = type
@@ -44,7 +44,7 @@ class Driver:
         self._keys: dict[str, Order] = {}
 
     def obey(self, wanted: Mapping[str, Any]) -> str:
-        """What the webhook answers: the order waits in a queue until the story gets to it."""
+        """Answers the webhook; the order waits in a queue until `next` takes it."""
         key = wanted["key"]
         if wanted["action"] == "do" and key not in self._keys:
             self._keys[key] = Order(wanted["type"], wanted["durationSeconds"])
@@ -66,7 +66,7 @@ class Server:
         self.driver = driver
 
     def schedule(self, type: str, **more: str) -> str:
-        """Its id."""
+        """Schedules an event and returns its id."""
         body = {"type": type, "targets": [VM], **more}
         id: str = self._api.post("/events", json=body).raise_for_status().json()["id"]
         return id

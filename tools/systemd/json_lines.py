@@ -1,4 +1,4 @@
-"""Objects of JSON, a line each, over a socket: what QEMU's monitor and its guest agent speak."""
+"""Exchanges lines of JSON over a socket with QEMU's monitor and its guest agent."""
 
 import json
 import socket
@@ -24,7 +24,7 @@ class Talk:
         self._socket.sendall(line.encode() + b"\n")
 
     def hear(self, ends_s: float) -> dict[str, Any]:
-        """The next object. Raises TimeoutError at this time of the monotonic clock."""
+        """Returns the next object. Raises TimeoutError at this time of the monotonic clock."""
         while b"\n" not in self._received:
             self._socket.settimeout(max(0.001, ends_s - time.monotonic()))
             data = self._socket.recv(_CHUNK_BYTES)
@@ -37,7 +37,7 @@ class Talk:
 
 
 class Monitor:
-    """QMP: the machine's switches, and what happens to it."""
+    """QEMU's monitor (QMP), which switches the machine and reports its events."""
 
     def __init__(self, path: Path) -> None:
         self._talk = Talk(path)
@@ -56,7 +56,7 @@ class Monitor:
                 self._events.append(heard)
 
     def wait_for(self, event: str, patience_s: float, **data: object) -> None:
-        """Until this happens, or has happened since the last call. Raises TimeoutError."""
+        """Waits until this happens, or has happened since the last call. Raises TimeoutError."""
         ends_s = time.monotonic() + patience_s
         while not _is(heard := self._next(ends_s), event, data):
             assert heard.get("event") != "SHUTDOWN", f"the machine went off: {heard}"

@@ -1,4 +1,4 @@
-"""Plays each sample on a stage of its own and prints a line about it."""
+"""Plays each sample with a server of its own, and prints a line about it."""
 
 import json
 import tempfile
@@ -11,9 +11,9 @@ from tests.support.vms import Rig
 from tools.seeds.csharp import play_csharp
 from tools.seeds.one_request import play_body, play_curl, play_document, play_endpoint
 from tools.seeds.python_sample import play_python
+from tools.seeds.sample_run import Failed, NotRunnable, SampleRun
 from tools.seeds.samples import Kind, Sample, samples_of
 from tools.seeds.server import sample_server
-from tools.seeds.stage import Failed, NotRunnable, Stage
 
 
 class Verdict(StrEnum):
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     NOT_RUN = "-"
 
 
-_PLAYS: Mapping[Kind, Callable[[Stage, Sample], str]] = {
+_PLAYS: Mapping[Kind, Callable[[SampleRun, Sample], str]] = {
     Kind.CURL: play_curl,
     Kind.ENDPOINT: play_endpoint,
     Kind.BODY: play_body,
@@ -34,7 +34,7 @@ _MUST_PASS_ONCE = (Kind.CURL, Kind.PYTHON, Kind.CSHARP)
 
 
 def play_all(rig: Rig, seeds: str, serve: list[str]) -> bool:
-    """Whether all went well: none failed, and of each kind that matters some ran."""
+    """Returns whether none failed, and some of each kind that matters ran."""
     found = samples_of(Path(seeds))
     verdicts = Counter[Verdict]()
     passed = set[Kind]()
@@ -61,7 +61,7 @@ def _play(rig: Rig, sample: Sample, serve: list[str]) -> tuple[Verdict, str]:
         folder = Path(name)
         try:
             with sample_server(serve) as server:
-                return Verdict.PASS, _PLAYS[sample.kind](Stage(rig, server, folder), sample)
+                return Verdict.PASS, _PLAYS[sample.kind](SampleRun(rig, server, folder), sample)
         except NotRunnable as obstacle:
             return Verdict.NOT_RUN, str(obstacle)
         except (Failed, RuntimeError, OSError, json.JSONDecodeError) as failure:

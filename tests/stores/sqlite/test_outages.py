@@ -198,7 +198,12 @@ async def test_a_directory_that_cannot_be_made(tmp_path: Path, clock: VirtualClo
 
 def test_a_disk_that_does_not_write(tmp_path: Path) -> None:
     """With a real error of the system, in a process whose files must not grow."""
-    command = [sys.executable, "-m", "tests.stores.full_disk", str(tmp_path / "store.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.stores.sqlite.full_disk_program",
+        str(tmp_path / "store.db"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     assert "the disk does not read or write" in done.stdout

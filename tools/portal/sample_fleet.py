@@ -1,4 +1,4 @@
-"""A fleet with a day behind it and a week ahead, for whoever wants to look at the portal."""
+"""Runs a node whose fleet has a day of history and a week of plans, to look at the portal."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -66,7 +66,7 @@ class Life:
         await self.post(f"/events/{event}/approve")
 
     async def poll(self, name: str, agent: str, approves: str = "") -> None:
-        """As the handler on an instance does."""
+        """Polls as the handler on an instance does."""
         url = f"{self.node.metadata_urls[0]}/vm/{name}/metadata/scheduledevents"
         ask = {"params": {"api-version": "2020-07-01"},
                "headers": {"Metadata": "true", "User-Agent": agent}}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where a sample is played: a server that nobody has asked yet, two VMs, and an empty folder."""
+"""What a sample is played with: a fresh server, two VMs, and an empty folder."""
 
 import json
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Failed(Exception):
 
 
 class NotRunnable(Exception):
-    """The sample cannot be run by anybody, as printed."""
+    """The sample cannot run as printed."""
 
 
 def expect(holds: bool, observed: str) -> None:
@@ -38,7 +38,7 @@ class Answer:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Those of a document. Anything else fails the sample."""
+        """Returns the events of a document; anything else fails the sample."""
         expect(self.status == "200", f"{self.status} {self.body}")
         try:
             found: list[dict[str, Any]] = json.loads(self.body)["Events"]
@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SampleRun:
     rig: Rig
     server: Server
     folder: Path
@@ -68,13 +68,13 @@ class Stage:
         return self.rig.vms[DB]
 
     def shell(self, vm: Vm, line: str) -> Answer:
-        """What a line with one curl in it gets from this VM."""
+        """Runs a line with one curl in this VM, and returns the answer."""
         done = vm.run(["sh", "-c", line], cwd=self.folder, env=self.environment)
         expect(done.returncode == 0, f"curl ended with {done.returncode}: {done.stderr}")
         return Answer(done.stderr, done.stdout)
 
     def activate(self, endpoint: str) -> None:
-        """The first call of each scope, after which events are announced to it."""
+        """Makes the first call of each scope, after which events are announced to it."""
         for name in VMS:
             answer = self.shell(self.rig.vms[name], f"curl -H Metadata:true '{endpoint}'")
             expect(answer.events == [], f"{name} began with {answer.events}")

@@ -1,16 +1,16 @@
-"""The service starts: systemd waits until it watches, and it has no right that it does not need."""
+"""Checks the start of the service, and that it has no right that it does not need."""
 
 from collections.abc import Callable, Iterator
 
+from tools.systemd.context import AGENT, PATIENCE_S, Context
 from tools.systemd.guest import Guest
+from tools.systemd.json_lines import wait_until
 from tools.systemd.machine import Machine
 from tools.systemd.server import Server
-from tools.systemd.stage import AGENT, PATIENCE_S, Stage
-from tools.systemd.talking import wait_until
 
 
 def start_before_the_server(machine: Machine, serve: Callable[[], Server]) -> Iterator[str]:
-    """`systemctl enable --now` must not return before the agent knows which VM it is on."""
+    """Checks that `systemctl enable --now` returns only once the agent knows its VM."""
     guest = machine.guest
     starting = guest.begin(f"systemctl enable --now {AGENT}")
     asked = "cannot ask who this VM is"
@@ -31,9 +31,9 @@ def start_before_the_server(machine: Machine, serve: Callable[[], Server]) -> It
     yield "once the server answers, it returns; `systemctl status` says: watching"
 
 
-def look_at_rights(stage: Stage) -> Iterator[str]:
-    guest, pid = stage.guest, stage.agent_pid()
-    user = stage.agent_user()
+def look_at_rights(context: Context) -> Iterator[str]:
+    guest, pid = context.guest, context.agent_pid()
+    user = context.agent_user()
     assert user == AGENT, f"the agent runs as {user}"
     process = _status(guest, pid)
     wanted = {"CapEff": "0", "CapBnd": "0", "NoNewPrivs": "1", "Seccomp": "2"}

@@ -1,19 +1,19 @@
-"""One machine from its first boot to its last, each part on what the one before left."""
+"""Plays the whole check on one machine; each part begins where the one before ended."""
 
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from tools.systemd.failing import hang, kill_while_drained, reload, stop
+from tools.systemd.context import BROUGHT, Context
+from tools.systemd.failures import hang, kill_while_drained, reload, stop
 from tools.systemd.files import pack
 from tools.systemd.image import ensure_image
 from tools.systemd.journal import read_as_json
 from tools.systemd.machine import powered
-from tools.systemd.rebooting import reboot_as_root, reboot_with_polkit, refuse_without_rights
+from tools.systemd.reboots import reboot_as_root, reboot_with_polkit, refuse_without_rights
 from tools.systemd.server import Server, vm_server
-from tools.systemd.stage import BROUGHT, Stage
-from tools.systemd.starting import look_at_rights, start_before_the_server
+from tools.systemd.start import look_at_rights, start_before_the_server
 
 _PARTS = (
     look_at_rights,
@@ -29,7 +29,7 @@ _PARTS = (
 
 
 def play() -> Iterator[str]:
-    """A line for everything that was seen. Raises AssertionError."""
+    """Yields a line for each thing that was checked. Raises AssertionError."""
     image = ensure_image()
     with ExitStack() as ending:
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="fairwarning-vm-")))
@@ -49,6 +49,6 @@ def play() -> Iterator[str]:
             return servers[0]
 
         yield from start_before_the_server(machine, serve)
-        stage = Stage(machine=machine, server=servers[0])
+        context = Context(machine=machine, server=servers[0])
         for part in _PARTS:
-            yield from part(stage)
+            yield from part(context)

@@ -1,4 +1,4 @@
-"""Virtual machines and availability sets, as somebody works with them from the shell."""
+"""Checks the commands of az for virtual machines and availability sets."""
 
 from tools.azure_cli.az import Az, require
 from tools.azure_cli.scale_sets import GROUP, maintain
@@ -6,7 +6,7 @@ from tools.azure_cli.scale_sets import GROUP, maintain
 _WHAT = ("--image", "UbuntuLTS", "--admin-username", "azureuser", "--generate-ssh-keys")
 
 
-def play_machines(az: Az) -> None:
+def play_virtual_machines(az: Az) -> None:
     az("group", "create", "--name", "myResourceGroup", "--location", "westeurope")
     az.flowing("vm", "availability-set", "create", *GROUP, "--name", "avset")
     for name in ("vm-0", "vm-1"):

@@ -1,23 +1,23 @@
-"""What each part of the story has at hand, and what it often asks."""
+"""What each part of the check uses: the machine, the server, and common questions."""
 
 from dataclasses import dataclass
 
 from tools.systemd.guest import Guest
+from tools.systemd.json_lines import wait_until
 from tools.systemd.machine import Machine
 from tools.systemd.server import Server
-from tools.systemd.talking import wait_until
 
 AGENT = "fairwarning-agent"
 WORKER = "worker"
 DROP_INS = f"/etc/systemd/system/{AGENT}.service.d"
 BROUGHT = "/srv/brought"
-"""Where the machine keeps what was brought in."""
+"""The folder in the machine with the files of the second disk."""
 PATIENCE_S = 90.0
-"""For whatever takes an emulated machine a few seconds."""
+"""How long to wait for what takes an emulated machine a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Context:
     machine: Machine
     server: Server
 
@@ -32,7 +32,7 @@ class Stage:
         return self.guest.must(f"stat -c %U /proc/{self.agent_pid()}")
 
     def wait_for_log(self, words: str) -> str:
-        """The first line of the agent in this boot that has them."""
+        """Waits for the first line of the agent in this boot with these words."""
         found: list[str] = []
 
         def is_there() -> bool:
@@ -54,7 +54,7 @@ class Stage:
         wait_until("systemd has started the agent again", is_another, PATIENCE_S)
 
     def add_drop_in(self, name: str) -> None:
-        """One of those that are brought in; counts from the next start of the agent."""
+        """Installs a drop-in of `deploy/`, which counts from the next start of the agent."""
         self.guest.must(
             f"install -D -m 0644 {BROUGHT}/{name} -t {DROP_INS} && systemctl daemon-reload"
         )

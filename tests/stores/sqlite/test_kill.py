@@ -21,7 +21,13 @@ ACKNOWLEDGED_MAX = 400
 
 def run_until_killed(path: Path, generation: int, acknowledged: int) -> list[str]:
     """What the process said before it died, in the middle of whatever it was at."""
-    command = [sys.executable, "-m", "tests.stores.acknowledging", str(path), str(generation)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.stores.sqlite.acknowledging_program",
+        str(path),
+        str(generation),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(acknowledged)]
