@@ -19,7 +19,7 @@ SIGN_OF_LIFE_S = 20
 
 
 def ensure_az() -> Path:
-    """The program `az`, in the version that is pinned."""
+    """Returns the pinned `az`, and installs it if need be."""
     folder = _folder()
     az = folder / "bin" / "az"
     ready = folder / ".ready"
@@ -64,7 +64,7 @@ def _make(folder: Path) -> None:
 
 
 def _install(folder: Path) -> int:
-    """The exit code of pip, which says nothing for minutes; so a line now and then."""
+    """Returns pip's exit code; prints a line now and then, as pip is silent for minutes."""
     install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
     started = time.monotonic()
     with subprocess.Popen(

@@ -13,7 +13,7 @@ PYTHON = FOLDER / "bin" / "python"
 
 
 def ensure(extra: str = "") -> Path:
-    """The environment's Python, with the project and the given extra installed."""
+    """Returns the environment's Python, with the project and the given extra installed."""
     if sys.version_info < (3, 11):  # noqa: UP036
         found = ".".join(map(str, sys.version_info[:2]))
         sys.exit(f"Fairwarning needs Python 3.11 or newer and this is {found}; call a newer one")

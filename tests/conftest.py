@@ -26,9 +26,14 @@ for wait in (Server.wait_until, Server.until):
     defaults["timeout"] = HANG_S
 
 FOLDER = Path(__file__).parent
-LONG = ("sim", "check/test_stories.py", "control/test_openapi.py", "stores/test_model.py")
-"""Take as long as hundreds of others, so they begin first; else one worker would still be at one
-of them when all the others have nothing left to do."""
+LONG = (
+    "simulation",
+    "handler_check",
+    "operator_api/test_openapi.py",
+    "stores/test_model.py",
+)
+"""These take as long as hundreds of others, so they begin first; else one worker would still run
+one of them when all the others have nothing left to do."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

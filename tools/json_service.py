@@ -1,4 +1,4 @@
-"""A small service on loopback that answers JSON, for whatever a real program has to ask."""
+"""Runs a small service on loopback that answers JSON."""
 
 import json
 import threading
@@ -8,12 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = Callable[[str, str, bytes], tuple[int, Mapping[str, Any]]]
-"""Of method, target and body: the status, and what is said."""
+"""Takes method, target and body; returns the status and the JSON."""
 
 
 @contextmanager
 def json_service(answer: Answer) -> Iterator[str]:
-    """Its address, as long as the block lasts."""
+    """Runs the service during the block, which gets its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(answer))
     threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
     try:
@@ -26,7 +26,7 @@ def json_service(answer: Answer) -> Iterator[str]:
 def driver_service(
     obey: Callable[[Mapping[str, Any]], str],
 ) -> AbstractContextManager[str]:
-    """The other end of a webhook driver: `obey` is given each order and says how far it is."""
+    """Runs the service of a webhook driver; `obey` gets each order and returns its state."""
     return json_service(lambda _, __, body: (200, {"state": obey(json.loads(body))}))
 
 

@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer
 
 
 def url_of(dsn: str) -> str:
-    """The same place as a URL, as `fairwarning serve --store` takes it."""
+    """Returns the DSN as a URL for `fairwarning serve --store`."""
     parts = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
     return f"postgresql://{parts['user']}@/{parts['dbname']}?host={quote(parts['host'], safe='')}"
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Its exit code. Ctrl-C goes to the command too, which may need the server to end well."""
+    """Returns the exit code. After Ctrl-C the command may still need the server, so it waits."""
     while True:
         try:
             return process.wait()

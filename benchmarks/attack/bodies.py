@@ -10,7 +10,6 @@ import http.client
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from tests.support.processes import Served, serving
 
 QUIET_S = 3.0
 POLL_EVERY_S = 0.003
@@ -89,29 +90,13 @@ def _deployment(template: object) -> bytes:
     return json.dumps({"properties": {"mode": "Incremental", "template": template}}).encode()
 
 
-class Server(NamedTuple):
-    pid: int
-    metadata: str
-    control: str
-
-
 @contextmanager
-def server() -> Iterator[Server]:
+def server() -> Iterator[Served]:
     with tempfile.TemporaryDirectory() as folder:
         fleet = Path(folder) / "fleet.toml"
         fleet.write_text(_FLEET)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "fairwarning", "serve", "--metadata", "127.0.0.1:0",
-             "--control", "127.0.0.1:0", "--store", "memory:", "--fleet", fleet, "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            assert process.stdout is not None
-            ready = json.loads(process.stdout.readline())
-            yield Server(process.pid, ready["metadata"][0], ready["control"])
-        finally:
-            process.kill()
-            process.wait()
+        with serving("--fleet", str(fleet)) as ready:
+            yield ready
 
 
 class Polls:

@@ -21,7 +21,7 @@ from fairwarning.core.resources import VirtualMachine, expand
 from fairwarning.engine.protocols import Moment
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.transaction import take_turn
+from fairwarning.stores.transaction import plan_transaction
 
 ME = operator_actor("benchmark")
 _numbers = count(1)
@@ -62,7 +62,7 @@ def bare_turns(scope: Scope, pairs: int, now: Instant) -> Sequence[BareTurn]:
     stored = Stored(scope=replace(scope, revision=1), next_deadline_ms=None)
     turns = []
     for command in commands(scope, pairs):
-        turn = take_turn(
+        turn = plan_transaction(
             stored,
             lambda scope, moment, command=command: decide(scope, command, moment.now_ms),  # type: ignore[misc]
             Moment(now_ms=now),

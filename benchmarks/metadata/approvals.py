@@ -38,7 +38,7 @@ from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.metrics import Metrics
 from fairwarning.stores.rows import Stored
 from fairwarning.stores.sqlite.connection import QUERIES, connect
-from fairwarning.stores.transaction import take_turn
+from fairwarning.stores.transaction import plan_transaction
 
 EVENTS = 1_500
 CONNECTIONS = 64
@@ -112,7 +112,7 @@ async def bare(url: str, work: list[tuple[Scope, EventId]]) -> float:
         by = instance_actor(InstanceName(scope.roster.resource))
         stored = Stored(scope=replace(scope, revision=3), next_deadline_ms=None)
         command = Approve(event_id=id, by=by)
-        turn = take_turn(
+        turn = plan_transaction(
             stored,
             lambda scope, moment, command=command: decide(  # type: ignore[misc]
                 scope, command, moment.now_ms, node=NodeId("n")

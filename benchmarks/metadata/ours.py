@@ -13,7 +13,7 @@ _FLEET = {"web": {f"web-{number}": [address] for number, address in enumerate(SO
 
 @contextmanager
 def ours(programs: Programs) -> Iterator[Running]:
-    serve = [str(programs.python), "-m", "tests.support.served"]
+    serve = [str(programs.python), "-m", "tests.support.endpoint_program"]
     listen = ["--metadata", f"{SERVER_HOST}:0", "--fleet", json.dumps(_FLEET)]
     with started([*serve, *listen]) as process:
         assert process.stdin is not None

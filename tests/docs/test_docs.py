@@ -61,6 +61,12 @@ def _diagram() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def test_every_picture_is_shown() -> None:
+    shown = {name for each in DOCUMENTS for name in re.findall(r"([\w-]+\.png)", each.read_text())}
+    pictures = {each.name for each in (ROOT / "docs" / "screenshots").iterdir()}
+    assert pictures == shown
+
+
 def test_links_lead_somewhere() -> None:
     dead = [
         f"{document.name}: {target}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyroute2 import IPRoute  # type: ignore[import-untyped]
 
-from tests.support.driven import serving
+from tests.support.endpoint_process import serving_endpoint
 from tests.support.namespaces import ENDPOINT, run_in_vms
 from tests.support.patience import HANG_S
 from tests.support.vms import Rig
@@ -92,7 +92,7 @@ def _read(connection: socket.socket) -> tuple[int, str]:
 
 
 def each_sees_its_own(rig: Rig) -> dict[str, Any]:
-    with serving(FLEET, ADDRESS) as server:
+    with serving_endpoint(FLEET, ADDRESS) as server:
         event_id = server.schedule("web-0")
         seen: dict[str, Any] = {}
         for name, vm in rig.vms.items():
@@ -120,13 +120,13 @@ def each_approves(rig: Rig) -> dict[str, Any]:
     told: dict[str, Any] = {}
     web = rig.vms["web-1"]
     for client in (by_curl, by_urllib):
-        with serving(FLEET, ADDRESS) as server:
+        with serving_endpoint(FLEET, ADDRESS) as server:
             event_id = server.schedule("web-0")
             body = json.dumps({"StartRequests": [{"EventId": event_id}]})
             foreign = rig.vms["db"].call(client, PATH + "2020-07-01", body)
             own = web.call(client, PATH + "2017-03-01", body)
             told[client.__name__] = [foreign[0], own, server.wait_until_started(event_id)]
-    with serving(FLEET, ADDRESS) as server:
+    with serving_endpoint(FLEET, ADDRESS) as server:
         event_id = server.schedule("web-0")
         told["by_http_client"] = web.call(by_http_client, PATH + "2019-08-01", event_id)
         told["phase"] = server.wait_until_started(event_id)
@@ -142,7 +142,7 @@ def test_each_shape_of_client_approves() -> None:
 
 
 def no_base_path(rig: Rig) -> list[Any]:
-    with serving(FLEET, ADDRESS):
+    with serving_endpoint(FLEET, ADDRESS):
         return list(rig.vms["db"].call(by_curl, "/vm/web-0" + PATH + "2020-07-01"))
 
 
@@ -161,7 +161,7 @@ def over_ipv6(rig: Rig) -> list[Any]:
             connection.sendall(head.encode())
             return _read(connection)
 
-    with serving(fleet, f"[{ENDPOINT_6}]:80"):
+    with serving_endpoint(fleet, f"[{ENDPOINT_6}]:80"):
         return list(rig.vms["web-0"].call(ask))
 
 
@@ -177,7 +177,7 @@ OLDER_VERSION = (
     sys.executable,
     "-c",
     "from fairwarning.core import roster; roster.refuse_address = lambda text: None; "
-    "from tests.support.served import main; main()",
+    "from tests.support.endpoint_program import main; main()",
 )
 """A server whose fleet was declared when link-local addresses were not refused yet."""
 
@@ -197,7 +197,7 @@ def on_two_links(rig: Rig) -> list[Any]:
             connection.sendall(head.encode())
             return _read(connection)
 
-    with serving({"web": {"web-0": [LINK_LOCAL]}}, "[::]:80", OLDER_VERSION):
+    with serving_endpoint({"web": {"web-0": [LINK_LOCAL]}}, "[::]:80", OLDER_VERSION):
         return [vm.call(ask) for vm in rig.vms.values()]
 
 

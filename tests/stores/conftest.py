@@ -10,7 +10,7 @@ from fairwarning.engine.protocols import Store
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.writer import Pace
+from fairwarning.stores.sqlite.writer import InlineCommits
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def closed_store(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: 
         case "sqlite":
             return SqliteStore(tmp_path / "store.db", clock)
         case "sqlite-in-loop":
-            return SqliteStore(tmp_path / "store.db", clock, Pace(row=0))
+            return SqliteStore(tmp_path / "store.db", clock, InlineCommits(after=0))
         case "postgres":
             return PostgresStore(request.getfixturevalue("postgres_dsn"), clock)
         case _:

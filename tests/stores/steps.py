@@ -24,7 +24,7 @@ def changing(scope: Scope, moment: Moment) -> Change:
 @asynccontextmanager
 async def busy_writer(store: SqliteStore, scope_id: ScopeId) -> AsyncIterator[None]:
     """The writer's thread is inside a step for as long as this lasts."""
-    store._pace._left = 1  # else the step would block the event loop
+    store._inline_commits._left = 1  # else the step would block the event loop
     loop, inside, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
     def step(scope: Scope, moment: Moment) -> Change:

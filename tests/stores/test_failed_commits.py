@@ -20,7 +20,7 @@ from fairwarning.engine.protocols import Fence, Signal, Store, StoreDown
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.writer import Pace
+from fairwarning.stores.sqlite.writer import InlineCommits
 from tests.stores.fleet import ME, declare, vm, web, whole_journal
 from tests.stores.nodes import nodes, wait_for
 from tests.stores.steps import busy_writer, changing
@@ -62,8 +62,8 @@ def allow_commits(path: Path) -> None:
 async def store(
     tmp_path: Path, clock: VirtualClock, request: pytest.FixtureRequest
 ) -> AsyncIterator[SqliteStore]:
-    pace = Pace(row=0) if request.param == "in the loop" else Pace()
-    store = SqliteStore(tmp_path / "store.db", clock, pace)
+    inline_commits = InlineCommits(after=0) if request.param == "in the loop" else InlineCommits()
+    store = SqliteStore(tmp_path / "store.db", clock, inline_commits)
     await store.open()
     await declare(store, web(), web("other"))
     yield store
@@ -169,10 +169,16 @@ async def test_a_fence_that_breaks_in_a_batch_is_told_to_nobody(store: SqliteSto
     assert named(heard) == [(WEB, 3)]
 
 
-@pytest.mark.parametrize("pace", ["thread", "loop"])
-def test_a_disk_that_fails_at_the_commit(tmp_path: Path, pace: str) -> None:
+@pytest.mark.parametrize("where", ["thread", "loop"])
+def test_a_disk_that_fails_at_the_commit(tmp_path: Path, where: str) -> None:
     """With a real error of the system, in a process whose files must not grow."""
-    command = [sys.executable, "-m", "tests.stores.full_disk", str(tmp_path / "store.db"), pace]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.stores.sqlite.full_disk_program",
+        str(tmp_path / "store.db"),
+        where,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     assert "told before 0, told after 1" in done.stdout

@@ -16,8 +16,8 @@ from fairwarning.stores.postgres.batch_sql import Connection, Results
 from fairwarning.stores.statements import Statement
 from tests.stores.fleet import ME, declare, new_id, submit, web, whole_journal
 from tests.stores.nodes import stranger
+from tests.stores.postgres.test_journal import append
 from tests.stores.steps import changing
-from tests.stores.test_postgres_journal import append
 
 
 def reboot(target: str) -> Schedule:

@@ -49,7 +49,11 @@ def run_in_vms(
             "arguments": dict(arguments or {}),
             "result": str(result),
         }
-        _play([*new_network(), sys.executable, "-m", "tests.support.inside"], order, timeout_s)
+        _play(
+            [*new_network(), sys.executable, "-m", "tests.support.namespace_worker"],
+            order,
+            timeout_s,
+        )
         return json.loads(result.read_text())
 
 

@@ -10,12 +10,11 @@ Made with rtnetlink (pyroute2) and util-linux, so that the `ip` command is not n
 """
 
 import ipaddress
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -23,6 +22,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from pyroute2 import IPRoute, netns  # type: ignore[import-untyped]
 
 from tests.support.patience import HANG_S
+from tests.support.processes import clean_environment, running
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,26 +36,6 @@ socket.sethostname(sys.argv[1])
 print("up", flush=True)
 sys.stdin.read()
 """
-
-
-def clean_environment() -> dict[str, str]:
-    """Ours without proxies, which no client of a metadata endpoint may use."""
-    return {name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
-
-
-@contextmanager
-def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process that ends with the block, at the latest."""
-    options.setdefault("env", clean_environment())
-    with subprocess.Popen(argv, text=True, **options) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The agent and the client beside real programs; `./test-agent` runs it all."""
+"""The agent and the client beside real programs; `./test agent` runs it all."""

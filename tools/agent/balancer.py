@@ -16,7 +16,7 @@ WEB = ("web-0", "web-1", "web-2")
 VMS = {BALANCER: "10.88.0.2", "web-0": "10.88.0.10", "web-1": "10.88.0.11", "web-2": "10.88.0.12"}
 FRONT_PORT, SOCKET_PORT = 8080, 9999
 BODY_BYTES = 65_536
-"""Of an answer, which nginx gives out in a fifth of a second."""
+"""The size of an answer, which nginx takes a fifth of a second to send."""
 _ON_LINK = 4
 """The gateway is at the other end of the wire, whatever its address."""
 _HAPROXY = """
@@ -64,7 +64,7 @@ def start_balancer(rig: Rig, folder: Path) -> None:
 
 
 def wait_until_open(host: str, port: int, patience_s: float = 10) -> None:
-    """A program of others' does not say when it is ready, so its port is tried."""
+    """Waits until the port is open, because HAProxy does not say when it is ready."""
     ends_s = time.monotonic() + patience_s
     while True:
         try:

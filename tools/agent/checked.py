@@ -1,4 +1,4 @@
-"""The agent as `fairwarning check` starts it: a config for this run, and then nothing but it."""
+"""Writes a config for this run and becomes the agent, as `fairwarning check` starts it."""
 
 import os
 import sys

@@ -13,7 +13,7 @@ DAEMONS = "every-node"
 
 
 class Guarded(Exception):
-    """A disruption budget does not let the pod go."""
+    """A disruption budget forbids to evict the pod."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class Pod:
 
 @dataclass(slots=True)
 class Cluster:
-    """What is asked of it comes from many threads: hold it, `with cluster.held()`."""
+    """Many threads use it, each within `with cluster.held()`."""
 
     cordoned: dict[str, bool] = field(default_factory=dict)
-    """Every node, and whether new pods stay away from it."""
+    """Whether new pods stay away, for every node."""
     cordons: list[tuple[str, bool]] = field(default_factory=list)
-    """Each time that somebody said so."""
+    """Every change of that, in order."""
     pods: dict[str, Pod] = field(default_factory=dict)
     gone_at: dict[str, datetime] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,7 +71,7 @@ class Cluster:
         self.cordons.append((node, is_cordoned))
 
     def look(self, name: str) -> Pod | None:
-        """A pod that was evicted takes its time: it is gone when it is looked at again."""
+        """Returns the pod; one that was evicted is gone at the next look."""
         found = self.pods.get(name)
         if found is not None and found.evicted_at is not None:
             del self.pods[name]
@@ -79,7 +79,7 @@ class Cluster:
         return found
 
     def evict(self, name: str) -> None:
-        """Raises Guarded."""
+        """Evicts the pod. Raises Guarded."""
         pod = self.pods[name]
         if pod.is_guarded:
             raise Guarded

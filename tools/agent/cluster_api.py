@@ -25,7 +25,7 @@ class Ask(NamedTuple):
     right: Right
     name: str
     node: str = ""
-    """Of the pods that are wanted."""
+    """The node of the pods that are wanted."""
 
 
 class Refused(Exception):
@@ -96,7 +96,7 @@ class ClusterApi:
 
 
 def read(method: str, path: str, query: Mapping[str, list[str]]) -> Ask:
-    """`/api/v1/namespaces/default/pods/a/eviction` is a thing of the pod a."""
+    """Reads a path: `/api/v1/namespaces/default/pods/a/eviction` is about the pod a."""
     parts = path.strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
     if rest[:1] == ["namespaces"]:

@@ -1,4 +1,4 @@
-"""The client finds its service by a real DHCP server's word, on a machine with no other way.
+"""Checks that the client finds its service through a real DHCP server.
 
 Two VMs: one whose interface has no address at all, and where another program holds port 68; and
 one as outside a virtual network, which gets as far as the document.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute  # type: ignore[import-untyped]
 
-from tests.support.driven import serving
+from tests.support.endpoint_process import serving_endpoint
 from tests.support.namespaces import run_in_vms
 from tests.support.vms import Rig, Vm
 from tools.agent.packages import program
@@ -51,7 +51,7 @@ def ask_both(rig: Rig) -> dict[str, object]:
     silent = _said(rig.vms["bare"], _ASK_DHCP)
     with tempfile.TemporaryDirectory() as folder:
         _start_dnsmasq(rig, Path(folder))
-        with serving({"old": {"classic": VMS["classic"]}}, f"{WIRE_SERVER}:80") as server:
+        with serving_endpoint({"old": {"classic": VMS["classic"]}}, f"{WIRE_SERVER}:80") as server:
             json.loads(_said(rig.vms["classic"], _ASK_ALL))
             planned = server.schedule("classic")
             return {

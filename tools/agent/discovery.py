@@ -1,4 +1,4 @@
-"""What kinds of things the cluster's API has, which kubectl asks first and anybody may."""
+"""The discovery part of the cluster's API, which kubectl asks first and anybody may."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _RESOURCES = {
 
 
 def discovered(path: str) -> Mapping[str, Any] | None:
-    """None if nothing of that is asked for."""
+    """Returns the answer to a discovery request; None for any other."""
     if path == "/version":
         return {"major": "1", "minor": "32", "gitVersion": "v1.32.0"}
     if path == "/api":

@@ -1,4 +1,4 @@
-"""The server of the rolling reboot, and its driver's other end, which reboots VMs."""
+"""Runs the server of the rolling reboot; the service of its webhook driver reboots VMs."""
 
 import json
 import sys
@@ -7,17 +7,18 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, run
+from subprocess import run
 from typing import Any
 
 from tests.support.namespaces import ENDPOINT
-from tests.support.vms import Rig, clean_environment
+from tests.support.processes import clean_environment, serving
+from tests.support.vms import Rig
 from tools.agent.balancer import VMS, WEB
 from tools.agent.machine import Machine
 
 NOTICE = "6s"
 PAUSE = "4s"
-"""Between two VMs: HAProxy needs two good answers to believe in one that came back."""
+"""The pause between two VMs: HAProxy needs two good answers to use one again."""
 _FLEET = """
 test = true
 notice = {{ Reboot = "{notice}" }}
@@ -34,7 +35,7 @@ _OVER = frozenset({"completed", "cancelled", "failed", "stopped"})
 
 
 class Reboots:
-    """What the server's webhook driver has done to the VMs."""
+    """The service of the webhook driver, which reboots VMs and records that."""
 
     def __init__(self, machines: Mapping[str, Machine]) -> None:
         self._machines = machines
@@ -56,7 +57,7 @@ class Fleet:
         self._control = control
 
     def activate(self, rig: Rig) -> None:
-        """Events are on once a VM has asked, as an owner who looks now and then would."""
+        """Polls once from each VM, because events are announced only after that."""
         for name in WEB:
             rig.vms[name].call(_get, f"http://{ENDPOINT}/metadata/scheduledevents")
 
@@ -75,18 +76,12 @@ class Fleet:
 
 
 @contextmanager
-def serving(rig: Rig, folder: Path, driver: str) -> Iterator[Fleet]:
+def web_server(folder: Path, driver: str) -> Iterator[Fleet]:
     file = folder / "fleet.toml"
     instances = [f'  {{ name = "{name}", addresses = ["{VMS[name]}"] }},' for name in WEB]
     file.write_text(_FLEET.format(notice=NOTICE, driver=driver, instances="\n".join(instances)))
-    command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
-               "--metadata", f"{ENDPOINT}:80", "--control", "127.0.0.1:0",
-               "--fleet", str(file)]  # fmt: skip
-    server = rig.start(command, stdout=PIPE, stderr=DEVNULL)
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    assert line, f"the server ended with code {server.wait(10)} before it was ready"
-    yield Fleet(json.loads(line)["control"])
+    with serving("--fleet", str(file), metadata=f"{ENDPOINT}:80") as ready:
+        yield Fleet(ready.control)
 
 
 def _get(url: str) -> Any:

@@ -1,6 +1,6 @@
 """The agent drains nodes through the real kubectl, with the settings and rights of the manifest.
 
-Theory of operation. Each story has a node of its own, which is also a VM of a fleet, and all are
+Theory of operation. Each case has a node of its own, which is also a VM of a fleet, and all are
 played at once: a server, an agent for each node, and a cluster whose API refuses whatever the
 manifest's ClusterRole does not grant. What counts is what kubectl asks of it.
 """
@@ -14,18 +14,18 @@ from pathlib import Path
 
 from tools.agent.cluster import Cluster, Pod
 from tools.agent.cluster_api import ClusterApi
-from tools.agent.nodes import Fleet, agent, granted, serving
+from tools.agent.nodes import Fleet, agent, granted, node_server
 from tools.agent.packages import program
 from tools.json_service import json_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Case:
     node: str
     what: str
     pods: tuple[Pod, ...]
     complaint: str = ""
-    """In the agent's log, if the drain must fail."""
+    """What the agent's log must say, if the drain must fail."""
     was_cordoned: bool = False
 
 
@@ -36,25 +36,25 @@ def _pods(node: str, *, owner: str = "ReplicaSet", is_guarded: bool = False) -> 
     )
 
 
-STORIES = (
-    Story(
+CASES = (
+    Case(
         node="plain",
         what="cordoned, emptied, then approved, and uncordoned after the event",
         pods=_pods("plain"),
     ),
-    Story(
+    Case(
         node="set-aside",
         what="one that somebody had cordoned is emptied and approved, and stays cordoned",
         pods=_pods("set-aside"),
         was_cordoned=True,
     ),
-    Story(
+    Case(
         node="guarded",
         what="a disruption budget holds a pod: said so, not approved, and uncordoned afterwards",
         pods=_pods("guarded", is_guarded=True),
         complaint="would violate the pod's disruption budget",
     ),
-    Story(
+    Case(
         node="bare",
         what="a pod that nothing would start again: said so, nothing evicted, not approved",
         pods=_pods("bare", owner=""),
@@ -65,51 +65,51 @@ STORIES = (
 
 def check_kubectl() -> list[str]:
     cluster = Cluster()
-    for story in STORIES:
-        cluster.cordoned[story.node] = story.was_cordoned
-        daemon = Pod(name=f"{story.node}-daemon", node=story.node, owner="DaemonSet")
-        cluster.add(daemon, *story.pods)
-    names = [each.node for each in STORIES]
+    for case in CASES:
+        cluster.cordoned[case.node] = case.was_cordoned
+        daemon = Pod(name=f"{case.node}-daemon", node=case.node, owner="DaemonSet")
+        cluster.add(daemon, *case.pods)
+    names = [each.node for each in CASES]
     api = ClusterApi(cluster, granted())
     with (
         tempfile.TemporaryDirectory() as folder,
         json_service(api.answer) as url,
-        serving(Path(folder), names) as fleet,
-        ThreadPoolExecutor(len(STORIES)) as pool,
+        node_server(Path(folder), names) as fleet,
+        ThreadPoolExecutor(len(CASES)) as pool,
     ):
-        played = [pool.submit(_play, each, fleet, cluster, url, folder) for each in STORIES]
+        played = [pool.submit(_play, each, fleet, cluster, url, folder) for each in CASES]
         lines = [each.result() for each in played]
     unused = granted() - api.used
     assert not unused, f"the manifest grants what kubectl never asks for: {unused}"
     return [*lines, f"the manifest's rights are enough, and each is used; {_version()}"]
 
 
-def _play(story: Story, fleet: Fleet, cluster: Cluster, url: str, folder: str) -> str:
-    with agent(Path(folder), story.node, fleet.endpoint(story.node), url) as running:
+def _play(case: Case, fleet: Fleet, cluster: Cluster, url: str, folder: str) -> str:
+    with agent(Path(folder), case.node, fleet.endpoint(case.node), url) as running:
         running.wait_until_it_says("watching")
-        id = fleet.schedule(story.node)
+        id = fleet.schedule(case.node)
         running.wait_until_it_says("all is done and undone")
     event = fleet.event(id)
-    assert event["phase"] == "completed", f"{story.node}: {event}"
+    assert event["phase"] == "completed", f"{case.node}: {event}"
     approved = [datetime.fromisoformat(each["at"]) for each in event["approvals"]]
     with cluster.held():
-        left = {each.name for each in cluster.on(story.node)}
-        said = f"{story.node}: {left} are left, approved {approved}, and the agent:\n{running.said}"
-        _judge(story, cluster, left, approved, said)
-    assert story.complaint in running.said, said
-    return f"{story.node}: {story.what}"
+        left = {each.name for each in cluster.on(case.node)}
+        said = f"{case.node}: {left} are left, approved {approved}, and the agent:\n{running.said}"
+        _judge(case, cluster, left, approved, said)
+    assert case.complaint in running.said, said
+    return f"{case.node}: {case.what}"
 
 
 def _judge(
-    story: Story, cluster: Cluster, left: set[str], approved: list[datetime], said: str
+    case: Case, cluster: Cluster, left: set[str], approved: list[datetime], said: str
 ) -> None:
-    names = {each.name for each in story.pods}
-    cordons = [is_cordoned for node, is_cordoned in cluster.cordons if node == story.node]
-    assert cordons == ([] if story.was_cordoned else [True, False]), f"cordoned {cordons}; {said}"
-    assert f"{story.node}-daemon" in left, said
-    if story.complaint:
+    names = {each.name for each in case.pods}
+    cordons = [is_cordoned for node, is_cordoned in cluster.cordons if node == case.node]
+    assert cordons == ([] if case.was_cordoned else [True, False]), f"cordoned {cordons}; {said}"
+    assert f"{case.node}-daemon" in left, said
+    if case.complaint:
         assert not approved, said
-        assert f"{story.node}-1" in left, said
+        assert f"{case.node}-1" in left, said
         return
     assert len(approved) == 1, said
     assert not names & left, said

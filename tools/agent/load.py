@@ -1,4 +1,4 @@
-"""Requests all the time, each on a connection of its own, and what became of them."""
+"""Sends requests all the time, each on a connection of its own, and counts the results."""
 
 import socket
 import threading
@@ -43,7 +43,7 @@ class Load:
             thread.join()
 
     def wait_for(self, more: int) -> None:
-        """Until so many more requests were answered."""
+        """Waits until this many more requests were answered."""
         with self._changed:
             wanted = self.counts.answered + more
             is_there = self._changed.wait_for(lambda: self.counts.answered >= wanted, timeout=30)
@@ -63,7 +63,7 @@ class Load:
 
 
 def _ask(address: tuple[str, int]) -> str:
-    """What went wrong, if anything did."""
+    """Sends a request and returns what went wrong; empty if nothing did."""
     received = bytearray()
     try:
         with socket.create_connection(address, timeout=PATIENCE_S) as asking:

@@ -1,4 +1,4 @@
-"""A VM with nginx and, if wanted, the agent: it can be started, and its plug can be pulled."""
+"""A VM with nginx and, if wanted, the agent, which can be started and powered off."""
 
 import importlib.util
 import os
@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from subprocess import Popen
 
-from tests.support.vms import Rig, clean_environment
+from tests.support.processes import clean_environment
+from tests.support.vms import Rig
 from tools.agent.balancer import BALANCER, BODY_BYTES, SOCKET_PORT, VMS, wait_until_open
 
 DOWN_S = 2.0
@@ -73,7 +74,7 @@ class Machine:
             self._wait_until_ready()
 
     def pull_the_plug(self) -> None:
-        """Everything on it is gone at once, and nobody is told."""
+        """Kills every process of the VM at once, without a warning."""
         for process in self._running:
             for pid in [process.pid, *_below(process.pid)]:
                 os.kill(pid, signal.SIGKILL)
@@ -96,7 +97,7 @@ class Machine:
         self._running.append(started)
 
     def _wait_until_ready(self) -> None:
-        """As systemd does: until the agent says so."""
+        """Waits until the agent says so, as systemd does."""
         try:
             while b"READY=1" not in self._notices.recv(4096):
                 pass
@@ -140,7 +141,7 @@ def _nginx() -> Path:
 
 
 def _has(kind: str) -> bool:
-    """A build refuses the settings of modules that it lacks."""
+    """Whether nginx has the module, because it refuses settings of modules that it lacks."""
     ask = [str(_nginx()), "-V"]
     built = subprocess.run(ask, capture_output=True, check=True, text=True).stderr  # noqa: S603
     return f"--without-http_{kind}_module" not in built

@@ -1,8 +1,7 @@
-"""Nodes of the cluster as VMs of a fleet: a server, and an agent on each as the manifest has it."""
+"""Nodes of the cluster are VMs of a fleet: one server, and an agent for each as in the manifest."""
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import urllib.request
@@ -14,7 +13,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from tests.support.vms import clean_environment, running
+from tests.support.processes import clean_environment, running, serving
 from tools.agent.cluster_api import Right
 from tools.agent.packages import program
 
@@ -40,7 +39,7 @@ class Fleet:
         return f"{self._metadata}/vm/{name}"
 
     def schedule(self, name: str) -> str:
-        """The id of a Reboot, which is announced because the VM has asked before."""
+        """Schedules a Reboot and returns its id; a poll comes first, so that it is announced."""
         _ask(f"{self.endpoint(name)}/metadata/scheduledevents?api-version=2020-07-01")
         wanted = {"type": "Reboot", "targets": [name], "duration": "1s"}
         return str(_ask(f"{self._control}/api/v1/events", wanted)["id"])
@@ -50,23 +49,16 @@ class Fleet:
 
 
 @contextmanager
-def serving(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
+def node_server(folder: Path, names: Sequence[str]) -> Iterator[Fleet]:
     file = folder / "fleet.toml"
     vms = [f'[[vm]]\nname = "{name}"\n' for name in names]
     file.write_text(f'test = true\nnotice = {{ Reboot = "{NOTICE}" }}\n' + "".join(vms))
-    command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
-               "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
-               "--fleet", str(file)]  # fmt: skip
-    with running(command, stdout=PIPE, stderr=subprocess.DEVNULL) as server:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line, f"the server ended with code {server.wait(10)} before it was ready"
-        ready = json.loads(line)
-        yield Fleet(ready["metadata"][0], ready["control"])
+    with serving("--fleet", str(file)) as ready:
+        yield Fleet(ready.metadata, ready.control)
 
 
 class Agent:
-    """With the settings of the manifest, and its kubectl that of this machine."""
+    """An agent with the settings of the manifest and the kubectl of this machine."""
 
     def __init__(self, process: Popen[str]) -> None:
         self._process = process
@@ -109,7 +101,7 @@ def agent(folder: Path, node: str, endpoint: str, cluster: str) -> Iterator[Agen
 
 
 def manifest() -> Mapping[str, Any]:
-    """Its objects, by kind."""
+    """Returns the objects of the manifest by kind."""
     return {each["kind"]: each for each in yaml.safe_load_all(_MANIFEST.read_text())}
 
 

@@ -1,4 +1,4 @@
-"""What the check needs of the machine, and the command that gets it. nginx comes as a wheel."""
+"""The Debian packages that the check needs, and the command to install them. nginx is a wheel."""
 
 import importlib.util
 import shutil
@@ -17,7 +17,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def missing() -> list[str]:
-    """What is not there, each line with what to do about it."""
+    """Returns what is missing, each line with what to do about it."""
     lines = []
     if absent := _absent():
         lines.append(f"missing: {', '.join(absent)}; run: {' '.join(install())}")
@@ -28,7 +28,7 @@ def missing() -> list[str]:
 
 
 def install() -> list[str]:
-    """Only what is absent: a program may be there without its Debian package."""
+    """Returns the command for what is missing; a program may be there without its package."""
     packages = sorted({_PROGRAMS[name] for name in _absent()})
     return ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
 

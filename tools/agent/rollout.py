@@ -1,4 +1,4 @@
-"""A rolling reboot of three web servers behind HAProxy, under load, with the agent and without.
+"""Reboots three web servers behind HAProxy one by one, under load, with the agent and without.
 
 Theory of operation. Four VMs in networks of their own: three with nginx and an agent, one with
 HAProxy. The server is where Azure's is, at 169.254.169.254:80, and its driver's webhook comes
@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.support.namespaces import run_in_vms
 from tests.support.vms import Rig
 from tools.agent.balancer import BALANCER, VMS, WEB, connect_all, start_balancer
-from tools.agent.fleet import Fleet, Reboots, serving
+from tools.agent.fleet import Fleet, Reboots, web_server
 from tools.agent.load import Counts, Load
 from tools.agent.machine import Machine
 from tools.json_service import driver_service
@@ -68,7 +68,7 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
         with (
             _stopped(machines.values()),
             driver_service(reboots.obey) as driver,
-            serving(rig, folder, driver) as fleet,
+            web_server(folder, driver) as fleet,
         ):
             for machine in machines.values():
                 machine.start()
@@ -80,7 +80,7 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
 
 @contextmanager
 def _stopped(machines: Iterable[Machine]) -> Iterator[None]:
-    """At the end: one that still writes into its folder would be in the way of clearing it away."""
+    """Kills all machines at the end; one that still writes would hinder removing its folder."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""systemd's own judgement of the unit file: it is in order, and exposes little."""
+"""Lets systemd check the unit file: it must be valid, and expose little."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNIT = "fairwarning-agent.service"
 INSTALLED = "/opt/fairwarning/bin/fairwarning-agent"
 EXPOSURE_MAX = {"as it is shipped": 1.5, "with root.conf": 4.0}
-"""Out of 10; most services of a system have 9 and more."""
+"""The worst allowed score out of 10; most services of a system have 9 and more."""
 
 
 def check_unit() -> list[str]:

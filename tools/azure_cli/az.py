@@ -1,4 +1,4 @@
-"""Runs `az` as somebody would who has never used it before, and tells how each command went."""
+"""Runs `az` with a fresh home and configuration, and prints how each command went."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _HEARD_MAX = 600
 
 @dataclass
 class Report:
-    """One line a command: how it went, how long it took, and what was seen."""
+    """Prints one line for each command: its result, how long it took, and its answer."""
 
     failures: int = 0
     rows: int = 0
@@ -54,7 +54,7 @@ class Said:
 
 
 class Az:
-    """With a home and a configuration of its own, so it meets nobody's login and nobody's keys."""
+    """`az` with a home and a configuration of its own, so that it finds no other login or key."""
 
     def __init__(self, program: Path, folder: Path, server: Server, report: Report) -> None:
         self._program = program
@@ -78,32 +78,32 @@ class Az:
         return str(self.server.azure()["tenant"])
 
     def id_of(self, rest: str) -> str:
-        """Of something in the resource group of the stories."""
+        """Returns the ARM id of a resource in the group of the checks."""
         subscription = self.server.azure()["subscription"]
         return f"/subscriptions/{subscription}/resourceGroups/myResourceGroup/providers/{rest}"
 
     def set_up(self) -> None:
-        """As documented: one command of ours, which calls az and prints what a shell needs."""
+        """Configures az as documented: a command of ours calls az and prints shell lines."""
         shown = ["fairwarning", "azure-setup", "--run"]
         said = self._run(shown, [*PROGRAM, "azure-setup", "--run", "--json"], Expected())
         self._environment |= said.json["environment"]
 
     def __call__(self, *arguments: str) -> Any:
-        """What a successful command prints."""
+        """Runs a command that must succeed, and returns what it prints."""
         return self._az(arguments, Expected()).json
 
     def refused(self, *arguments: str, code: int = 1, says: str = "") -> None:
-        """It must fail with this exit code and a single line that says why."""
+        """Runs a command that must fail with this exit code and one line that says why."""
         self._az(arguments, Expected(code=code, is_refused=True, says=says))
 
     def flowing(self, *arguments: str) -> Any:
-        """The same as calling it, while time passes."""
+        """Runs a command that must succeed, while time passes."""
         with self.server.time_flowing():
             return self(*arguments)
 
     @contextmanager
     def waiting(self, *arguments: str) -> Iterator[None]:
-        """A command that waits: look at what it waits for inside. Then time passes till its end."""
+        """Runs a command that waits for what the block does; then time passes until it ends."""
         started = time.monotonic()
         process = subprocess.Popen(  # noqa: S603
             [self._program, *arguments],
@@ -151,7 +151,7 @@ class Az:
 
 
 def problem_of(said: Said, expected: Expected) -> str:
-    """Empty if all is as it must be. Pure."""
+    """Returns what is wrong with the outcome; empty if nothing is. Pure."""
     heard = said.errors.strip()[-_HEARD_MAX:]
     if said.code != expected.code:
         return f"exit code {said.code} instead of {expected.code}: {heard}"
@@ -167,6 +167,6 @@ def error_lines(said: Said) -> list[str]:
 
 
 def require(is_so: bool, otherwise: str) -> None:
-    """What a command must have changed."""
+    """Raises Failed if the condition does not hold."""
     if not is_so:
         raise Failed(otherwise)

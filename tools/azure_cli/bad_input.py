@@ -1,4 +1,4 @@
-"""Mistakes: each must be one line that says what is wrong, and change nothing."""
+"""Checks mistakes: each must give one line that says what is wrong, and change nothing."""
 
 import json
 

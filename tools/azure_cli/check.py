@@ -2,7 +2,7 @@
 
     python3 tools/azure_cli/check.py AZ      AZ is the program; one line a command
 
-Exit code 1 if one fails. Each story has a server, a home and a configuration of its own.
+Exit code 1 if one fails. Each check has a server, a home and a configuration of its own.
 """
 
 import sys
@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tools.azure_cli.az import Az, Report
 from tools.azure_cli.bad_input import play_bad_input
-from tools.azure_cli.machines import play_machines
 from tools.azure_cli.scale_sets import play_documented, play_spot, play_uniform
-from tools.azure_cli.server import Failed, serving
+from tools.azure_cli.server import Failed, az_server
+from tools.azure_cli.virtual_machines import play_virtual_machines
 
-_STORIES = (play_uniform, play_machines, play_documented, play_bad_input, play_spot)
+_CHECKS = (play_uniform, play_virtual_machines, play_documented, play_bad_input, play_spot)
 _AT_ONCE = 3
 _BAD_USAGE = 2
 
@@ -32,29 +32,29 @@ def main() -> int:
         return _BAD_USAGE
     program, report, started = Path(sys.argv[1]).absolute(), Report(), time.monotonic()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        ends = list(pool.map(lambda story: _play(story, program, report), _STORIES))
+        ends = list(pool.map(lambda check: _play(check, program, report), _CHECKS))
     broken = [each for each in ends if each]
     for each in broken:
         print(f"FAIL  {each}")
     passed = report.rows - report.failures
-    print(f"{passed} commands passed, {len(broken)} of {len(_STORIES)} stories failed, "
+    print(f"{passed} commands passed, {len(broken)} of {len(_CHECKS)} checks failed, "
           f"{time.monotonic() - started:.0f} s")  # fmt: skip
     return 1 if broken else 0
 
 
-def _play(story: Callable[[Az], None], program: Path, report: Report) -> str:
-    """Empty, or what went wrong."""
+def _play(check: Callable[[Az], None], program: Path, report: Report) -> str:
+    """Returns what went wrong; empty if nothing did."""
     with tempfile.TemporaryDirectory(prefix="fairwarning-az-") as name:
         folder = Path(name)
         try:
-            with serving(folder) as server:
+            with az_server(folder) as server:
                 az = Az(program, folder, server, report)
                 az.set_up()
-                story(az)
+                check(az)
         except Failed as failure:
-            return f"{story.__name__}: {failure}\n{_end_of(folder / 'serve.log')}"
+            return f"{check.__name__}: {failure}\n{_end_of(folder / 'serve.log')}"
         except Exception:
-            return f"{story.__name__}: {traceback.format_exc()}{_end_of(folder / 'serve.log')}"
+            return f"{check.__name__}: {traceback.format_exc()}{_end_of(folder / 'serve.log')}"
     return ""
 
 

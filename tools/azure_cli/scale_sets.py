@@ -1,4 +1,4 @@
-"""Scale sets, as somebody works with them from the shell."""
+"""Checks the commands of az for scale sets."""
 
 import json
 
@@ -22,7 +22,7 @@ _UNIFORM = ("--orchestration-mode", "Uniform")
 
 
 def play_documented(az: Az) -> None:
-    """The lines of Microsoft's page about Terminate, and what may follow them."""
+    """Runs the lines of Microsoft's page about Terminate, and what may follow them."""
     az("group", "create", "--name", "myResourceGroup", "--location", "westeurope")
     this = (*GROUP, "--name", "myVMScaleSet")
     az.flowing(
@@ -63,7 +63,7 @@ def are_latest(az: Az, name: str) -> bool:
 
 
 def _delete_with_notice(az: Az, this: tuple[str, ...], id: str, name: str, other: str) -> None:
-    """The Terminate is announced to the other one too, approved from inside, then carried out."""
+    """Deletes an instance: Terminate is announced to the set, approved, and carried out."""
     az.server.document(other)
     with az.waiting("vmss", "delete-instances", *this, "--instance-ids", id):
         event = az.server.wait_for_event(other)
@@ -76,7 +76,7 @@ def _delete_with_notice(az: Az, this: tuple[str, ...], id: str, name: str, other
 
 
 def play_uniform(az: Az) -> None:
-    """The same with numbered instances, and everything that can be done to one of them."""
+    """Runs every command on a uniform set, whose instances have numbers."""
     az("group", "create", "--name", "myResourceGroup", "--location", "westeurope")
     this = (*GROUP, "--name", "uni")
     az.flowing(
@@ -115,7 +115,7 @@ def play_uniform(az: Az) -> None:
 
 
 def maintain(az: Az, name: str, *command: str) -> None:
-    """Maintenance of the platform is taken early."""
+    """Lets an owner take maintenance of the platform early."""
     az.server.schedule("Reboot", name)
     with az.waiting(*command):
         az.server.wait_until_started(name)

@@ -1,7 +1,5 @@
-"""A fresh `fairwarning serve` over TLS on a virtual clock, and the views that `az` does not see."""
+"""Runs `fairwarning serve` over TLS on a virtual clock, and asks it what `az` does not show."""
 
-import json
-import subprocess
 import sys
 import threading
 import time
@@ -12,15 +10,16 @@ from typing import Any
 
 import httpx
 
+from tests.support.processes import serving
+
 PROGRAM = (sys.executable, "-m", "fairwarning")
 _STEP = "1m"
 _STEP_EVERY_S = 0.2
-_STOP_S_MAX = 10
 _ASK_S_MAX = 20
 
 
 class Failed(Exception):
-    """Something is not as it must be."""
+    """A check failed."""
 
 
 class Server:
@@ -42,7 +41,7 @@ class Server:
 
     @contextmanager
     def time_flowing(self) -> Iterator[None]:
-        """A minute every moment, so that what waits for an event does not wait for long."""
+        """Moves the clock a minute every moment, so that nothing waits long for an event."""
         over = threading.Event()
 
         def push() -> None:
@@ -58,17 +57,17 @@ class Server:
             pusher.join()
 
     def azure(self) -> dict[str, Any]:
-        """What Azure's clients must be told."""
+        """Returns the settings for Azure's clients."""
         found = self._api.get("/azure").raise_for_status().json()
         assert isinstance(found, dict)
         return found
 
     def scope_of(self, name: str) -> dict[str, Any]:
-        """The scope of the resource of this name."""
+        """Returns the scope of the resource of this name."""
         return next(each for each in self._scopes() if each["name"] == name)
 
     def instances(self) -> dict[str, dict[str, Any]]:
-        """The whole fleet by name, as the operator API shows it."""
+        """Returns all instances by name, as the operator API shows them."""
         return {each["name"]: each for scope in self._scopes() for each in scope["instances"]}
 
     def instances_of(self, name: str) -> dict[str, dict[str, Any]]:
@@ -81,24 +80,24 @@ class Server:
         return found
 
     def events(self, **query: str) -> list[dict[str, Any]]:
-        """The newest first."""
+        """Returns the events, newest first."""
         found = self._api.get("/events", params=query).raise_for_status().json()["events"]
         assert isinstance(found, list)
         return found
 
     def schedule(self, type: str, name: str) -> None:
-        """Maintenance of the platform."""
+        """Schedules maintenance of the platform."""
         body = {"type": type, "targets": [name]}
         self._api.post("/events", json=body).raise_for_status()
 
     def document(self, name: str) -> list[dict[str, Any]]:
-        """The events that the instance sees. The first look makes its scope an active one."""
+        """Returns the events that the instance sees. The first call activates its scope."""
         found = self._ask("GET", name, "scheduledevents", "2020-07-01")["Events"]
         assert isinstance(found, list)
         return found
 
     def wait_for_event(self, name: str) -> dict[str, Any]:
-        """The one event that the instance sees, as soon as it does."""
+        """Waits until the instance sees one event, and returns it."""
         return self._wait(name, lambda events: len(events) == 1)[0]
 
     def wait_until_started(self, name: str) -> None:
@@ -118,7 +117,7 @@ class Server:
         return found
 
     def metadata(self, name: str) -> dict[str, Any]:
-        """What the instance is told of itself."""
+        """Returns the instance metadata of the instance."""
         return self._ask("GET", name, "instance", "2021-02-01")
 
     def approve(self, name: str, event_id: str) -> None:
@@ -136,25 +135,13 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
-    """Its log is in `folder`, and so is all that it keeps."""
-    command = [
-        *PROGRAM, "serve", "--json", "--empty", "--store", "memory:", "--clock", "virtual",
-        "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--azure", "127.0.0.1:0",
+def az_server(folder: Path) -> Iterator[Server]:
+    """Runs a fresh server; its log and all that it keeps are in `folder`."""
+    options = (
+        "--empty", "--clock", "virtual", "--azure", "127.0.0.1:0",
         "--azure-folder", str(folder / "tls"), "--rate", "0",
-    ]  # fmt: skip
-    with (
-        (folder / "serve.log").open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,  # noqa: S603
-    ):
-        assert process.stdout is not None
-        try:
-            if not (line := process.stdout.readline()):
-                raise RuntimeError(f"no server: {(folder / 'serve.log').read_text().strip()}")
-            ready = json.loads(line)
-            server = Server(ready["control"], ready["metadata"][0])
-            yield server
-            server.close()
-        finally:
-            process.terminate()
-            process.wait(_STOP_S_MAX)
+    )  # fmt: skip
+    with serving(*options, log=folder / "serve.log") as ready:
+        server = Server(ready.control, ready.metadata)
+        yield server
+        server.close()

@@ -1,1 +1,1 @@
-"""The portal with a day's life in it, and pictures of it for the documentation."""
+"""A portal with a day of events in it, and screenshots of it for the documentation."""

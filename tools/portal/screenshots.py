@@ -1,8 +1,9 @@
-"""Takes the pictures of every page for docs/screenshots: light and dark, 1280 and 390 wide.
+"""Takes pictures of the portal's pages.
 
-    .venv/bin/python tools/portal/screenshots.py [FOLDER]
+    .venv/bin/python tools/portal/screenshots.py          those in docs/screenshots again
+    .venv/bin/python tools/portal/screenshots.py FOLDER   all: light and dark, 1280 and 390 wide
 
-Needs the extra `portal-test` and Debian's chromium, as ./test-portal does.
+Needs the extra `portal-test` and Debian's chromium, as ./test portal does.
 """
 
 import asyncio
@@ -18,14 +19,14 @@ from playwright.async_api import Browser, Page, async_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.portal.life import Life, living
+from tools.portal.sample_fleet import Life, living
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (1280, 390)
 HEIGHT_MAX = 2400
 COLOURS = 256
-"""Enough for text and few colours, and half of the bytes."""
+"""A palette of this size is enough for text and few colours, and halves the bytes."""
 
 
 async def pages(life: Life) -> dict[str, str]:
@@ -55,7 +56,7 @@ async def pages(life: Life) -> dict[str, str]:
 
 
 async def rehearse(life: Life) -> None:
-    """What the pages show beside events: tokens, targets, faults, a story, requests."""
+    """Creates what the pages show beside events: tokens, notifications, watched requests."""
     for name, role in (("ada", "admin"), ("grace", "operator"), ("dashboard", "viewer")):
         await life.post("/tokens", {"name": name, "role": role, "expires": "90d"})
     await life.post("/notices", {"name": "ops-webhook", "kind": "webhook",
@@ -78,17 +79,19 @@ async def play(page: Page) -> None:
 async def shoot(browser: Browser, base: str, name: str, path: str, folder: Path) -> None:
     for scheme in SCHEMES:
         for width in WIDTHS:
+            file = folder / f"{name}-{scheme}-{width}.png"
+            if folder == DOCS and not file.exists():
+                continue
             context = await browser.new_context(
                 base_url=base, viewport={"width": width, "height": 800}, locale="en-GB",
                 timezone_id="Europe/Berlin", color_scheme=scheme,
             )  # fmt: skip
             page = await context.new_page()
             await page.goto(path)
-            # The second time the server knows the reader's zone.
+            # A second time, because only then the server knows the reader's time zone.
             await page.goto(path)
             await page.evaluate("document.fonts.ready")
             height = int(await page.evaluate("document.documentElement.scrollHeight"))
-            file = folder / f"{name}-{scheme}-{width}.png"
             await page.screenshot(
                 path=file, full_page=True,
                 clip={"x": 0, "y": 0, "width": width, "height": min(height, HEIGHT_MAX)},

@@ -1,1 +1,1 @@
-"""The check that the seed documents' samples run as printed: see README.md."""
+"""Checks that the seed documents' samples run as printed; see README.md."""

@@ -44,9 +44,9 @@ def _check(seeds: Path, serve: list[str]) -> int:
     if lines:
         return _BAD_USAGE
     # Only now: it needs what was just found to be there.
-    from tests.support.driven import OURS  # noqa: PLC0415
+    from tests.support.endpoint_process import OURS  # noqa: PLC0415
+    from tools.seeds.play import play_all  # noqa: PLC0415
     from tools.seeds.server import VMS  # noqa: PLC0415
-    from tools.seeds.story import play_all  # noqa: PLC0415
 
     arguments = {"seeds": str(seeds.resolve()), "serve": serve or list(OURS)}
     try:

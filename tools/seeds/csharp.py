@@ -1,4 +1,4 @@
-"""The C# samples: compiled by Mono with four `using` lines in front, and led through their loop.
+"""Compiles the C# samples with Mono and four more `using` lines, and runs their loop twice.
 
 A loop's turn is: get the document, wait for Enter, approve what is in it, wait for Enter. The
 second turn sees the event Started, with an empty NotBefore, and approves it again.
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.vms import running
+from tests.support.processes import running
 from tools.seeds.packages import NEWTONSOFT
+from tools.seeds.sample_run import Failed, NotRunnable, SampleRun, expect
 from tools.seeds.samples import Sample
 from tools.seeds.server import WEB
-from tools.seeds.stage import Failed, NotRunnable, Stage, expect
 
 _USING = b"""using System;
 using System.Collections.Generic;
@@ -30,17 +30,17 @@ _SHOWN_LINES_MAX = 2
 _END = ""
 
 
-def play_csharp(stage: Stage, sample: Sample) -> str:
-    program = _compiled(stage.folder, sample.source)
-    stage.activate(sample.endpoint)
-    event_id = stage.server.schedule(WEB)
-    with _talking(stage, program) as dialogue:
+def play_csharp(run: SampleRun, sample: Sample) -> str:
+    program = _compiled(run.folder, sample.source)
+    run.activate(sample.endpoint)
+    event_id = run.server.schedule(WEB)
+    with _talking(run, program) as dialogue:
         dialogue.hear("Press Enter")
         dialogue.press_enter()
         approval = dialogue.hear("Approving events with json")
         expect(event_id.upper() in approval, approval)
         dialogue.hear("Complete")
-        phase = stage.server.wait_until_started(event_id)
+        phase = run.server.wait_until_started(event_id)
         expect(phase != "scheduled", f"it said {approval!r}, but the event did not start")
         dialogue.press_enter()
         dialogue.hear("Press Enter")
@@ -67,11 +67,11 @@ def _compiled(folder: Path, source: bytes) -> Path:
 
 
 @contextmanager
-def _talking(stage: Stage, program: Path) -> Iterator["_Dialogue"]:
+def _talking(run: SampleRun, program: Path) -> Iterator["_Dialogue"]:
     with running(
-        stage.web.command(["mono", str(program)]),
-        cwd=stage.folder,
-        env=stage.environment,
+        run.web.command(["mono", str(program)]),
+        cwd=run.folder,
+        env=run.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -87,7 +87,7 @@ class _Dialogue:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def hear(self, words: str) -> str:
-        """The next line with these words in it."""
+        """Returns the next line with these words in it."""
         while True:
             try:
                 line = self._lines.get(timeout=_LINE_S_MAX)

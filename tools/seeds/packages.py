@@ -1,4 +1,4 @@
-"""What the check needs of the machine, and the command that gets it."""
+"""The Debian packages that the check needs, and the command to install them."""
 
 import glob
 import importlib.util
@@ -19,7 +19,7 @@ INSTALL = ["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES]
 
 
 def missing() -> list[str]:
-    """What is not there, each line with what to do about it."""
+    """Returns what is missing, each line with what to do about it."""
     absent = [name for name in _PROGRAMS if shutil.which(name) is None]
     absent += [pattern for pattern in _FILES if not glob.glob(pattern)]
     lines = []

@@ -1,8 +1,8 @@
 """Runs a Python 2 sample under Python 3 and leaves its file alone: `python2.py SAMPLE TRACE`.
 
-Two things are put in its way: a module `urllib2`, which is `urllib.request` that also notes
-each answer in TRACE, and print statements, which are read as calls. Nothing else of Python 2
-is imitated: no `print >>file`, no comma at the end of a print.
+It supplies a module `urllib2`, which is `urllib.request` that also writes each answer to TRACE,
+and reads print statements as calls. Nothing else of Python 2 is imitated: no
+`print >>file`, no comma at the end of a print.
 """
 
 import io
@@ -23,7 +23,7 @@ _NOT_CODE = frozenset({tokenize.COMMENT, tokenize.NL})
 
 
 def with_print_calls(source: str) -> str:
-    """The same lines, with each print statement's words in brackets."""
+    """Returns the source with each print statement as a call."""
     lines = source.splitlines(keepends=True)
     for (row, column), (last_row, last_column) in reversed(list(_prints(source))):
         last = lines[last_row - 1]
@@ -34,7 +34,7 @@ def with_print_calls(source: str) -> str:
 
 
 def _prints(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where each print statement's word ends, and where its last one does."""
+    """Finds where the word `print` ends, and where its statement ends."""
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     code = [token for token in tokens if token.type not in _NOT_CODE]
     for number, token in enumerate(code):

@@ -1,4 +1,4 @@
-"""The Python samples: written to a file as they are, and run in both VMs through the shim.
+"""Runs the Python samples, unchanged, in both VMs through the shim `python2.py`.
 
 All of them compare the host's name with the names in the document, which in 2017-03-01 begin
 with an underscore. Two ways are printed: as part of the first name, which finds it, and as
@@ -12,18 +12,18 @@ from pathlib import Path
 
 from tests.support.vms import Vm
 from tools.seeds.one_request import resource_name
+from tools.seeds.sample_run import Answer, SampleRun, expect
 from tools.seeds.samples import Sample
 from tools.seeds.server import DB, WEB
-from tools.seeds.stage import Answer, Stage, expect
 
 _SHIM = Path(__file__).with_name("python2.py")
 _FINDS_PART = b"in evt['Resources'][0]"
 
 
-def play_python(stage: Stage, sample: Sample) -> str:
-    stage.activate(sample.endpoint)
-    stage.server.schedule(WEB)
-    (answer, printed) = _run(stage, stage.web, sample)
+def play_python(run: SampleRun, sample: Sample) -> str:
+    run.activate(sample.endpoint)
+    run.server.schedule(WEB)
+    (answer, printed) = _run(run, run.web, sample)
     expect(len(answer.events) == 1, f"{WEB} got {answer.body}")
     (event,) = answer.events
     expect(event["Resources"] == [resource_name(sample)], f"{WEB} got {answer.body}")
@@ -34,17 +34,17 @@ def play_python(stage: Stage, sample: Sample) -> str:
     else:
         expect(printed == "", f"printed {printed!r}")
         outcome = f"compares {WEB!r} with {resource_name(sample)!r} and prints nothing"
-    (elsewhere, silence) = _run(stage, stage.db, sample)
+    (elsewhere, silence) = _run(run, run.db, sample)
     expect((elsewhere.events, silence) == ([], ""), f"{DB} got {elsewhere.body}")
     return f"exit 0; {WEB} sees the Reboot and {outcome}; {DB} sees none"
 
 
-def _run(stage: Stage, vm: Vm, sample: Sample) -> tuple[Answer, str]:
-    """The one answer that the sample got, and what it printed."""
-    file, trace = stage.folder / f"{vm.name}.py", stage.folder / f"{vm.name}.trace"
+def _run(run: SampleRun, vm: Vm, sample: Sample) -> tuple[Answer, str]:
+    """Returns the one answer that the sample got, and what it printed."""
+    file, trace = run.folder / f"{vm.name}.py", run.folder / f"{vm.name}.trace"
     file.write_bytes(sample.source)
     command = [sys.executable, str(_SHIM), str(file), str(trace)]
-    done = vm.run(command, cwd=stage.folder, env=stage.environment)
+    done = vm.run(command, cwd=run.folder, env=run.environment)
     expect(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
     expect(file.read_bytes() == sample.source, "the file changed")
     (note,) = trace.read_text().splitlines()

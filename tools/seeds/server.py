@@ -1,4 +1,4 @@
-"""The server under check: two scopes with an address each, so that a mix-up shows at once.
+"""Runs the server under check, with two scopes of one address each, so that a mix-up shows.
 
 Each sample gets a server of its own: an event id is scheduled at most once in a server's life.
 """
@@ -6,8 +6,7 @@ Each sample gets a server of its own: an event id is scheduled at most once in a
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from tests.support.driven import Server
-from tests.support.driven import serving as serving_fleet
+from tests.support.endpoint_process import Server, serving_endpoint
 from tests.support.namespaces import ENDPOINT
 
 WEB = "web-0"
@@ -15,8 +14,8 @@ DB = "db"
 VMS = {WEB: "10.77.0.11", DB: "10.77.0.12"}
 _FLEET = {"web": {WEB: [VMS[WEB]]}, "data": {DB: [VMS[DB]]}}
 
-__all__ = ["DB", "VMS", "WEB", "Server", "serving"]
+__all__ = ["DB", "VMS", "WEB", "Server", "sample_server"]
 
 
-def serving(serve: Sequence[str]) -> AbstractContextManager[Server]:
-    return serving_fleet(_FLEET, f"{ENDPOINT}:80", serve)
+def sample_server(serve: Sequence[str]) -> AbstractContextManager[Server]:
+    return serving_endpoint(_FLEET, f"{ENDPOINT}:80", serve)

@@ -1,1 +1,1 @@
-"""The agent as a service of a real systemd, in a virtual machine; `./test-systemd` runs it all."""
+"""Checks the agent as a service of a real systemd, in a virtual machine: `./test systemd`."""

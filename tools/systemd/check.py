@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tools.systemd.packages import INSTALL, missing
-from tools.systemd.story import play
+from tools.systemd.play import play
 
 _BAD_USAGE = 2
 

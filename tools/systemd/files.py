@@ -1,4 +1,4 @@
-"""What is brought into the machine: a tar archive as its second disk, with no network needed."""
+"""Packs files for the machine in a tar archive, which is its second disk."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ _GUEST = Path(__file__).resolve().parent / "guest"
 
 
 def pack(folder: Path) -> Path:
-    """The client's wheel with the two that it needs, `deploy/`, and the story's own files."""
+    """Packs the client's wheel, the two that it needs, `deploy/`, and the check's own files."""
     wheels = folder / "wheels"
     _build(wheels)
     archive = folder / "files.tar"

@@ -1,4 +1,4 @@
-"""Commands in the machine, run by QEMU's guest agent, and systemd's word on a unit."""
+"""Runs commands in the machine through QEMU's guest agent, and asks systemd about units."""
 
 import base64
 import json
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.systemd.talking import Talk
+from tools.systemd.json_lines import Talk
 
 PATIENCE_S = 120.0
-"""An emulated machine is slow, and the computer that emulates it may be busy."""
+"""How long to wait, because an emulated machine is slow and its host may be busy."""
 _LOOK_EVERY_S = 0.1
 
 
@@ -30,20 +30,20 @@ class Guest:
         self._talk.close()
 
     def greet(self) -> None:
-        """After each boot: whatever was said to the agent before is not answered any more."""
+        """Connects again after a boot, because earlier requests get no answer any more."""
         self._syncs += 1
         self._talk.say("guest-sync", {"id": self._syncs})
         while self._talk.hear(time.monotonic() + PATIENCE_S).get("return") != self._syncs:
             pass
 
     def begin(self, command: str) -> int:
-        """Starts a shell command; `look` tells what became of it."""
+        """Starts a shell command; `look` returns its result."""
         arguments = {"path": "/bin/sh", "arg": ["-c", command], "capture-output": True}
         pid: int = self._ask("guest-exec", arguments)["pid"]
         return pid
 
     def look(self, pid: int) -> Finished | None:
-        """None: it still runs. What has ended can be looked at once."""
+        """Returns the result once; None while it still runs."""
         found = self._ask("guest-exec-status", {"pid": pid})
         if not found["exited"]:
             return None
@@ -64,7 +64,7 @@ class Guest:
         return self.finish(self.begin(command))
 
     def must(self, command: str) -> str:
-        """Its output."""
+        """Runs a command that must succeed, and returns its output."""
         done = self.run(command)
         said = (done.errors or done.output).strip()
         assert done.code == 0, f"in the VM, {command!r} ended with code {done.code}: {said}"
@@ -78,7 +78,7 @@ class Guest:
         return self.show(unit, "ActiveState")["ActiveState"]
 
     def log_of(self, unit: str, *options: str) -> list[str]:
-        """The messages in the journal, of this boot."""
+        """Returns the messages of the unit in the journal of this boot."""
         asked = f"journalctl --boot --unit={unit} --output=json {' '.join(options)}"
         return [json.loads(line)["MESSAGE"] for line in self.must(asked).splitlines()]
 

@@ -1,4 +1,4 @@
-"""A small Debian with systemd, as a disk and a kernel that QEMU boots, made once for all checkouts.
+"""Makes a small Debian with systemd, a disk and a kernel for QEMU, once for all checkouts.
 
 It knows nothing of Fairwarning. It lives in the user's cache folder, under a name that changes
 with everything that it is made from.
@@ -35,7 +35,7 @@ class Image:
 
 
 def ensure_image() -> Image:
-    """Raises AssertionError if it cannot be made."""
+    """Returns the image and makes it if need be. Raises AssertionError."""
     folder = _folder()
     if not folder.exists():
         print(
@@ -54,7 +54,7 @@ def _folder() -> Path:
 
 
 def _make(folder: Path) -> None:
-    """Under another name until it is whole, so what an interruption leaves is never used."""
+    """Makes the image under another name first, so that an unfinished one is never used."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as name:
         made = Path(name) / "image"
@@ -86,7 +86,7 @@ def _options(made: Path) -> list[str]:
 
 
 def _make_journalled(disk: Path) -> None:
-    """As a server's disk is: what was forced to it survives the plug being pulled."""
+    """Adds a journal, as a server's disk has, so that synced data survives a loss of power."""
     _run([program("e2fsck"), "-fp", str(disk)], codes=(0, 1))
     _run([program("tune2fs"), "-j", "-c0", "-i0", str(disk)])
     _run([program("resize2fs"), str(disk), SIZE])

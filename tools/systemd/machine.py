@@ -1,4 +1,4 @@
-"""The virtual machine: QEMU without acceleration, and with no network but the metadata endpoint.
+"""Runs the virtual machine: QEMU without acceleration, and no network but the endpoint.
 
 What the machine sends to 169.254.169.254:80 goes through `relay.py` to our server, and all else
 that it sends goes nowhere. Its disk is a copy in a file that has no name, so it ends with QEMU.
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tools.systemd.guest import Guest
 from tools.systemd.image import Image
+from tools.systemd.json_lines import Monitor, wait_until
 from tools.systemd.packages import program
-from tools.systemd.talking import Monitor, wait_until
 
 ENDPOINT = "169.254.169.254:80"
 BOOT_S_MAX = 240.0
@@ -30,19 +30,19 @@ class Machine:
         self.guest = guest
 
     def wait_until_up(self) -> float:
-        """How long that took."""
+        """Waits for the boot and returns how long it took."""
         began_s = time.monotonic()
         self._monitor.wait_for("VSERPORT_CHANGE", BOOT_S_MAX, id="hand", open=True)
         self.guest.greet()
         return time.monotonic() - began_s
 
     def reboot(self) -> None:
-        """From inside, in good order. Returns when the machine is off and about to boot."""
+        """Reboots from inside, in order. Returns when the machine is about to boot."""
         self.guest.begin("systemctl reboot")
         self._monitor.wait_for("RESET", BOOT_S_MAX, guest=True)
 
     def pull_the_plug(self) -> None:
-        """And puts it back in: nothing in the machine is told, and nothing is written any more."""
+        """Resets the machine without a warning, so that nothing more is written."""
         self._monitor.order("system_reset")
         self._monitor.wait_for("RESET", BOOT_S_MAX, guest=False)
 
@@ -54,7 +54,7 @@ class Machine:
 
 @contextmanager
 def powered(image: Image, files: Path, server: Path, folder: Path) -> Iterator[Machine]:
-    """A machine that boots. `files` is its second disk; in `server` the relay reads where to go."""
+    """Boots a machine. `files` is its second disk; the relay reads the file `server`."""
     monitor, hand, console = (folder / each for each in ("monitor", "hand", "console"))
     command = [
         # Whatever ends us ends QEMU too.

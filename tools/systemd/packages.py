@@ -1,4 +1,4 @@
-"""What the check needs of the machine, and the command that gets it."""
+"""The Debian packages that the check needs, and the command to install them."""
 
 import shutil
 
@@ -17,7 +17,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def missing() -> list[str]:
-    """The programs that are not there."""
+    """Returns the programs that are missing."""
     return [name for name in _PROGRAMS if shutil.which(name, path=SYSTEM_PATH) is None]
 
 

@@ -1,6 +1,6 @@
-"""One connection from the VM to our server: QEMU runs this for each, with its two ends as stdio.
+"""Relays one connection from the VM to our server; QEMU runs it for each, with stdio as its end.
 
-Where the server is stands in a file, which is not there before the server is.
+A file has the server's address; it does not exist before the server does.
 """
 
 import os

@@ -1,10 +1,7 @@
-"""Our server, and its driver's other end: orders to do something to the VM wait here."""
+"""Runs our server, and the service of its webhook driver, where orders wait for the check."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -12,8 +9,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.support.processes import serving
 from tools.json_service import driver_service
-from tools.systemd.talking import wait_until
+from tools.systemd.json_lines import wait_until
 
 VM = "vm"
 _FLEET = """
@@ -26,7 +24,7 @@ driver = {{ type = "webhook", url = "{driver}" }}
 
 
 class Order:
-    """An impact that the server wants. It is done when the block ends."""
+    """An impact that the server ordered. It is done when the block ends."""
 
     def __init__(self, type: str, duration_s: float) -> None:
         self.type = type
@@ -46,7 +44,7 @@ class Driver:
         self._keys: dict[str, Order] = {}
 
     def obey(self, wanted: Mapping[str, Any]) -> str:
-        """What the webhook answers: the order waits in a queue until the story gets to it."""
+        """Answers the webhook; the order waits in a queue until `next` takes it."""
         key = wanted["key"]
         if wanted["action"] == "do" and key not in self._keys:
             self._keys[key] = Order(wanted["type"], wanted["durationSeconds"])
@@ -68,7 +66,7 @@ class Server:
         self.driver = driver
 
     def schedule(self, type: str, **more: str) -> str:
-        """Its id."""
+        """Schedules an event and returns its id."""
         body = {"type": type, "targets": [VM], **more}
         id: str = self._api.post("/events", json=body).raise_for_status().json()["id"]
         return id
@@ -86,24 +84,12 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, address: Path) -> Iterator[Server]:
-    """A server of one VM; where its metadata endpoint is gets written to `address`."""
+def vm_server(folder: Path, address: Path) -> Iterator[Server]:
+    """Runs a server of one VM, and writes where its metadata endpoint is to `address`."""
     driver = Driver()
     fleet = folder / "fleet.toml"
-    with ExitStack() as ending:
-        url = ending.enter_context(driver_service(driver.obey))
+    with driver_service(driver.obey) as url:
         fleet.write_text(_FLEET.format(vm=VM, driver=url))
-        command = [sys.executable, "-m", "fairwarning", "serve", "--store", "memory:", "--json",
-                   "--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0",
-                   "--fleet", str(fleet)]  # fmt: skip
-        log = ending.enter_context((folder / "server.log").open("w"))
-        server = ending.enter_context(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603
-        )
-        ending.callback(server.terminate)
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line, f"the server did not start: {(folder / 'server.log').read_text()}"
-        ready = json.loads(line)
-        address.write_text(urlsplit(ready["metadata"][0]).netloc)
-        yield Server(ready["control"], driver)
+        with serving("--fleet", str(fleet), log=folder / "server.log") as ready:
+            address.write_text(urlsplit(ready.metadata).netloc)
+            yield Server(ready.control, driver)

@@ -1,1 +1,1 @@
-"""What really freezes, reboots, redeploys, stops or deletes an instance."""
+"""Drivers really freeze, reboot, redeploy, stop or delete an instance."""

@@ -1,8 +1,8 @@
 """Runs a program of the operator's for each impact.
 
 The program gets `do` or `find` as its last argument and the order as JSON on its standard
-input. Exit 0 after `do` means that the impact is over. It runs in real time whatever clock
-rules, so its limits are real too, and a virtual clock stands still while it runs.
+input. Exit code 0 after `do` means that the impact is over. The program runs in real time even if
+the server's clock is virtual, so its timeouts are real, and a virtual clock stands still meanwhile.
 """
 
 import asyncio
@@ -15,13 +15,15 @@ from fairwarning.common.process_group import end
 from fairwarning.core.driver_settings import driver_problem, split_command
 from fairwarning.core.spans import parse_duration_ms
 from fairwarning.drivers.order_json import Action, found_in, handle_of, order_json
-from fairwarning.drivers.poll_until_done import joined
+from fairwarning.drivers.poll_until_done import poll_until_over
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
 
 FIND_TIMEOUT_S = 60.0
+"""How long a program may take to answer `find`; `do` has a setting for that."""
 GRACE_S = 5.0
-"""Between the request to end and the end by force."""
-SAID_BYTES_MAX = 4_096
+"""The time between SIGTERM and SIGKILL."""
+OUTPUT_BYTES_MAX = 4_096
+"""How much of the end of the output is read."""
 OWN_PREFIX = "FAIRWARNING_"
 
 
@@ -32,18 +34,18 @@ class CommandDriver:
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         if order.may_be_under_way:
             # A program outlives a server that was killed: wait for it and start no second one.
-            found = await joined(lambda: self.find(order), alarm)
+            found = await poll_until_over(lambda: self.find(order), alarm)
             if found is Found.DONE:
                 return
-            # That may have taken long, and the store may have been away meanwhile.
+            # The wait may have been long, so the lease may be lost by now.
             await lease.confirm(alarm)
         await _run(order, Action.DO, _timeout_s(order))
 
 
 async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
-    """What the program printed. Raises DriverFailed if it did not end well."""
+    """Returns what the program printed. Raises DriverFailed if it failed."""
     words = _command(order)
-    # Files and no pipes: what the program leaves running in the background must not hold us.
+    # Files and not pipes, because what it leaves in the background would keep a pipe open.
     with (
         tempfile.TemporaryFile() as order_file,
         tempfile.TemporaryFile() as out,
@@ -63,10 +65,10 @@ async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
             )
         except OSError as error:
             raise DriverFailed(f"cannot run {words[0]!r}: {error.strerror}") from None
-        code = await _ended(process, timeout_s)
+        code = await _wait(process, timeout_s)
         if code != 0:
-            raise DriverFailed(_complaint(action, code, _last(err)))
-        return _last(out)
+            raise DriverFailed(_complaint(action, code, _tail(err)))
+        return _tail(out)
 
 
 def _command(order: Order) -> list[str]:
@@ -83,7 +85,7 @@ def _timeout_s(order: Order) -> float | None:
 
 
 def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The server's own, but for its settings, which may hold passwords."""
+    """Returns the server's environment without its settings, which may hold passwords."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(OWN_PREFIX)}
     return kept | {
         "FAIRWARNING_KEY": order.key,
@@ -95,8 +97,8 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-async def _ended(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
-    """Its exit code. However we leave, the program has ended."""
+async def _wait(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
+    """Returns the exit code. The program has ended even if this raises."""
     try:
         async with asyncio.timeout(timeout_s):
             return await process.wait()
@@ -107,9 +109,9 @@ async def _ended(process: asyncio.subprocess.Process, timeout_s: float | None) -
             await end(process, GRACE_S)
 
 
-def _last(file: IO[bytes]) -> str:
+def _tail(file: IO[bytes]) -> str:
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - SAID_BYTES_MAX))
+    file.seek(max(0, size - OUTPUT_BYTES_MAX))
     return file.read().decode(errors="replace")
 
 

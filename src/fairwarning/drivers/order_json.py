@@ -1,4 +1,4 @@
-"""An order as JSON, the same for programs and for web services. Pure."""
+"""Writes an order as JSON for programs and web services, and reads their answers. Pure."""
 
 import json
 from enum import StrEnum
@@ -8,6 +8,7 @@ from fairwarning.core.model import Instance
 from fairwarning.engine.protocols import DriverFailed, Found, Order
 
 ANSWER_CHARS_MAX = 200
+"""How much of a bad answer an error message quotes."""
 
 
 class Action(StrEnum):
@@ -33,11 +34,12 @@ def order_json(order: Order, action: Action) -> bytes:
 
 
 def handle_of(instance: Instance) -> str:
+    """Returns the operator's own name for the instance."""
     return instance.handle or instance.name
 
 
 def found_in(answer: str) -> Found:
-    """`done` and the like; whoever answers anything else is not understood."""
+    """Reads the answer to `find`. Raises DriverFailed if it is no state of `Found`."""
     try:
         return Found(answer.strip())
     except ValueError:

@@ -1,8 +1,7 @@
-"""The default driver: nothing is touched, but time passes and things go wrong on request.
+"""The default driver touches nothing: it only lets time pass, and fails on request.
 
-An impact is the window from the event's start to its duration later, or to whatever a
-rehearsal wants it to last. That can be worked out from the order alone, so a restart in the
-middle changes nothing.
+An impact lasts from the event's start until its duration is over, or as long as a scenario says.
+The order alone tells that, so a restart in the middle changes nothing.
 """
 
 from collections.abc import Mapping
@@ -25,12 +24,12 @@ UNKNOWN_DURATION_S: Mapping[EventType, int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What the driver was told to do wrong with an instance."""
+    """How the driver was told to fail for an instance."""
 
     fails: int = 0
-    """So many attempts fail."""
+    """How many attempts fail."""
     hangs: bool = False
-    """Never answers."""
+    """Whether the driver never answers."""
 
 
 class SimulatedDriver:

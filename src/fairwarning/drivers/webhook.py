@@ -1,4 +1,4 @@
-"""Asks a web service of the operator's for each impact: the command driver over HTTP.
+"""Sends each impact to a web service of the operator's, in the words of the command driver.
 
 `do` answers 200 when the impact is over, or 202 when it is under way; then `find` is asked
 until it is over.
@@ -15,12 +15,14 @@ from msgspec import Struct
 from fairwarning.core.driver_settings import driver_problem
 from fairwarning.core.webhook_signatures import BadSecret, signed_headers
 from fairwarning.drivers.order_json import Action, order_json
-from fairwarning.drivers.poll_until_done import POLL_MS, joined
+from fairwarning.drivers.poll_until_done import POLL_MS, poll_until_over
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
 
 TIMEOUT_S = 30.0
+"""How long one request may take."""
 ANSWER_BYTES_MAX = 16_384
 REASON_CHARS_MAX = 400
+"""How much of the service's reason for a failure is kept."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -32,7 +34,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 class WebhookDriver:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # It writes whole addresses into the log, and with them what is secret in them.
+        # httpx logs whole URLs, which may hold secrets.
         for name in ("httpx", "httpcore"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -42,9 +44,9 @@ class WebhookDriver:
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         found = Found.UNKNOWN
         if order.may_be_under_way:
-            found = await joined(lambda: self.find(order), alarm)
+            found = await poll_until_over(lambda: self.find(order), alarm)
         if found is not Found.DONE:
-            # The questions may have taken long, and the store may have been away meanwhile.
+            # The wait may have been long, so the lease may be lost by now.
             await lease.confirm(alarm)
             await self._do(order, alarm)
 
@@ -58,7 +60,7 @@ class WebhookDriver:
 
         if last.state is Found.RUNNING:
             await alarm.pause(POLL_MS)
-            await joined(ask, alarm)
+            await poll_until_over(ask, alarm)
         if last.state is not Found.DONE:
             why = last.reason[:REASON_CHARS_MAX] or "it gave no reason"
             raise DriverFailed(f"the service says {last.state}: {why}")
@@ -79,7 +81,7 @@ class WebhookDriver:
             ):
                 return await _answer(response)
         except (TimeoutError, httpx.HTTPError) as error:
-            # Not its text: it may have the address in it, and that a password.
+            # The error's own text may have the URL in it, and with it a password.
             raise DriverFailed(f"the service gave no answer ({type(error).__name__})") from None
 
     def _signature(self, order: Order, action: Action, body: bytes) -> dict[str, str]:

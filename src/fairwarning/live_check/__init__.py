@@ -1,4 +1,4 @@
-"""The live check: real server processes under load, and a checker of what they really did.
+"""The live check runs real server processes under load, and checks what they really did.
 
 `python -m fairwarning.live_check` starts `fairwarning serve` on a real store with a `command`
 driver, lets instances poll and approve and callers schedule, cancel and operate, kills servers

@@ -1,4 +1,4 @@
-"""`python -m fairwarning.live_check`: the program under load, for as long as you like."""
+"""`python -m fairwarning.live_check` runs the program under load for a given time."""
 
 import asyncio
 import contextlib
@@ -194,7 +194,7 @@ async def _play(settings: RunSettings, folder: Path) -> Outcome:
 
 
 def _tell_line(text: str) -> None:
-    """On a terminal in the place of the progress."""
+    """Prints a line; on a terminal it replaces the progress."""
     click.echo(f"\r\033[K{text}" if sys.stderr.isatty() else text, err=True)
 
 

@@ -1,7 +1,7 @@
 """Callers of the operator API: they schedule, cancel, postpone, approve, operate and scale.
 
-Eight of them meet in one scope on purpose. Each has an Idempotency-Key about half of the time,
-and asks again with it if there was no answer; now and then one hangs up instead of waiting.
+Eight of them use one scope on purpose. Each sends an Idempotency-Key about half of the time, and
+repeats the request with it if there was no answer; now and then one hangs up instead of waiting.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ CANCELLERS = 4
 OPERATORS = 4
 _TRIES_MAX = 3
 _PATIENT_TRIES_MAX = 75
-"""A key whose first request was cut off by a crash is free again after a minute."""
+"""How often to try, because a key whose request a crash cut off is free again after a minute."""
 _TRY_PAUSE_S = 1.0
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
 
@@ -36,15 +36,15 @@ class Caller:
         self._patient: set[asyncio.Task[Request]] = set()
 
     async def schedule_only(self) -> None:
-        """Until it is cancelled: events for the hot scope, which begin at once."""
+        """Schedules events in the hot scope, which start at once, until it is cancelled."""
         await self._repeat(lambda: self._schedule(HOT), pause_s=0.12)
 
     async def schedule_and_cancel(self) -> None:
-        """Until it is cancelled: the same, and then it thinks better of it."""
+        """Schedules events in the hot scope and cancels them, until it is cancelled."""
         await self._repeat(self._schedule_and_decide, pause_s=0.12)
 
     async def operate(self) -> None:
-        """Until it is cancelled: all that an operator may do, to any scope."""
+        """Does all that an operator may do, in any scope, until it is cancelled."""
         await self._repeat(self._operate, pause_s=0.25)
 
     async def _repeat(self, act: Callable[[], Awaitable[object]], pause_s: float) -> None:
@@ -100,7 +100,7 @@ class Caller:
         return made
 
     def _event_id(self, scope: str) -> str:
-        """A new one, or one that another event has already, which must be refused."""
+        """Returns a new id, or one that another event has, which must be refused."""
         recent = self._world.recent[scope]
         if recent and self._chance.random() < 0.3:
             return self._chance.choice(recent)
@@ -161,7 +161,7 @@ class Caller:
             await asyncio.sleep(_TRY_PAUSE_S)
 
     async def _hang_up(self, request: Callable[[Node], Request]) -> Request:
-        """Sends all of it, or only a part, and does not wait."""
+        """Sends the request or a part of it, and does not wait for the answer."""
         node = await self._world.any_node(self._chance)
         made = request(node)
         headers, body = request_parts(made)
@@ -176,7 +176,7 @@ class Caller:
 
 
 def _is_known(request: Request) -> bool:
-    """Whether the answer says what became of the request."""
+    """Whether the answer tells if the request was done."""
     if request.status is None or request.answer is None:
         return False
     return request.status < 500 and request.answer.get("code") not in _UNKNOWN

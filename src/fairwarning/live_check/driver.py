@@ -1,9 +1,9 @@
-"""The program that the `command` driver of the live check runs: an impact that only takes time.
+"""The program that the `command` driver of the live check runs; an impact only takes time.
 
-It keeps to docs/drivers.md as a real one should. What it knows of a key is in a file that all
-nodes share, so `find` tells the truth whoever asks, and a lower attempt than one that it has
-seen is refused. Whatever it is asked, it first writes that into its log, so that the log shows
-what a driver without such a memory would have done.
+It follows docs/drivers.md as a real one should. What it knows of a key is in a file that all
+nodes share, so `find` is true for every node, and a lower attempt than one that it has seen is
+refused. It writes every order into its log first, so that the log also shows what a driver
+without such a memory would have done.
 
 It runs alone: `python -I -S driver.py FOLDER SECONDS LONG FAILURES do|find`. An impact takes
 about SECONDS, and one in a hundred LONG seconds. One in FAILURES attempts fails; 0 means that
@@ -37,14 +37,14 @@ class Driver:
     def find(self) -> str:
         asked_at = _now()
         with self._remembered() as known:
-            # It counts as seen: from now on an older attempt comes too late.
+            # The attempt counts as seen: from now on an older one is too late.
             known["attempt"] = max(known["attempt"], self._attempt)
             found = _state(known)
         self._write("find", asked_at, outcome=found)
         return found
 
     def do(self, seconds: float, long_s: float, failures: int) -> int:
-        """The exit code."""
+        """Carries out an order and returns the exit code."""
         order = self._order
         self._write(
             "do",
@@ -64,7 +64,7 @@ class Driver:
                 known["attempt"] = self._attempt
                 if found not in ("done", "running"):
                     known.update(state="running", pid=os.getpid(), born=_born(os.getpid()))
-        # Only now: what was written into the log must be remembered, even if we die.
+        # Only now, because what is in the log must be remembered even if we die.
         if self._attempt < seen:
             self._write("refuse", at, outcome=f"attempt {seen} was seen")
             print(f"attempt {seen} was seen", file=sys.stderr)
@@ -102,7 +102,7 @@ class Driver:
 
     @contextmanager
     def _remembered(self) -> Iterator[dict[str, Any]]:
-        """What is known of the key, under a lock; what is changed in it is kept."""
+        """Lends the memory of the key under a lock, and stores what the block changes in it."""
         with open(self._memory, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
@@ -131,7 +131,7 @@ def _state(known: dict[str, Any]) -> str:
 
 
 def _born(pid: int) -> str:
-    """When the process was started; a number that is given out again has another birth."""
+    """Returns when the process started, because a process id can be used again."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[19].decode()

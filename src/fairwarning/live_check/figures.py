@@ -1,4 +1,4 @@
-"""What a run amounts to, in numbers and in lines for people."""
+"""Counts what happened in a run, and prints it for people."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ class Figures:
     load_s: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     operations: dict[str, Counter[str]] = field(default_factory=dict)
-    """By what was asked: how often it was done, refused or not answered."""
+    """How often each request was done, refused or not answered."""
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, records: Records, findings: Sequence[Finding], load_s: float) -> None:
@@ -96,7 +96,7 @@ def _outcome(status: int | None) -> str:
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """The first few of each promise, and how many more there are."""
+    """Returns the first few findings of each promise, and how many more there are."""
     by_promise: dict[str, list[Finding]] = {}
     for finding in findings:
         by_promise.setdefault(finding.promise, []).append(finding)

@@ -1,4 +1,4 @@
-"""The fleet of the live check: what is declared, and what that lets everybody expect.
+"""The fleet of the live check: its fleet file, and the scopes that it declares.
 
 Most of it is a test fleet, where notice may be as short as a second, so that much happens in a
 minute. `real` is not, and there the notice is a quarter of an hour.
@@ -15,7 +15,7 @@ from typing import Any
 from fairwarning.live_check.records import Scope
 
 HOT = "web"
-"""Most callers meet in this scope."""
+"""The scope that most callers use."""
 
 _IMPACT_S = 0.4
 _FAILURES_ONE_IN = 25
@@ -39,9 +39,9 @@ class Declared:
     terminate_notice_s: int | None = None
     approve: Sequence[str] = ()
     capacity: int = 0
-    """Of a scale set: how many instances it begins with."""
+    """How many instances a scale set begins with."""
     is_watched: bool = True
-    """Instances of it poll."""
+    """Whether its instances poll."""
 
     @property
     def minimum_notice_s(self) -> dict[str, int]:
@@ -89,7 +89,7 @@ BY_NAME = {each.name: each for each in FLEET}
 
 
 def fleet_toml(folder: Path, lease_s: float) -> str:
-    """The fleet file. Some impacts take longer than the lease, so that it must be renewed."""
+    """Returns the fleet file. Some impacts are longer than the lease, so it must be renewed."""
     program = Path(__file__).with_name("driver.py")
     settings = [str(folder), str(_IMPACT_S), str(lease_s * 1.4), str(_FAILURES_ONE_IN)]
     words = [sys.executable, "-I", "-S", str(program), *settings]
@@ -102,7 +102,7 @@ def fleet_toml(folder: Path, lease_s: float) -> str:
 
 def _table(declared: Declared) -> str:
     keys: dict[str, Any] = {"name": declared.name, "test": declared.test, **declared.keys}
-    # Off, because evictions stop instances, and then nobody would have to be asked any more.
+    # Off, because evictions stop instances, and stopped ones need no approval.
     keys["approve"] = {"all_instances_down": False, **dict.fromkeys(declared.approve, True)}
     if declared.capacity:
         keys["capacity"] = declared.capacity
@@ -113,14 +113,14 @@ def _table(declared: Declared) -> str:
 
 
 def _value(value: Any) -> str:
-    """TOML's strings, numbers, booleans and lists are written as JSON's; its tables are not."""
+    """Writes a value as TOML, which has strings, numbers, booleans and lists as in JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)
 
 
 def scope_record(shown: Mapping[str, Any]) -> Scope:
-    """A scope from `GET /fleet`, with what was declared of it."""
+    """Returns the record of a scope from `GET /fleet` and from what was declared."""
     declared = BY_NAME[shown["name"]]
     return Scope(
         id=shown["id"],

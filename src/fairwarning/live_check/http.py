@@ -1,4 +1,4 @@
-"""Requests over plain sockets, so that a request can also be broken off in the middle."""
+"""Sends requests over plain sockets, so that one can be broken off in the middle."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """To whichever server is asked; kept for the next request if that asks the same server."""
+    """A connection that is kept for the next request if that goes to the same server."""
 
     def __init__(self, *, is_kept: bool) -> None:
         self._is_kept = is_kept
@@ -36,7 +36,7 @@ class Connection:
         *,
         within_s: float,
     ) -> Answer:
-        """Raises NoAnswer."""
+        """Sends a request and returns its answer. Raises NoAnswer."""
         whole = request_bytes(url, method, path, headers, body, is_kept=self._is_kept)
         if url != self._url:
             self.close()

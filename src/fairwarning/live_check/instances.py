@@ -29,7 +29,7 @@ _METADATA = {"Metadata": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How one poller asks. Between them the pollers have all habits."""
+    """How one poller polls; the pollers together have all habits."""
 
     version: str
     sends_tag: bool
@@ -61,11 +61,11 @@ class Poller:
         self._tag: str | None = None
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Polls and approves until it is cancelled."""
         try:
             while True:
                 await self._turn()
-                # Now and then at once, and then perhaps at a node that is behind.
+                # Now and then at once, perhaps from a node that is behind.
                 if not self._scope.test or self._chance.random() < 0.8:
                     await asyncio.sleep(self._chance.uniform(0, 2 * self._habits.pause_s))
         finally:
@@ -92,7 +92,7 @@ class Poller:
             await self._decide(node, self._world.recorder.records.documents[poll.document])
 
     async def _choose_node(self) -> Node:
-        """Mostly the one of the last time."""
+        """Returns mostly the node of the last poll."""
         if self._node is None or not self._node.is_up or self._chance.random() < 0.3:
             self._node = await self._world.any_node(self._chance)
         return self._node
@@ -110,7 +110,7 @@ class Poller:
             if self._chance.random() < 0.2:
                 await self._approve(node, wanted)
         elif recent and self._chance.random() < 0.05:
-            # Perhaps it is over, which is no mistake of an instance that did not know.
+            # The event may be over, which the instance could not know.
             await self._approve(node, [self._chance.choice(recent)])
         elif self._chance.random() < 0.03:
             await self._approve_foreign(node)
@@ -173,7 +173,7 @@ class Poller:
             self._world.recorder.add(poll)
 
     async def _be_another(self, node: Node) -> None:
-        """This one was deleted."""
+        """Takes the name of another instance, because this one was deleted."""
         await self._world.refresh_members(self._scope.name, node)
         members = self._world.members[self._scope.name]
         if members:
@@ -191,7 +191,7 @@ async def ask_document(
     wait_s: int = 0,
     is_last: bool = False,
 ) -> Poll:
-    """One poll, recorded with its answer."""
+    """Polls once and records the answer."""
     poll = Poll(
         instance=instance,
         node=node.name,
@@ -232,7 +232,7 @@ def _headers(tag: str | None) -> dict[str, str]:
 
 
 def pollers(world: World, fleet: tuple[Declared, ...]) -> list[Poller]:
-    """One for each instance that is watched."""
+    """Returns a poller for each instance that polls."""
     named = [
         (scope, name) for scope in fleet if scope.is_watched for name in world.members[scope.name]
     ]

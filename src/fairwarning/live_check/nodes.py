@@ -1,4 +1,4 @@
-"""The server processes: start them, kill them, stop them, pause them."""
+"""Starts, kills, stops and pauses the server processes."""
 
 import asyncio
 import contextlib
@@ -31,23 +31,23 @@ class Node:
         self.control_url = ""
         self.is_up = False
         self.busy = asyncio.Lock()
-        """Held by whoever kills, stops or pauses it."""
+        """Held while it is killed, stopped or paused."""
         self.log = folder / f"node-{number}.log"
         self._name = f"node-{number}"
         self._options = options
         self._starts = 0
         self._looked_at = 0
-        """How much of its log was read."""
+        """How many bytes of its log were read."""
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def name(self) -> str:
-        """Of the process that runs now: `node-1.3` is the third one of node 1."""
+        """Returns the name of the current process: `node-1.3` is the third one of node 1."""
         return f"{self._name}.{self._starts}"
 
     @property
     def pid(self) -> int | None:
-        """None while no process runs."""
+        """Returns the process id; None while no process runs."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
@@ -56,12 +56,12 @@ class Node:
         return self.is_up and self._process is not None and self._process.returncode is not None
 
     async def start(self, note: Note) -> None:
-        """Returns when it serves. Raises CannotServe."""
+        """Starts a process and returns when it serves. Raises CannotServe."""
         self._starts += 1
         note(NodeChange(node=self.name, change="started", at=now()))
         command = [sys.executable, "-m", "fairwarning", "serve", *self._options]
         with self.log.open("ab") as log:
-            # A session of its own: Ctrl-C is for us, and we end it.
+            # A session of its own, because Ctrl-C is for us, and we end the server.
             self._process = process = await asyncio.create_subprocess_exec(
                 *command, stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
@@ -87,7 +87,7 @@ class Node:
         await self._end(signal.SIGTERM, "stopped", note)
 
     async def pause(self, seconds: float, note: Note) -> None:
-        """Lets it stand still. It does not know of it, and goes on where it was."""
+        """Stops the process with SIGSTOP; it does not notice, and later goes on where it was."""
         note(NodeChange(node=self.name, change="paused", at=now()))
         self._signal(signal.SIGSTOP)
         try:
@@ -97,7 +97,7 @@ class Node:
             note(NodeChange(node=self.name, change="continued", at=now()))
 
     def note_errors(self, note: Note) -> None:
-        """What its log says of bugs since it was looked at last."""
+        """Records what its log says of bugs since the last call."""
         with self.log.open("rb") as file:
             file.seek(self._looked_at)
             lines = file.read().splitlines()
@@ -108,7 +108,7 @@ class Node:
                 note(NodeChange(node=self._name, change="error", at=now(), detail=detail))
 
     def note_death(self, note: Note) -> None:
-        """It ended though nobody had asked it to."""
+        """Records that it ended without being asked to."""
         assert self._process is not None
         self.is_up = False
         detail = f"exit code {self._process.returncode}: {self._last_line()}"
@@ -139,14 +139,14 @@ class Node:
 
 
 def is_error(line: bytes) -> bool:
-    """Whether a line of a log tells of a bug. One that a kill has cut off says nothing."""
+    """Whether a line of a log tells of a bug. A line that a kill cut off does not count."""
     if line.startswith(b"Traceback"):
         return True
     try:
         said = json.loads(line)
     except ValueError:
         return False
-    # Requests that another, paused server keeps waiting may well outlast the stop of this one.
+    # Requests may wait for another, paused server for longer than this one takes to stop.
     is_slow_stop = "timeout graceful shutdown exceeded" in said.get("message", "")
     return said.get("level") in ("error", "critical") and not is_slow_stop
 
@@ -161,7 +161,7 @@ class Guard:
         )
 
     def tell(self) -> None:
-        """To be called whenever a server was started or has ended."""
+        """Sends the guard the process ids; to be called when a server has started or ended."""
         pids = (str(node.pid) for node in self._nodes if node.pid is not None)
         self._write(" ".join(pids))
 

@@ -1,4 +1,4 @@
-"""What everybody wrote down: the types of the records, and the files that they are kept in.
+"""The types of the records of a round, and the files that they are kept in.
 
 A record is one line of JSON. Instants have two clocks: `mono_s` is CLOCK_MONOTONIC, which all
 processes of one machine share, and `wall_ms` is the wall clock, by which NotBefore is meant.
@@ -27,7 +27,7 @@ def now() -> At:
 
 
 class Scope(Struct, tag="scope", tag_field="record", kw_only=True):
-    """A scope as it was declared, and as it was when the round began. Nothing was pending then."""
+    """A scope as it was declared, and at the begin of the round, when nothing was pending."""
 
     id: str
     name: str
@@ -37,19 +37,19 @@ class Scope(Struct, tag="scope", tag_field="record", kw_only=True):
     minimum_notice_s: dict[str, int]
     """The declared minimum by type of event."""
     terminate_notice_s: int | None
-    """None: a delete is not announced."""
+    """None if a delete is not announced."""
     policies: list[str]
-    """What the owner has agreed to in advance, as the history calls it."""
+    """What the owner approves in advance, as the history calls it."""
     activated: bool
     incarnation: int
 
 
 class Request(Struct, tag="request", tag_field="record", kw_only=True):
-    """What a caller asked of the operator API, and what he was told."""
+    """A caller's request to the operator API, and its answer."""
 
     who: str
     label: str
-    """Sent as `why`, so that the history shows it. A request that is asked again keeps it."""
+    """Sent as `why`, so that the history shows it. A repeated request keeps it."""
     what: str
     """`schedule`, `cancel`, `restart` …"""
     node: str
@@ -59,7 +59,7 @@ class Request(Struct, tag="request", tag_field="record", kw_only=True):
     """The Idempotency-Key."""
     sent: At
     answered: At | None = None
-    """None: there was no answer, so it may or may not have happened."""
+    """None if there was no answer, so that it may or may not have happened."""
     status: int | None = None
     answer: dict[str, Any] | None = None
 
@@ -80,7 +80,7 @@ class Poll(Struct, tag="poll", tag_field="record", kw_only=True):
     document: str | None = None
     """The digest of a Document."""
     is_last: bool = False
-    """Asked after everything had come to its end."""
+    """Whether it was sent after everything had ended."""
 
 
 class Document(Struct, tag="document", tag_field="record", kw_only=True):
@@ -98,7 +98,7 @@ class Approval(Struct, tag="approval", tag_field="record", kw_only=True):
     version: str
     events: list[str]
     is_foreign: bool
-    """The events are of another scope, and the answer should be no."""
+    """Whether the events are of another scope, so that it must be refused."""
     sent: At
     answered: At | None = None
     status: int | None = None
@@ -106,7 +106,7 @@ class Approval(Struct, tag="approval", tag_field="record", kw_only=True):
 
 
 class NodeChange(Struct, tag="node", tag_field="record", kw_only=True):
-    """What became of a server.
+    """A change of a server process.
 
     `started`, `ready`, `killed`, `stopped`, `paused`, `continued`; `died` if it ended by itself,
     and `error` for a line of its log that says that something broke.
@@ -144,13 +144,13 @@ class DriverCall(Struct, tag="driver", tag_field="record", kw_only=True):
     pid: int
     at: At
     node: str = ""
-    """Who asks, if the order says so."""
+    """The node that asks, if the order says so."""
     scope: str = ""
     type: str = ""
     operation: str | None = None
     instances: list[OrderedInstance] = field(default_factory=list)
     outcome: str = ""
-    """Of a `find` the word that was answered; of an `end` `done`, `failed` or `interrupted`."""
+    """The answer to a `find`; for an `end`, `done`, `failed` or `interrupted`."""
 
 
 class Entry(Struct, tag="entry", tag_field="record", kw_only=True):
@@ -196,7 +196,7 @@ class Records:
         self.clocks: list[ClockReading] = []
         self.driver: list[DriverCall] = []
         self.history: list[Entry] = []
-        """Oldest first."""
+        """The history, oldest first."""
         for record in records:
             self.add(record)
 
@@ -239,7 +239,7 @@ class Recorder:
         self._files[name].write(msgspec.json.encode(record) + b"\n")
 
     def add_document(self, body: bytes) -> str:
-        """Its digest. The same bytes are written once."""
+        """Records a document and returns its digest. The same bytes are written once."""
         digest = hashlib.sha256(body).hexdigest()[:20]
         if digest not in self.records.documents:
             self.add(Document(digest=digest, text=body.decode(errors="replace")))
@@ -256,7 +256,7 @@ class BadRecords(Exception):
 
 
 def read_folder(folder: Path) -> Records:
-    """All records of a round that was kept. Raises BadRecords."""
+    """Reads all records of a round that was kept. Raises BadRecords."""
     records = Records()
     files = sorted(folder.glob("*.jsonl"))
     if not files:

@@ -1,7 +1,7 @@
-"""One round: load, then the end of all that is pending, then everything that can be read of it.
+"""Plays one round: load, then the end of all that is pending, then all records of it.
 
-At the end of the load every server is killed, so no request is on its way any more, and what
-was acknowledged up to then must be there when they are back.
+At the end of the load every server is killed, so that no request is on its way any more. What was
+acknowledged up to then must be there when the servers are back.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ class CutOff(Exception):
 class RoundSettings:
     kill_every_s: float
     pause_every_s: float | None
-    """None: no server is paused."""
+    """None if no server is paused."""
     lease_s: float
     end_within_s: float
-    """After the load, all events must have come to their end within this time."""
+    """All events must end within this time after the load."""
 
 
 class Round:
@@ -53,9 +53,9 @@ class Round:
         self._chance = world.chance("round")
 
     async def play(self, load_s: float, stopping: asyncio.Event) -> None:
-        """Afterwards the world's records are complete. Raises CannotServe or CutOff."""
+        """Plays the round and completes the world's records. Raises CannotServe or CutOff."""
         world = self._world
-        begin = await self._note_begin()
+        begin = await self._record_start()
         watching = asyncio.create_task(watch(world))
         polling = [asyncio.create_task(each.run()) for each in pollers(world, FLEET)]
         try:
@@ -67,9 +67,9 @@ class Round:
         finally:
             await _end_all([watching, *polling])
 
-    async def _note_begin(self) -> str:
-        """The position of the newest line of the history."""
-        await self._fill_up()
+    async def _record_start(self) -> str:
+        """Records the fleet, and returns the position of the newest line of the history."""
+        await self._refill_scale_sets()
         fleet = await self._read("/fleet?limit=500")
         for shown in fleet["scopes"]:
             scope = scope_record(shown)
@@ -78,8 +78,8 @@ class Round:
         newest = await self._read("/history?limit=1")
         return str(newest["entries"][0]["position"])
 
-    async def _fill_up(self) -> None:
-        """A scale set that was emptied in the last round is not in the fleet any more."""
+    async def _refill_scale_sets(self) -> None:
+        """Scales up the scale sets that lost instances in the last round."""
         for scope in (each for each in FLEET if each.capacity):
             shown = await self._read(f"/fleet?search={scope.name}")
             if sum(each["capacity"] for each in shown["scopes"]) < scope.capacity:
@@ -107,7 +107,7 @@ class Round:
             over.set()
             stopped.cancel()
             await _end_all(calling)
-            # Not cancelled: a server that is being started again must come up.
+            # Not cancelled, because a server that is being started must come up.
             await asyncio.gather(*disturbing)
 
     async def _restart_all(self) -> None:
@@ -119,7 +119,7 @@ class Round:
                 await node.start(self._world.note)
 
     async def _settle(self) -> None:
-        """Decide what is pending, and wait until all of it has ended, or for too long."""
+        """Approves or cancels what is pending, and waits until all has ended, or for too long."""
         deadline_s = time.monotonic() + self._settings.end_within_s
         decided: set[str] = set()
         while time.monotonic() < deadline_s:
@@ -142,7 +142,7 @@ class Round:
             decided.add(id)
 
     async def _wait_for_driver(self, deadline_s: float) -> None:
-        """Until its log has not grown for a while: a late order must be in it."""
+        """Waits until its log has not grown for a while, so that a late order is in it."""
         log, size, since_s = self._folder.parent / DRIVER_LOG, -1, time.monotonic()
         while time.monotonic() < max(deadline_s, since_s + _QUIET_S):
             grown = log.stat().st_size if log.exists() else 0
@@ -153,7 +153,7 @@ class Round:
             await asyncio.sleep(_LOOK_PAUSE_S)
 
     async def _ask_last(self, polling: list[asyncio.Task[None]]) -> None:
-        """Every instance asks every node once more, until it is shown nothing, or for too long."""
+        """Polls every node for every instance until nothing is shown, or for too long."""
         await _end_all(polling)
         world, deadline_s = self._world, time.monotonic() + self._settings.end_within_s
         for scope in (each for each in FLEET if each.is_watched):
@@ -176,7 +176,7 @@ class Round:
     async def _is_shown_something(self, node: Node, name: str) -> bool:
         poll = await ask_document(self._world, node, Connection(is_kept=False), name, VERSIONS[0])
         if poll.status == 429:
-            # The last second was a busy one, and this is no test fleet.
+            # Outside a test fleet, polls of the last second count against the rate limit.
             return True
         if poll.document is None:
             return False
@@ -184,7 +184,7 @@ class Round:
         return bool(msgspec.json.decode(document)["Events"])
 
     async def _collect(self, begin: str) -> None:
-        """The history since the beginning, and the driver's log."""
+        """Collects the history of the round, and the driver's log."""
         world = self._world
         for shown in reversed(await history_since(begin, self._read)):
             world.recorder.add(_entry(shown))
@@ -197,7 +197,7 @@ class Round:
                 world.recorder.records.add(record)
 
     async def _read(self, path: str) -> dict[str, Any]:
-        """From any node. Raises CutOff if none answers for long."""
+        """Reads from any node. Raises CutOff if none answers for long."""
         deadline_s = time.monotonic() + self._settings.end_within_s
         while time.monotonic() < deadline_s:
             node = await self._world.any_node(self._chance)
@@ -211,7 +211,7 @@ class Round:
 async def history_since(
     begin: str, read: Callable[[str], Awaitable[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """The lines that are newer than this position, newest first."""
+    """Returns the lines that are newer than this position, newest first."""
     entries: list[dict[str, Any]] = []
     after = ""
     while True:
@@ -226,7 +226,7 @@ async def history_since(
 
 
 def _request(node: Node, label: str, what: str, path: str, body: dict[str, Any] | None) -> Request:
-    """One of our own, before or after the load."""
+    """Makes a request of our own, before or after the load."""
     return Request(
         who="round",
         label=label,
@@ -258,7 +258,7 @@ def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
-    """Raises what one of them has met that was not foreseen."""
+    """Ends all tasks, and raises an unexpected error of one."""
     for task in tasks:
         task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):

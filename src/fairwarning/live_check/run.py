@@ -1,4 +1,4 @@
-"""A whole run: servers on a store, round after round, until the time is up or a promise broken."""
+"""Plays a whole run: round after round, until the time is up or a promise is broken."""
 
 import asyncio
 import shutil
@@ -27,11 +27,11 @@ class RunSettings:
     nodes: int
     load_s: float
     round_s: float
-    """A run has so many rounds that none has more load than this."""
+    """The longest load of one round; a run has as many rounds as that needs."""
     seed: str
     round: RoundSettings
     keeps_all: bool
-    """Keep the records of good rounds too."""
+    """Whether the records of good rounds are kept too."""
 
 
 @dataclass(slots=True)
@@ -49,14 +49,14 @@ class Run:
         options = serve_options(settings.store, settings.round.lease_s)
         self._nodes = [Node(number + 1, folder, options) for number in range(settings.nodes)]
         self._records: Records | None = None
-        """Of the round that is being played."""
+        """The records of the current round."""
 
     @property
     def records(self) -> Records | None:
         return self._records
 
     async def play(self, stopping: asyncio.Event, tell: Callable[[str], None]) -> Outcome:
-        """Raises CannotServe if it can't even begin."""
+        """Plays all rounds. Raises CannotServe if it can't even begin."""
         settings = self._settings
         (self._folder / "keys").mkdir(parents=True)
         guard = Guard(self._nodes)
@@ -72,21 +72,21 @@ class Run:
                 count = len(outcome.findings)
                 tell(f"round {number}: {f'{count} findings' if count else 'every promise kept'}")
         finally:
-            await asyncio.gather(*(node.kill(_unnoted) for node in self._nodes))
+            await asyncio.gather(*(node.kill(_ignore_change) for node in self._nodes))
             guard.dismiss()
         return outcome
 
     async def _begin(self, guard: Guard) -> None:
         first, *others = self._nodes
-        await first.start(_unnoted)
+        await first.start(_ignore_change)
         guard.tell()
         await self._declare(first)
         for node in others:
-            await node.start(_unnoted)
+            await node.start(_ignore_change)
             guard.tell()
 
     async def _declare(self, node: Node) -> None:
-        """Only in an empty store: declaring a fleet file removes what another file declared."""
+        """Declares the fleet in an empty store only: a fleet file removes what others declared."""
         connection = Connection(is_kept=False)
         text = fleet_toml(self._folder, self._settings.round.lease_s)
         (self._folder / _FLEET_FILE).write_text(text)
@@ -137,10 +137,10 @@ class Run:
 
 
 def _write_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    # Not .jsonl, because it is no record, and the folder can be checked again.
+    # Not .jsonl, because it is no record, and the folder must stay readable.
     with (folder / "findings.json").open("wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode([each._asdict() for each in findings])))
 
 
-def _unnoted(_: NodeChange) -> None:
-    """What happens before the first round and after the last belongs to no record."""
+def _ignore_change(_: NodeChange) -> None:
+    """Drops what happens before the first round and after the last."""

@@ -1,4 +1,4 @@
-"""What all parts of the load share: the servers, the records, the fleet and the recent events."""
+"""The world of a round, which all parts of the load share: servers, records, fleet, events."""
 
 import asyncio
 import random
@@ -25,16 +25,16 @@ class World:
         self.nodes = nodes
         self.recorder = recorder
         self.members: dict[str, list[str]] = {each.name: [] for each in FLEET}
-        """The instances of each scope, as far as we know."""
+        """The known instances of each scope."""
         self.recent: dict[str, deque[str]] = {
             each.name: deque(maxlen=_RECENT_MAX) for each in FLEET
         }
-        """Ids of the latest events of each scope, over or not."""
+        """Ids of the latest events of each scope, ended or not."""
         self._guard = guard
         self._seed = seed
 
     def chance(self, who: str) -> random.Random:
-        """Each has its own, so that the same seed makes the same choices."""
+        """Returns a generator for each name, so that the same seed makes the same choices."""
         return random.Random(f"{self._seed} {who}")
 
     def note(self, change: NodeChange) -> None:
@@ -42,7 +42,7 @@ class World:
         self._guard.tell()
 
     async def any_node(self, chance: random.Random) -> Node:
-        """One that serves. Raises CannotServe if there is none for long."""
+        """Returns a node that serves. Raises CannotServe if there is none for long."""
         deadline_s = time.monotonic() + _NOBODY_UP_S_MAX
         while not (up := [node for node in self.nodes if node.is_up]):
             if time.monotonic() > deadline_s:
@@ -51,7 +51,7 @@ class World:
         return chance.choice(up)
 
     async def ask(self, node: Node, request: Request) -> Request:
-        """Sends it to the operator API, and records it with its answer."""
+        """Sends a request to the operator API, and records it with its answer."""
         method = "GET" if request.what.startswith("read") else "POST"
         headers, body = request_parts(request)
         try:
@@ -64,12 +64,12 @@ class World:
             request.answered, request.status = now(), answer.status
             request.answer = _json(answer)
         finally:
-            # Also if we are stopped while we wait: it may have happened.
+            # Also if we are cancelled while we wait, because it may have happened.
             self.recorder.add(request)
         return request
 
     async def read(self, node: Node, path: str) -> dict[str, Any] | None:
-        """What the API shows; None if it gives no answer. Not recorded: nothing is changed."""
+        """Reads from the API; None without an answer. It is not recorded, as it changes nothing."""
         headers = {"Accept": "application/json"}
         try:
             answer = await Connection(is_kept=False).ask(

@@ -1,11 +1,11 @@
-"""Logs: a line for each transition and for whatever needs a look, for people or as JSON."""
+"""Sets up the log: a line for each transition and for each problem, for people or as JSON."""
 
 import logging
 import sys
 
-from fairwarning.logs.buffered_handler import TurnHandler
+from fairwarning.logs.buffered_handler import BufferedHandler
 from fairwarning.logs.commit_messages import log_commit
-from fairwarning.logs.formats import Human, Json
+from fairwarning.logs.formats import HumanFormatter, JsonFormatter
 
 __all__ = ["FORMATS", "log_commit", "set_up"]
 
@@ -13,12 +13,13 @@ FORMATS = ("human", "json")
 
 
 def set_up(form: str, level: str) -> None:
-    handler = TurnHandler(sys.stderr)
-    handler.setFormatter(Json() if form == "json" else Human())
-    # None of our lines shows these, and each is asked for with every line.
+    """Sends all log lines to standard error; `form` is one of FORMATS."""
+    handler = BufferedHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else HumanFormatter())
+    # No line of ours shows these, and logging would look each of them up for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("httpx", "httpcore", "apprise", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # Its warnings are about what clients send, and those are answered.
+    # Its warnings are about bad requests of clients, who get an answer anyway.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Writes once for all lines of a turn of the event loop.
+"""Writes all lines of one iteration of the event loop at once.
 
 A commit of sixty callers is some two hundred lines, and a write for each costs the server
 more than the commit itself.
@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import TextIO
 
 
-class TurnHandler(logging.StreamHandler[TextIO]):
-    """What is more than information, or comes from outside the loop, is written at once."""
+class BufferedHandler(logging.StreamHandler[TextIO]):
+    """Buffers lines up to INFO from inside the event loop; any other line is written at once."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._texts: list[str] = []
-        self._awaited: asyncio.AbstractEventLoop | None = None
+        self._flushing_loop: asyncio.AbstractEventLoop | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -26,7 +26,7 @@ class TurnHandler(logging.StreamHandler[TextIO]):
             return
         if text:
             self._texts.append(text)
-        if record.levelno > logging.INFO or not self._waits_for_its_turn():
+        if record.levelno > logging.INFO or not self._flushes_later():
             self.flush()
 
     def flush(self) -> None:
@@ -37,21 +37,22 @@ class TurnHandler(logging.StreamHandler[TextIO]):
             self.release()
 
     def _write_out(self) -> None:
-        self._awaited = None
+        self._flushing_loop = None
         texts, self._texts = self._texts, []
         if not texts:
             return
-        # Nobody is left to be told that nobody reads the log.
+        # If the log cannot be written, there is no place left to say so.
         with suppress(OSError, ValueError):
             self.stream.write("".join(f"{text}{self.terminator}" for text in texts))
             self.stream.flush()
 
-    def _waits_for_its_turn(self) -> bool:
+    def _flushes_later(self) -> bool:
+        """Plans a flush and returns True, or returns False outside an event loop."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        if self._awaited is not loop:
-            self._awaited = loop
+        if self._flushing_loop is not loop:
+            self._flushing_loop = loop
             loop.call_soon(self.flush)
         return True

@@ -1,4 +1,4 @@
-"""What the log says of a commit: one line for each transition."""
+"""Logs a commit, with one line for each transition."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _log = logging.getLogger("fairwarning.transitions")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The message of a record. Put into words by whoever writes it down."""
+    """The message of a log record; a formatter turns it into lines."""
 
     receipt: Receipt
     by: Actor
@@ -27,11 +27,11 @@ class Commit:
         return "\n".join(self.texts())
 
     def texts(self) -> Iterator[str]:
-        return (self._text(transition) for transition in self._told())
+        return (self._text(transition) for transition in self._transitions())
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
         scope = self.receipt.scope
-        for transition in self._told():
+        for transition in self._transitions():
             yield {
                 "message": self._text(transition),
                 "kind": type(transition).__name__,
@@ -44,7 +44,7 @@ class Commit:
                 "took_ms": round(self.took_s * 1000, 3),
             }
 
-    def _told(self) -> Iterator[Transition]:
+    def _transitions(self) -> Iterator[Transition]:
         return (each for each in self.receipt.transitions if not isinstance(each, HOUSEKEEPING))
 
     def _text(self, transition: Transition) -> str:
@@ -54,13 +54,13 @@ class Commit:
 
 def log_commit(receipt: Receipt, by: Actor, why: str, took_s: float) -> None:
     if receipt.transitions and _log.isEnabledFor(logging.INFO):
-        # Made by hand: looking for the line that called costs more than all the rest.
+        # Made by hand, because `logging` would look for the calling line, which costs too much.
         commit = Commit(receipt, by, why, took_s)
         _log.handle(logging.LogRecord(_log.name, logging.INFO, "", 0, commit, None, None))
 
 
 def _about(scope: Scope, transition: Transition) -> str:
-    """Which event it is, unless the sentence says so itself."""
+    """Names the event, unless the sentence of the transition does."""
     event = scope.events.get(getattr(transition, "event_id", EventId("")))
     if event is None or isinstance(transition, Scheduled):
         return ""

@@ -1,4 +1,4 @@
-"""The two forms of a line."""
+"""The two formats of a log line: for people, and JSON."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ from fairwarning.logs.commit_messages import Commit
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-class Human(logging.Formatter):
+class HumanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         head = f"{_at(record)} {record.levelname:<7} "
         message = record.msg
@@ -21,7 +21,7 @@ class Human(logging.Formatter):
         return text if not record.exc_info else f"{text}\n{self.formatException(record.exc_info)}"
 
 
-class Json(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if not isinstance(record.msg, Commit):
             return self._line(record, {"message": record.getMessage()})
@@ -44,5 +44,5 @@ def _at(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    """What callers send must not be able to forge a line."""
+    """Escapes control characters, so that no caller can forge a line."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

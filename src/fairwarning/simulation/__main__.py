@@ -1,4 +1,4 @@
-"""`python -m fairwarning.simulation`: runs many worlds and shows the smallest that fails."""
+"""`python -m fairwarning.simulation` runs many worlds and shows the smallest one that fails."""
 
 import sys
 import time

@@ -1,7 +1,7 @@
-"""Calls that stop and wait for the world: before they happen, and again before they answer.
+"""Calls stop twice and wait for the world: before they happen, and before they answer.
 
 The world decides which stopped call goes on, fails, or never goes on because its node is
-dead. So any interleaving of nodes and a crash between any two steps can be had.
+dead. So every interleaving of nodes, and a crash between any two steps, can happen.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ T = TypeVar("T")
 BUSY = "busy"
 """The name of a trap for calls that don't want to wait for another node."""
 WRITES = ("transact", "keep", "drop")
-"""The calls that change what is stored, but for notes of who asked."""
+"""The calls that change what is stored, except notes of polls."""
 
 
 class Verdict(Enum):
@@ -24,7 +24,7 @@ class Verdict(Enum):
     FAIL = "fail"
     BUSY = "busy"
     SETTLED = "settled"
-    """It has been carried out with others, and its outcome is known."""
+    """The call was carried out in a group, and its outcome is known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +49,7 @@ class Call:
     verdict: asyncio.Future[Verdict]
     outcome: Outcome[Any] | None = None
     is_held: bool = False
-    """Its answer is late: it comes only when the world lets it go by name."""
+    """Whether its answer is late: it comes only when the world releases this call."""
 
     def __str__(self) -> str:
         detail = f" {self.detail}" if self.detail else ""
@@ -57,7 +57,7 @@ class Call:
 
     @property
     def place(self) -> tuple[str, str, str, bool, int]:
-        """Sorted by it, calls stand in the same order in every run of a seed."""
+        """Returns the sort key that gives calls the same order in every run of a seed."""
         return self.node, self.name, self.detail, self.is_done, self.number
 
 
@@ -69,11 +69,11 @@ class Calls:
         self.dead: set[str] = set()
         """Nodes whose calls never answer."""
         self.committing: str | None = None
-        """Whose call is being carried out; a signal that comes meanwhile tells of it."""
+        """The node whose call is being carried out; a signal that comes meanwhile is of it."""
         self.traps: set[tuple[str, bool]] = set()
-        """The next call of this name fails, before it happens or before it answers."""
+        """Names of calls whose next one fails, and whether before it answers."""
         self.on_outcome: Callable[[object], None] = lambda _: None
-        """Hears what calls have really done, before their callers do."""
+        """Gets what calls have really done, before their callers do."""
         self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
         self._graves: list[object] = []
         self._numbers = 0
@@ -81,9 +81,9 @@ class Calls:
         self._returned: asyncio.Future[None] | None = None
 
     def bury(self, node: str) -> None:
-        """Its calls never answer."""
+        """Makes the calls of this node never answer."""
         self.dead.add(node)
-        # Kept, or the garbage collector would end tasks that must hang for ever.
+        # Kept, else the garbage collector would end tasks that must hang for ever.
         self._graves += [call for call in self.waiting if call.node == node]
         self.waiting[:] = [call for call in self.waiting if call.node != node]
 
@@ -102,7 +102,7 @@ class Calls:
             call.verdict.set_result(verdict)
 
     async def run(self, call: Call) -> Outcome[Any]:
-        """Carries it out, whatever comes of it."""
+        """Carries the call out and keeps its result or its error."""
         self.committing = call.node
         try:
             return Outcome(result=await self.counted(call.work()))
@@ -113,7 +113,7 @@ class Calls:
                 self.committing = None
 
     async def counted(self, work: Awaitable[T]) -> T:
-        """The world waits for it before it goes on: a real database takes its time."""
+        """Counts the block as running, so that the world waits for a real database."""
         self._running += 1
         try:
             return await work
@@ -139,7 +139,7 @@ class Calls:
         detail: str = "",
         may_be_busy: bool = False,
     ) -> T:
-        """Carries `work` out between two stops."""
+        """Carries `work` out between the two stops of a call."""
         call = self._stopped(node, name, detail, work, is_done=False, may_be_busy=may_be_busy)
         match await self._verdict(call):
             case Verdict.FAIL:

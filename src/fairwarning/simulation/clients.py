@@ -1,4 +1,4 @@
-"""Instances that poll: they speak HTTP to the real endpoint of a node, without a network.
+"""Clients that poll: they speak HTTP to the real endpoint of a node, without a network.
 
 A client keeps the tag of the last document it was shown and moves between nodes with it, as
 one behind a load balancer does. It may hold a poll, approve what it was shown, or go away.
@@ -24,18 +24,18 @@ OK, NOT_MODIFIED = 200, 304
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a client waits for an answer to."""
+    """A request that waits for its answer."""
 
     node: "Node"
     tag: str
-    """Of the document that it has; empty: none."""
+    """The tag of the document that it has; empty if it has none."""
     document: bytes
-    """That document in the newest version, if it has it."""
+    """That document in the newest api-version, if it has it."""
     wait_s: int
     version: str
     asked_ms: Instant
     clock_steps: int
-    """How often the store's clock had been stepped by then."""
+    """How often the store's clock had been stepped at that time."""
     approves: tuple[EventId, ...] = ()
     past: int
 
@@ -67,7 +67,7 @@ class _Line:
         self._client = client
         self.is_open = True
         self.is_cut = False
-        """The node is gone, and has not noticed that nobody hears it."""
+        """Whether the connection is lost without the node noticing."""
 
     def write(self, data: bytes) -> None:
         if self.is_open:
@@ -84,7 +84,7 @@ class _Line:
         return not self.is_open
 
     def pause_reading(self) -> None:
-        """Nothing comes unasked."""
+        """Does nothing, because the client sends nothing unasked."""
 
     resume_reading = pause_reading
 
@@ -97,7 +97,7 @@ class Client:
         self.scope_id = scope_id
         self.name = name
         self.address = address
-        """None: it names itself, on loopback."""
+        """The address it polls from; None if it names itself, on loopback."""
         self.tag = ""
         self.document = b""
         self.shown: tuple[EventId, ...] = ()
@@ -105,7 +105,7 @@ class Client:
         self.ever_shown: set[EventId] = set()
         self.question: Question | None = None
         self.answers: list[Answered] = []
-        """Those that no checker has looked at yet."""
+        """Answers that no checker has looked at yet."""
         self.now: Callable[[], Instant] = lambda: Instant(0)
         self.past: Callable[[], int] = lambda: 0
         self._line: _Line | None = None
@@ -122,27 +122,27 @@ class Client:
         self._ask(question, "POST", f"api-version={question.version}", headers, body)
 
     def leave(self) -> None:
-        """Closes its connection; nobody hears of an answer any more."""
+        """Closes its connection; an answer is lost."""
         connection, self._connection, self.question = self._connection, None, None
         if self._line is not None:
             self._line.is_open = False
         if connection is not None:
             connection.connection_lost(None)
 
-    def is_cut_off(self) -> None:
-        """Its node died: the connection is gone, and the node does not notice."""
+    def cut_off(self) -> None:
+        """Loses the connection because its node died, which the node does not notice."""
         self._connection, self.question = None, None
         if self._line is not None:
             self._line.is_open, self._line.is_cut = False, True
 
     def miss(self, data: bytes) -> None:
-        """An answer was sent and got lost. Its events count as shown: the node can't know."""
+        """Loses an answer that was sent. Its events count as shown, because the node can't know."""
         head, _, body = data.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200") and b'"Events"' in body:
             self.ever_shown.update(each["EventId"] for each in json.loads(body)["Events"])
 
     def held(self) -> HeldPoll | None:
-        """What the endpoint itself says of it."""
+        """Returns the poll that the endpoint holds, by the endpoint's own state."""
         waits = None if self._connection is None else self._connection._wait
         if waits is None or self.question is None:
             return None
@@ -178,7 +178,7 @@ class Client:
         on_loopback = self.address is None
         self.leave()
         self.question = question
-        # A connection for each question: who holds one open longer meets the same code.
+        # One connection for each request; a longer connection would run the same code.
         self._line = _Line(self)
         self._connection = Connection(service, self.address or "127.0.0.1", on_loopback=on_loopback)
         self._connection.connection_made(cast(asyncio.Transport, self._line))

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from fairwarning.core.instants import Instant
 
 EPOCH = Instant(1_600_000_000_123)
-"""Not a whole second, so that rounding mistakes show."""
+"""The start of time, not a whole second, so that rounding mistakes show."""
 
 
 @dataclass(slots=True, eq=False)
 class SimAlarm:
     clock: "NodeClock"
     until: Instant | None = None
-    """By the node's wall clock."""
+    """The instant to wait for, by the node's wall clock."""
     until_steady_ms: int | None = None
     waiter: asyncio.Future[None] | None = None
     rung: bool = False
@@ -66,7 +66,7 @@ class NodeClock:
     base: "SimClock"
     skew_ms: int = 0
     stopped: bool = False
-    """The node is dead: nothing wakes it."""
+    """Whether the node is dead, so that nothing wakes it."""
     alarms: list[SimAlarm] = field(default_factory=list)
 
     def now(self) -> Instant:
@@ -81,7 +81,7 @@ class NodeClock:
         return alarm
 
     def next_in_ms(self) -> int | None:
-        """How long until the first of this node's sleepers wants to be woken."""
+        """Returns how long it is until the first alarm of this node."""
         if self.stopped:
             return None
         left = (each.left_ms() for each in self.alarms if each.is_asleep())
@@ -95,8 +95,9 @@ class NodeClock:
                 alarm.ring()
 
 
-# An event loop whose time stands still until the world moves it.
 class SimLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time stands still until the world moves it."""
+
     def __init__(self) -> None:
         self._moved_s = 0.0
         super().__init__()
@@ -108,7 +109,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._moved_s += by_s
 
     def next_in_ms(self) -> int | None:
-        """How long until the first timer; None: nobody has set one."""
+        """Returns how long it is until the first timer; None if there is none."""
         # asyncio has no public way to ask which timers are set.
         timers = self._scheduled  # type: ignore[attr-defined]
         first = min((each.when() for each in timers if not each.cancelled()), default=None)
@@ -120,7 +121,7 @@ class SimLoop(asyncio.SelectorEventLoop):
 
 
 class SimClock:
-    """The store's clock. Whoever is due after it has moved is woken, on every node."""
+    """The store's clock. When it moves, every alarm that is due rings, on every node."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._now = EPOCH
@@ -138,21 +139,21 @@ class SimClock:
         raise AssertionError("only nodes sleep")
 
     def jump(self, by_ms: int) -> None:
-        """Time passes."""
+        """Lets time pass."""
         assert by_ms >= 0, "time does not run backwards; that is a step"
         self._steady_ms += by_ms
         self._loop.move(by_ms / 1000)
         self.step(by_ms)
 
     def step(self, by_ms: int) -> None:
-        """The wall clock shows something else, and no time has passed."""
+        """Sets the wall clock to another time without letting time pass."""
         self._now = Instant(self._now + by_ms)
         for node in self.nodes:
             if not node.stopped:
                 node.wake_due()
 
     def next_in_ms(self) -> int | None:
-        """How long until somebody wants to be woken."""
+        """Returns how long it is until the first alarm of any node."""
         times = [node.next_in_ms() for node in self.nodes] + [self._loop.next_in_ms()]
         return min((each for each in times if each is not None), default=None)
 

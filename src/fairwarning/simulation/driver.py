@@ -1,4 +1,4 @@
-"""The physical world: impacts that go on whether or not the node that began them lives.
+"""The physical world, where an impact goes on even if the node that began it dies.
 
 Every call of a driver is written down with its node, attempt and instant, and with what the
 store itself said about the lease at that moment.
@@ -15,14 +15,14 @@ from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Orde
 
 @dataclass(slots=True, eq=False)
 class Impact:
-    """One key in the physical world."""
+    """The impact of one key in the physical world."""
 
     key: EventId
     scope_id: ScopeId
     runs: int = 0
     """How often the instance was really hit. More than once breaks promise 4."""
     attempt: int = 0
-    """The highest that it has heard of; a lower one is refused."""
+    """The highest attempt so far; a lower one is refused."""
     state: Found = Found.UNKNOWN
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     asked_about: set[int] = field(default_factory=set)
@@ -34,19 +34,19 @@ class DriverCall:
 
     node: str
     holder: str
-    """As whom the node has the work; it takes another name when the store has stepped back."""
+    """The name under which the node has the work; it changes after a step back."""
     key: EventId
     attempt: int
     at_ms: Instant
     past: int
     is_refused: bool
-    """A higher attempt was seen before."""
+    """Whether a higher attempt was seen before."""
     trouble: str
-    """Why the caller had no right to it, by the store's own state; empty: it had."""
+    """Why the caller had no right to it, by the store's own state; empty if it had."""
 
 
 class World:
-    """What really happened, by key. Shared by all nodes, and it never crashes."""
+    """What really happened, by key. All nodes share it, and it never crashes."""
 
     def __init__(self) -> None:
         self.impacts: dict[EventId, Impact] = {}
@@ -54,7 +54,7 @@ class World:
         self.blind_repeats: list[str] = []
         self.past = 0
         self.graves: list[asyncio.Future[None]] = []
-        """What dead nodes wait for; kept, or the garbage collector would end their tasks."""
+        """What dead nodes wait for; kept, else the garbage collector would end their tasks."""
 
     def running(self) -> list[Impact]:
         return [each for each in self.impacts.values() if each.state is Found.RUNNING]
@@ -70,13 +70,13 @@ class World:
         self._answer(impact, None)
 
     def fail(self, impact: Impact) -> None:
-        """Nothing was done after all; another attempt may do it."""
+        """Lets the impact fail without any effect; another attempt may do it."""
         impact.state = Found.FAILED
         impact.runs = 0
         self._answer(impact, DriverFailed("simulated failure"))
 
     def lose_answer(self, impact: Impact) -> None:
-        """It was done, but the caller is told that it failed."""
+        """Completes the impact, but tells the caller that it failed."""
         impact.state = Found.DONE
         self._answer(impact, DriverFailed("simulated loss of the answer"))
 
@@ -102,7 +102,7 @@ class SimDriver:
         now: Callable[[], Instant],
         trouble: Callable[[str, Order], Awaitable[str]],
     ) -> None:
-        """`trouble` says why a node has no right to an order now; empty: it has."""
+        """`trouble` returns why a node has no right to an order now; empty if it has."""
         self._world = world
         self._node = node
         self._now = now
@@ -147,7 +147,7 @@ class SimDriver:
         await waiter
 
     async def _live(self) -> None:
-        """A dead node does nothing any more, for ever."""
+        """Waits for ever if the node is dead."""
         if self.is_dead:
             self._world.graves.append(asyncio.get_running_loop().create_future())
             await self._world.graves[-1]

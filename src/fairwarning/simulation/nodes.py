@@ -1,4 +1,4 @@
-"""One simulated node: the parts of the real program, put together as the program does it."""
+"""One simulated node has the parts of the real program, put together as in the program."""
 
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -31,7 +31,7 @@ class State(Enum):
     RUNNING = "running"
     STOPPING = "stopping"
     STOPPED = "stopped"
-    """It has given back what it had. Calls that were under way may still answer."""
+    """The node has given back its work. Calls that were under way may still answer."""
     DEAD = "dead"
 
 
@@ -73,7 +73,7 @@ class Node:
         self.asked: dict[ScopeId, Instant] = {}
         """When this node last answered a poll of the scope."""
         self.has_lost_answers = False
-        """A commit of its own may have handed it work that it does not know of."""
+        """Whether a commit of its own may have handed it work that it does not know of."""
         self.calls_when_stopped: int | None = None
         """How many calls of drivers there had been when it had stopped."""
 
@@ -86,7 +86,7 @@ class Node:
         return self.state is State.DEAD
 
     async def start(self) -> None:
-        """In the order of the program. Raises StoreDown, and then the process ends."""
+        """Starts the parts in the order of the program. Raises StoreDown, which ends it."""
         if self.shows:
             views = await self.engine.show()
             endpoint = Endpoint(self.engine, views, self.store, self.clock, _ENDPOINT)
@@ -110,7 +110,7 @@ class Node:
         self.state = State.STOPPED
 
     def die(self) -> None:
-        """Its alarms never ring; it cannot even clean up."""
+        """Stops all its alarms for ever; it cannot even clean up."""
         self.state = State.DEAD
         self.clock.stopped = True
         self.driver.is_dead = True

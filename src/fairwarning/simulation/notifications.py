@@ -1,4 +1,4 @@
-"""A receiver of notifications in the simulated world, and the sender that writes down all."""
+"""Receivers of notifications in the simulated world, and a sender that records everything."""
 
 from dataclasses import dataclass
 
@@ -24,13 +24,13 @@ class Sent:
 
     target_id: str
     position: Position
-    """The line of the journal that it tells of."""
+    """The position of the line of the journal that it is about."""
     node: str
     past: int
 
 
 class RecordedSender:
-    """One node's way to all receivers. A message, or the answer to it, may get lost."""
+    """Sends the messages of one node. A message, or the answer to it, may get lost."""
 
     def __init__(self, node: str, calls: Calls, arrived: list[Sent]) -> None:
         self._node = node
@@ -55,11 +55,11 @@ class RecordedSender:
         return Outcome()
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing; the real sender closes its connections here."""
 
 
 def targets(number: int) -> list[Target]:
-    """The first hears of the usual, the second of everything."""
+    """The first target gets the default kinds of news, all others get every kind."""
     return [
         Target(
             id=f"ntc-{each}",

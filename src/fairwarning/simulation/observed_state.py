@@ -1,6 +1,6 @@
-"""The checkers' own picture of the world, built from the journal and nothing of the core's rules.
+"""The checkers' own state of the world, built from the journal without the core's rules.
 
-It repeats in the plainest way what an onlooker with the journal in hand would write down.
+It is what an outside observer would write down who reads the journal.
 """
 
 from dataclasses import dataclass, field, replace
@@ -65,11 +65,11 @@ class SeenScope:
     model: Model
     instances: dict[InstanceName, Instance] = field(default_factory=dict)
     models: dict[InstanceName, Model] = field(default_factory=dict)
-    """The one that each instance is of, which may be older."""
+    """The model of each instance, which may be an older one."""
     power: dict[InstanceName, str] = field(default_factory=dict)
     deleted: set[InstanceName] = field(default_factory=set)
     was_deleted: set[InstanceName] = field(default_factory=set)
-    """At any time; a name may come back."""
+    """All names that were ever deleted; a name may come back."""
     events: dict[EventId, SeenEvent] = field(default_factory=dict)
     is_activated: bool = False
     activated_ms: Instant = Instant(0)
@@ -88,7 +88,7 @@ class SeenScope:
         )
 
     def awaits_in_domain(self, name: InstanceName) -> bool:
-        """The same of an event that counts on the update domain: a delete does not."""
+        """Whether such an event depends on the update domain, which a delete does not."""
         return any(
             each.ended_ms is None and name in each.event.resources
             for each in self.events.values()
@@ -116,21 +116,21 @@ class SeenScope:
 
 @dataclass(slots=True)
 class SeenWorld:
-    """All that the journal says, as far as it was read."""
+    """All that the journal says, up to the last entry that was read."""
 
     scopes: dict[ScopeId, SeenScope] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     lines: dict[tuple[ScopeId, int], list[str]] = field(default_factory=dict)
-    """What each revision of a scope wrote."""
+    """The lines that each revision of a scope wrote."""
     not_before: dict[str, str] = field(default_factory=dict)
-    """What documents have said of each event."""
+    """The NotBefore that documents have shown for each event."""
 
     @property
     def position(self) -> Position:
         return self.entries[-1].position if self.entries else START
 
     def copy(self) -> "SeenWorld":
-        """For the day that the store steps back to this one."""
+        """Returns a copy to go back to when the store steps back to this moment."""
         return SeenWorld(
             scopes={id: each.copy() for id, each in self.scopes.items()},
             entries=[*self.entries],
@@ -185,7 +185,7 @@ def note(scope: SeenScope, entry: Entry) -> None:
 
 
 def _carried_out(scope: SeenScope, event: Event) -> None:
-    """What an owner's operation leaves behind, whether or not the journal says so."""
+    """Applies the effect of a completed operation on the instance."""
     for name in event.resources:
         match event.operation:
             case OperationKind.START:
@@ -201,7 +201,7 @@ def _carried_out(scope: SeenScope, event: Event) -> None:
 
 
 def _declared(scope: SeenScope, roster: Roster) -> None:
-    """Who was there keeps the power and the notice that he had."""
+    """Applies a declaration; instances that stay keep their power and their notice."""
     scope.policy, scope.test = roster.policy, roster.test
     scope.model = roster.model
     for instance in roster.live:

@@ -1,4 +1,4 @@
-"""What a seed stands for: the shape of a world, and the list of steps taken in it.
+"""Draws from a seed the shape of a world and the list of its steps.
 
 Every step carries its own dice. So a step means the same when others are left out, and a
 failing plan can be shrunk by deleting steps.
@@ -32,28 +32,28 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How this world differs from others. Drawn from the seed before anything happens."""
+    """How this world differs from others, drawn from the seed before the first step."""
 
     nodes: int
     is_shared: bool
-    """Other nodes may write to the store too, so whoever waits for a signal looks again."""
+    """Whether other nodes may write to the store, so that a reader must poll for lost signals."""
     commits_in_loop: bool
-    """SQLite only: commits need not change threads."""
+    """Whether SQLite may commit in the event loop."""
     resources: tuple[Resource, ...]
     operations_pending_max: int
     signal_loss: float
     has_late_signals: bool
-    """Signals come when a step delivers them; else at once."""
+    """Whether signals wait for a step that delivers them; else they come at once."""
     has_clients: bool
     has_rollouts: bool
     targets: int
-    """Of notifications."""
+    """How many targets of notifications there are."""
     readers: int
-    """Of the change feed, on each node."""
+    """How many readers of the change feed each node has."""
     all_come_back: bool
-    """At the end nodes that are down are started again; else others must do without them."""
+    """Whether nodes that are down start again at the end; else others must do without them."""
     is_stubborn: bool
-    """Drivers that never succeed, so that events end as failed."""
+    """Whether drivers never succeed, so that events end as failed."""
     skews_ms: tuple[int, ...]
     weights: dict[str, int]
 
@@ -109,7 +109,7 @@ STEPS_BACK = {"back_up": 4, "step_back": 2}
 
 
 def shape_of(seed: int, *, may_be_shared: bool = True, may_step_back: bool = True) -> Shape:
-    """What the store cannot do is left out; all else is as the seed says."""
+    """Draws the shape from the seed, without what the store cannot do."""
     rng = Random(seed)
     nodes = rng.choice([1, 1, 2, 3])
     is_shared = nodes > 1 or rng.random() < 0.3
@@ -122,7 +122,7 @@ def shape_of(seed: int, *, may_be_shared: bool = True, may_step_back: bool = Tru
     has_rollouts = not is_plain and rng.random() < 0.35
     targets = 0 if is_plain else rng.choice([0, 0, 0, 1, 2])
     readers = 0 if is_plain else rng.choice([0, 1, 2])
-    # A store of one node has no other past to go back to while that node runs.
+    # The store of a single node cannot step back while that node runs.
     steps_back = is_shared and has_clients and rng.random() < 0.5
     weights = {kind: max(1, round(w * rng.choice([0.5, 1, 2]))) for kind, w in CALM.items()}
     _add(weights, LATENESS, lateness)

@@ -1,4 +1,4 @@
-"""What callers asked of a world, and what they were told."""
+"""Records what callers asked of a world, what they were told, and every document."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -22,25 +22,26 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """An answer that a caller got; it must be true for ever."""
+    """An answer that a caller got, which must stay true for ever."""
 
     asked: Asked
     receipt: Receipt | None
     refused: Refused | None
 
 
-# Every document that a scope has ever had. This memory never steps back.
 def parts_of(tag: str) -> tuple[Instant, int]:
-    """The activation and the incarnation that a tag speaks of."""
+    """Returns the activation and the incarnation in a tag."""
     incarnation, activated, *_ = tag.split("-")
     return Instant(int(activated, 16)), int(incarnation)
 
 
 class Documents:
+    """Every document that a scope has ever had. It never steps back."""
+
     def __init__(self) -> None:
         self._bodies: dict[tuple[ScopeId, Instant, int], set[bytes]] = {}
         self._order: dict[tuple[ScopeId, tuple[Instant, int], bytes], tuple[int, int]] = {}
-        """When each came: how often the store had stepped back by then, and which it was."""
+        """When each came: how often the store had stepped back by then, and its number."""
 
     def note(self, scope: Scope, past: int) -> None:
         if scope.activated_ms is None:
@@ -56,7 +57,7 @@ class Documents:
         return self._bodies.get((scope_id, activated, incarnation), set())
 
     def is_older(self, scope_id: ScopeId, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
-        """Of two documents with their tags: did both come in one past, the first of them first?"""
+        """Whether both documents are of one past, and the first is the older one."""
         first = self._order.get((scope_id, parts_of(one[0]), one[1]))
         second = self._order.get((scope_id, parts_of(other[0]), other[1]))
         if first is None or second is None:
@@ -64,12 +65,13 @@ class Documents:
         return first[0] == second[0] and first < second
 
 
-# Readers of the change feed: each takes down what it hears, from some position on.
 class FeedReader:
+    """A reader of the change feed that records what it gets, from some position on."""
+
     def __init__(self, node: str, changes: AsyncGenerator[Entry, None], *, begin: int) -> None:
         self.node = node
         self.begin = begin
-        """So many entries lie before what it is to hear."""
+        """How many entries lie before the first that it must get."""
         self.heard: list[Entry] = []
         self.is_over = False
         self._changes = changes
@@ -80,13 +82,13 @@ class FeedReader:
             self.heard.append(entry)
 
     def broken(self) -> BaseException | None:
-        """What ended it, if anything did: a feed never ends by itself."""
+        """Returns the error that ended it, if any: a feed never ends by itself."""
         if self.is_over or not self._task.done() or self._task.cancelled():
             return None
         return self._task.exception() or AssertionError("the change feed ended")
 
     def stop(self) -> None:
-        """Its node is gone."""
+        """Ends the reader, because its node is gone."""
         self.is_over = True
 
     def leave(self) -> None:
@@ -94,7 +96,6 @@ class FeedReader:
         self._task.cancel()
 
 
-# How a checker says that a promise does not hold.
 class Broken(AssertionError):
     def __init__(self, promise: str, what: str) -> None:
         super().__init__(f"{promise}: {what}")

@@ -1,4 +1,4 @@
-"""The end of a world: all faults stop, and everything under way must come to its end."""
+"""Ends a world: all faults stop, and then everything under way must come to its end."""
 
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.rollouts.model import RolloutPhase
@@ -11,9 +11,9 @@ from fairwarning.simulation.world import OPERATOR, World
 
 ROUNDS_MAX = 600
 RECHECK_MS = 5 * SECOND_MS
-"""On a shared store whoever missed a signal looks again within this time."""
+"""How soon a node on a shared store polls for a signal that it missed."""
 NOTES_MS = 5 * MINUTE_MS
-"""Who asked is noted in the store this often."""
+"""How often polls are noted in the store."""
 
 
 async def heal(world: World) -> None:
@@ -41,7 +41,7 @@ async def heal(world: World) -> None:
 
 
 async def _start_all(world: World) -> None:
-    """Stopping nodes stop, and whoever is down comes back, or at least one of them."""
+    """Lets stopping nodes stop, and starts those that are down, or at least one of them."""
     for _ in range(ROUNDS_MAX):
         if not any(node.state in (State.STOPPING, State.STOPPED) for node in world.nodes):
             break
@@ -57,7 +57,7 @@ async def _start_all(world: World) -> None:
 
 
 async def _pass_time(world: World) -> None:
-    """To the next deadline of the store, and not in the small steps of those who look again."""
+    """Moves to the next deadline of the store, not in the small steps of nodes that poll."""
     due = await world.store.due(1)
     _look_for_overdue(world, due)
     next_ms = world.clock.next_in_ms()
@@ -74,7 +74,7 @@ async def _pass_time(world: World) -> None:
 
 
 def _look_for_overdue(world: World, due: Due) -> None:
-    """What is due is done at once where nothing gets lost, and elsewhere within a few seconds."""
+    """Checks that what is due happens at once, or within seconds where signals get lost."""
     if not due.scope_ids:
         world.due_since_ms = None
         return
@@ -88,7 +88,7 @@ def _look_for_overdue(world: World, due: Due) -> None:
 
 
 async def _decide_rollouts(world: World) -> None:
-    """Paused ones wait for somebody for ever."""
+    """Resumes paused rollouts, which would wait for ever."""
     node = next(each for each in world.nodes if each.is_alive)
     if node.rollouts is None:
         return
@@ -109,7 +109,7 @@ async def _unfinished_rollouts(world: World) -> bool:
 
 
 async def _come_to_rest(world: World) -> None:
-    """Long enough for whoever looks again, writes notes, or tries once more to be heard."""
+    """Waits long enough for all that polls, writes notes or retries."""
     for by_ms in (RECHECK_MS, RECHECK_MS, RECHECK_MS, NOTES_MS, NOTES_MS, RECHECK_MS):
         world.clock.jump(by_ms)
         await world.settle()

@@ -1,4 +1,4 @@
-"""Runs one seed, and shrinks one that fails."""
+"""Runs the world of one seed, and shrinks the plan of one that fails."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ class Outcome:
 
 MEMORY = StorePlace()
 REAL_STEPS = 90
-"""On a real database a step takes many times as long."""
+"""How many steps a world takes on a real database, where each takes many times as long."""
 
 
 def run_seed(seed: int, place: StorePlace = MEMORY) -> Outcome:
@@ -88,13 +88,13 @@ async def _count(world: World) -> None:
 
 
 def _hear(world: World, context: dict[str, Any]) -> None:
-    """A callback that breaks is a bug. A task's failure may have nobody left to reach."""
+    """Records a callback that raised, which is a bug; a task's failure may go unseen."""
     if "never retrieved" not in context["message"]:
         world.errors.append(context.get("exception") or RuntimeError(context["message"]))
 
 
 class _Listener(logging.Handler):
-    """A part of the program that says that it stumbled has broken, whatever it did then."""
+    """Counts every error in the log as a failure of the world."""
 
     def __init__(self, world: World) -> None:
         super().__init__(logging.ERROR)
@@ -102,7 +102,7 @@ class _Listener(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._world.past and record.name.startswith("fairwarning.notifications"):
-            # It reads a line of a past that is no more, says so, and goes on.
+            # It may read a line of a lost past; then it logs that and goes on.
             return
         if self._world.past and "the store has stepped back" in record.getMessage():
             self._world.happened["step back noticed"] += 1
@@ -125,7 +125,7 @@ def _listening(world: World) -> Iterator[None]:
 
 
 def shrink(outcome: Outcome, place: StorePlace = MEMORY) -> Outcome:
-    """Leaves out ever smaller pieces of the plan as long as the same promise still breaks."""
+    """Leaves out smaller and smaller parts of the plan while the same promise still breaks."""
     best = outcome
     size = max(len(best.steps) // 2, 1)
     while True:

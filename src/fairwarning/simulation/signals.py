@@ -1,4 +1,4 @@
-"""Signals on their way from the store to the nodes: late, twice, in any order, or lost.
+"""Signals go from the store to the nodes: late, twice, in any order, or lost.
 
 The node that made a change gets the scope with its signal and never misses it; another one
 only hears that there is something to read, and may not hear of it at all. A store of one
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairwarning.simulation.nodes import Node
 
 AGAIN = 0.2
-"""So often a signal that was delivered stays to be delivered once more."""
+"""How likely a delivered signal is to be delivered once more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +42,7 @@ class Signals:
         self.waiting: list[Undelivered] = []
 
     def send(self, signal: Signal, committer: str | None) -> None:
-        """The store has told of a commit."""
+        """Takes the signal of a commit from the store."""
         for node in self._nodes():
             if node.is_dead:
                 continue
@@ -56,7 +56,7 @@ class Signals:
                 self._tell(told)
 
     def deliver(self, told: Undelivered, dice: Random | None = None) -> None:
-        """With dice, it may come again later."""
+        """Delivers a signal; with `dice`, it may come again later."""
         if dice is None or dice.random() >= AGAIN:
             self.waiting.remove(told)
         self._tell(told)

@@ -1,4 +1,4 @@
-"""One node's way to the store: every call of it stops twice, and any of them may fail."""
+"""One node's store, in which every call stops twice for the world, and any may fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -43,23 +43,23 @@ class GatedStore:
         self._calls = calls
         self._listeners: list[Listener] = []
         self.seen_noted: Callable[[Mapping[ScopeId, Instant]], None] = lambda _: None
-        """Hears of notes that are in the store now."""
+        """Gets the notes that are in the store now."""
 
     @property
     def is_shared(self) -> bool:
         return self._inner.is_shared
 
     async def open(self) -> None:
-        """The world has opened it."""
+        """Does nothing, because the world has opened the store."""
 
     async def close(self) -> None:
-        """Other nodes may still need it."""
+        """Does nothing, because other nodes may still need the store."""
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
     def tell(self, signal: Signal) -> None:
-        """The world delivers signals itself, late, twice, in any order or not at all."""
+        """Delivers a signal, which the world does late, twice, in any order or not at all."""
         for listener in self._listeners:
             listener(signal)
 
@@ -225,9 +225,9 @@ class GatedStore:
         detail: str = "",
         may_be_busy: bool = False,
     ) -> T:
-        """A caller who goes away does not take back what he asked, in no store of ours."""
+        """Runs the write to its end even if the caller goes away, as every store of ours does."""
         call = self._calls.through(self._node, name, work, detail=detail, may_be_busy=may_be_busy)
         job = asyncio.ensure_future(call)
-        # Whoever has gone away does not hear of its failure either.
+        # A caller that has gone away does not get its error either.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(job)

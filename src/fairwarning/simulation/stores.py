@@ -1,4 +1,4 @@
-"""The store under a world: the reference store, or a real database with the world's clock."""
+"""Makes the store of a world: the reference store, or a real database with the world's clock."""
 
 import tempfile
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from fairwarning.engine.protocols import Clock, Store
 from fairwarning.simulation.clock import SimClock
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
-from fairwarning.stores.sqlite.writer import Pace
+from fairwarning.stores.sqlite.writer import InlineCommits
 
 _schemas = count(1)
 
@@ -41,10 +41,10 @@ class StoreCopy:
 
 
 class StorePlace:
-    """Where the stores of worlds are made, one after the other, and removed again."""
+    """Creates the stores of worlds, one after the other, and removes them again."""
 
     def __init__(self, url: str = "memory") -> None:
-        """`memory`, `sqlite` for files of its own, or `postgresql://…` for schemas of its own."""
+        """Takes `memory`, `sqlite` for temporary files, or `postgresql://…` for schemas."""
         self._url = url
 
     @property
@@ -58,13 +58,15 @@ class StorePlace:
     async def open(
         self, clock: SimClock, exits: ExitStack, *, is_shared: bool, quick: bool
     ) -> Store:
-        """`quick`: SQLite commits in the event loop where it can."""
+        """Opens a new store; with `quick`, SQLite commits in the event loop where it can."""
         if self.is_memory:
             return SharedMemoryStore(clock) if is_shared else MemoryStore(clock)
         if not self.may_be_shared:
             folder = exits.enter_context(tempfile.TemporaryDirectory(prefix="fw-sim-"))
             store: Store = SqliteStore(
-                Path(folder) / "store.db", clock, Pace(row=0 if quick else 8)
+                Path(folder) / "store.db",
+                clock,
+                InlineCommits(after=0 if quick else 8),
             )
         else:
             store = _postgres(self._url, clock, exits, is_shared=is_shared)
@@ -73,14 +75,14 @@ class StorePlace:
 
 
 def _postgres(dsn: str, clock: Clock, exits: ExitStack, *, is_shared: bool) -> Store:
-    # Its driver takes a sixth of a second to load, which most worlds never need.
+    # Imported here, because psycopg takes a sixth of a second to load and few worlds need it.
     import psycopg  # noqa: PLC0415
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415
 
     from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
 
     class SharedPostgresStore(PostgresStore):
-        """With a clock of our own, and yet as if other nodes wrote to it too."""
+        """A store with a clock of our own that still counts as shared with other nodes."""
 
         @property
         def is_shared(self) -> bool:

@@ -1,4 +1,4 @@
-"""One simulated world: nodes with the real engine, one store, one physical world, clients."""
+"""One simulated world has nodes with the real engine, a store, a physical world and clients."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +32,7 @@ OPERATOR = operator_actor("sim")
 
 
 class Note(NamedTuple):
-    """The store was told that an instance of a scope has asked."""
+    """A note in the store that an instance of a scope has polled."""
 
     scope_id: ScopeId
     asked_ms: Instant
@@ -51,12 +51,12 @@ class World:
         self.signals = Signals(shape, lambda: self.nodes)
         self.nodes: list[Node] = []
         self.gone: list[Node] = []
-        """Nodes whose place was taken by another."""
+        """Nodes that another node has replaced."""
         self.clients: list[Client] = []
         self.readers: list[FeedReader] = []
         self.arrived: list[Sent] = []
         self.entries_before_targets = 0
-        """The targets of notifications hear of what came after these."""
+        """How many entries came before the targets of notifications."""
         self.documents = Documents()
         self.told: list[Told] = []
         self.asked: list[Asked] = []
@@ -64,21 +64,21 @@ class World:
         self.rollout_ids: list[str] = []
         self.scope_ids: list[ScopeId] = []
         self.notes: list[Note] = []
-        """Of who asked for his document, as far as they are in the store."""
+        """Notes of polls, as far as they are in the store."""
         self.past = 0
         """How often the store has stepped back."""
         self.clock_steps = 0
         self.due_since_ms: int | None = None
-        """In steady time: since when something is due that nobody has looked at."""
+        """Since when (in steady time) something is due that no node has looked at."""
         self.was_stepped_ahead = False
-        """The store's clock has been; leases may be over before their time."""
+        """Whether the store's clock was stepped ahead, so that leases may end early."""
         self.save: Callable[[], Any] = lambda: None
         self.restore: Callable[[Any], None] = lambda _: None
-        """For whoever takes down what happens, and must go back with the store."""
+        """Called with a copy when the store steps back, so that the checkers go back too."""
         self.happened: Counter[str] = Counter()
-        """What this world has really been through; tests demand that it was not dull."""
+        """Counts what has happened in this world; tests demand that enough has."""
         self.errors: list[BaseException] = []
-        """What broke and should not have."""
+        """Errors that should not have happened."""
         self.trace: list[str] = []
         self._backups: list[tuple[StoreCopy, list[Note], Any]] = []
         self._place = place
@@ -161,7 +161,7 @@ class World:
         return len(await self.store.journal(limit=100_000))
 
     def stop_node(self, node: Node) -> None:
-        """Whoever sends it no more work lets it end in peace."""
+        """Begins to stop a node, whose clients leave it; its calls still end."""
         node.state = State.STOPPING
         self._cut_off(node)
         for reader in node.readers:
@@ -174,7 +174,7 @@ class World:
         self.happened["stop"] += 1
 
     def crash(self, node: Node) -> None:
-        """Its calls never answer and its alarms never ring; it cannot even clean up."""
+        """Kills a node: its calls never answer, its alarms never ring, and it cannot clean up."""
         node.die()
         self.calls.bury(node.name)
         self.signals.bury(node.name)
@@ -184,7 +184,7 @@ class World:
     def _cut_off(self, node: Node) -> None:
         for client in self.clients:
             if client.question is not None and client.question.node is node:
-                client.is_cut_off()
+                client.cut_off()
 
     async def take(self, step: Step) -> None:
         note = await actions.take(self, step.kind, Random(step.dice))
@@ -192,11 +192,11 @@ class World:
         await self.quiesce()
 
     def note(self, kind: str, what: object) -> None:
-        """A line of the trace."""
+        """Adds a line to the trace."""
         self.trace.append(f"{self.clock.now():>14} {kind:<13} {what}")
 
     def free_calls(self) -> list[Call]:
-        """Those that nothing keeps, always in the same order."""
+        """Returns the calls that nothing holds back, always in the same order."""
         free = [call for call in self.calls.waiting if not call.is_held]
         return sorted(free, key=lambda call: call.place)
 
@@ -205,7 +205,7 @@ class World:
         await self.quiesce()
 
     def _note_failure(self, call: Call, verdict: Verdict) -> None:
-        """The node may not know what it was handed, or cannot give it back."""
+        """Notes that the node may not know of its work, or cannot give it back."""
         if verdict is Verdict.BUSY:
             self.happened["busy"] += 1
             return
@@ -216,7 +216,7 @@ class World:
                 node.has_lost_answers |= call.is_done or not node.is_alive
 
     async def settle(self, *, signals: bool = True) -> None:
-        """Lets everything go on that nothing keeps, until all is at rest."""
+        """Lets every call go on that nothing holds back, until all is at rest."""
         await self.quiesce()
         for _ in range(ROUNDS_MAX):
             if signals and self.signals.waiting:
@@ -260,7 +260,7 @@ class World:
         return len(self._backups)
 
     def step_back(self, number: int) -> None:
-        """The store is again what it was, while the nodes run: a backup, or a stale replica."""
+        """Sets the store back to a copy while the nodes run, as a restored backup does."""
         assert isinstance(self.store, MemoryStore)
         copy, notes, saved = self._backups[number]
         del self._backups[number + 1 :]
@@ -274,7 +274,7 @@ class World:
         self.restore(saved)
 
     def gather_signals(self) -> None:
-        """From now on signals are kept back, until they are told or dropped."""
+        """Keeps signals back until they are told or dropped."""
         self._heard = []
 
     def tell_gathered(self) -> None:
@@ -283,7 +283,7 @@ class World:
             self._tell(signal, committer)
 
     def drop_gathered(self) -> None:
-        """What they tell of was undone."""
+        """Drops the signals that were kept back, because their changes were undone."""
         self._heard = []
 
     async def unfinished(self) -> list[EventId]:
@@ -316,7 +316,7 @@ class World:
         else:
             told = Told(asked=asked, receipt=receipt, refused=None)
             self.happened[f"{type(asked.command).__name__} granted"] += 1
-        # An answer from before the store stepped back may be about what is no more.
+        # An answer from before the step back may be about what was lost.
         if past == self.past:
             self.told.append(told)
 
@@ -328,7 +328,7 @@ class World:
         return self.clock.now()
 
     async def _trouble(self, node: str, order: Order) -> str:
-        """Why this node has no right to carry the order out, by what is stored right now."""
+        """Returns why this node has no right to the order now; empty if it has."""
         scope = await self.calls.counted(self.store.read(order.scope_id))
         event = scope.events.get(order.key)
         work = None if event is None else event.work
@@ -341,20 +341,20 @@ class World:
         return f"the lease ended {late_ms} ms ago" if late_ms >= 0 else ""
 
     async def _had_all_since(self, node: str, order: Order) -> bool:
-        """A node that gets the next attempt too goes on with the one that it has."""
-        story = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
-        handed = [each.transition for each in story if isinstance(each.transition, HandedOver)]
+        """Whether the node got every later attempt too; then it goes on with the one it has."""
+        history = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
+        handed = [each.transition for each in history if isinstance(each.transition, HandedOver)]
         return all(each.node == node for each in handed if each.attempt >= order.attempt)
 
     def _note_asked(self, node: Node, seen: Mapping[ScopeId, Instant]) -> None:
         for scope_id, told_ms in seen.items():
             if scope_id in node.asked:
-                # Who asked while the note was on its way is noted the next time.
+                # A poll that came while the note was on its way is noted the next time.
                 asked_ms = min(node.asked[scope_id], told_ms)
                 self.notes.append(Note(scope_id, asked_ms, self.now()))
 
     def last_asked(self, scope_id: ScopeId, before: Instant) -> Instant:
-        """When an instance last asked, as far as the store knew it before this instant."""
+        """Returns when an instance last polled, as far as the store knew it before this instant."""
         known = (n.asked_ms for n in self.notes if n.scope_id == scope_id and n.at_ms < before)
         return max(known, default=Instant(0))
 
@@ -374,5 +374,5 @@ class World:
 
 
 def _is_ours(task: "asyncio.Task[Any]") -> bool:
-    """Whether no database needs it: those end their own tasks when they are closed."""
+    """Whether the task is not a database's, which ends its own tasks when it is closed."""
     return not task.get_name().startswith("signals ")

@@ -1,1 +1,1 @@
-"""Where scopes and the journal are kept. Stores decide nothing."""
+"""Stores keep scopes, the journal and records, and decide nothing: memory, SQLite, PostgreSQL."""

@@ -1,10 +1,10 @@
-"""The core's values as JSON text, for stores that keep text.
+"""Encodes the core's values as JSON text, for stores that keep text.
 
 The rule: what was written is read back equal, the order of its mappings included, and a
 body written by an older version stays readable, because a missing field takes its default
-and an unknown one is left out. A line of the journal that cannot be read is handed on as
-`Unknown`, because whoever reads the journal must come past it; a scope that cannot be read is
-an outage, because nobody may go on without it.
+and an unknown one is left out. A line of the journal that cannot be read becomes `Unknown`,
+because a reader of the journal must get past it; a scope that cannot be read is an outage,
+because nothing can be decided without it.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def decode_transition(kind: str, body: str) -> Transition:
 
 
 class _AboutEvent(msgspec.Struct):
-    """Where a line says which event it is about; `Scheduled` brings the event itself."""
+    """The two places where a line names its event; `Scheduled` has the event itself."""
 
     event_id: EventId | None = None
     event: "_Identified | None" = None

@@ -1,4 +1,4 @@
-"""Which events a reader wants, and where they are in the list of all.
+"""Pages of the list of events: which events fit a filter, and the query that finds them.
 
 Theory of operation. The list is sorted by creation and id. What a reader filters by are a
 few words each (type, source, phase), so a store keeps its events sorted within each
@@ -18,7 +18,7 @@ _NEWEST = Mark(created_ms=Instant(2**63 - 1), event_id=EventId(""))
 
 
 def place_of(event: Event) -> tuple[Instant, EventId]:
-    """The list is sorted by this, newest first."""
+    """Returns the sort key of the list, which has the newest first."""
     return event.created_ms, event.id
 
 
@@ -35,7 +35,7 @@ def fits(choice: Choice, scope_id: ScopeId, event: Event) -> bool:
 def page_of(
     choice: Choice, before: Mark | None, limit: int, listed: Callable[[list[str]], str]
 ) -> Statement:
-    """`listed` writes a list of words as the dialect reads it."""
+    """Returns the query of one page; `listed` writes a list of words as the dialect reads it."""
     end = before or _NEWEST
     values: Mapping[str, Value] = {
         "types": listed(_words(choice.types or EventType)),

@@ -1,4 +1,5 @@
-"""Who wants to know of commits. One that breaks is logged, and the others are still told."""
+"""The listeners that a store tells of its commits, and the values all stores share for history
+outside all scopes."""
 
 import logging
 
@@ -9,6 +10,8 @@ _log = logging.getLogger(__name__)
 
 
 class Listeners:
+    """A listener that raises is logged, and the others are still told."""
+
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
 
@@ -23,10 +26,10 @@ class Listeners:
                 _log.exception("a listener broke on the signal of %s", signal.scope_id)
 
 
-# The history outside all scopes: how its lines look, and the signal that tells of them.
-OUTSIDE = ScopeId("")
-OUTSIDE_REVISION = 0
-OUTSIDE_SIGNAL = Signal(scope_id=OUTSIDE, next_deadline_ms=None)
+GLOBAL_SCOPE = ScopeId("")
+"""The scope id of lines of history that belong to no scope."""
+GLOBAL_REVISION = 0
+GLOBAL_SIGNAL = Signal(scope_id=GLOBAL_SCOPE, next_deadline_ms=None)
 
 
 def record_changed(kind: str, key: str) -> RecordChanged:

@@ -1,4 +1,4 @@
-"""The reference store: plain dictionaries, gone with the process."""
+"""The reference store keeps everything in dictionaries and loses it with the process."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ from fairwarning.engine.protocols import (
 )
 from fairwarning.stores.event_queries import fits, place_of
 from fairwarning.stores.listeners import (
-    OUTSIDE,
-    OUTSIDE_REVISION,
-    OUTSIDE_SIGNAL,
+    GLOBAL_REVISION,
+    GLOBAL_SCOPE,
+    GLOBAL_SIGNAL,
     Listeners,
     record_changed,
 )
@@ -58,7 +58,7 @@ from fairwarning.stores.writes import (
 
 
 class MemoryStore:
-    """Nothing awaits inside a method, so each is one transaction."""
+    """No method awaits anything, so each is one transaction."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -76,10 +76,10 @@ class MemoryStore:
         return False
 
     async def open(self) -> None:
-        """Nothing to open."""
+        """Does nothing; other stores connect here."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing; other stores disconnect here."""
 
     def listen(self, listener: Listener) -> None:
         self._listeners.add(listener)
@@ -129,7 +129,7 @@ class MemoryStore:
         for address, _ in writes.addresses_added:
             if address in self._addresses and address not in writes.addresses_removed:
                 refuse_address_in_use(address)
-        for event in writes.born:
+        for event in writes.new_events:
             if event.id in self._events:
                 refuse_used_id(event.id)
         self._mark(fences)
@@ -276,7 +276,7 @@ class MemoryStore:
                 raise FenceBroken(fence)
 
     def _mark(self, fences: Sequence[Fence]) -> None:
-        """Once nothing can refuse the change any more."""
+        """Must be called once nothing can refuse the change any more."""
         for fence in fences:
             if fence.then is not None:
                 old = fence.record
@@ -284,7 +284,7 @@ class MemoryStore:
                 self._records[old.kind, old.key] = new
 
     def _revision(self, kind: str, key: str, expected: int | None) -> int:
-        """0: there is none."""
+        """Returns 0 if there is no such record. Raises RecordChanged."""
         record = self._records.get((kind, key))
         revision = 0 if record is None else record.revision
         if expected not in {None, revision}:
@@ -293,8 +293,8 @@ class MemoryStore:
 
     def _note(self, note: Noted | None, by: Actor, why: str) -> None:
         if note is not None:
-            self._append(OUTSIDE, OUTSIDE_REVISION, self._clock.now(), by, why, note)
-            self._listeners.tell(OUTSIDE_SIGNAL)
+            self._append(GLOBAL_SCOPE, GLOBAL_REVISION, self._clock.now(), by, why, note)
+            self._listeners.tell(GLOBAL_SIGNAL)
 
     def _get(self, scope_id: ScopeId) -> Scope:
         if scope_id not in self._scopes:
@@ -315,12 +315,12 @@ class MemoryStore:
             self._deadlines[scope_id] = deadline
 
     def _write(self, writes: Writes, now: Instant, by: Actor, why: str) -> Signal:
-        """The signal that tells of it, once all is written."""
+        """Writes all rows and returns the signal of the change."""
         scope = writes.scope
         self._scopes[scope.id] = scope
         self._set_deadline(scope.id, writes.next_deadline_ms)
         self._pending[scope.id] = writes.pending_operations
-        for event in (*writes.born, *writes.changed):
+        for event in (*writes.new_events, *writes.changed_events):
             self._events[event.id] = (scope.id, event)
         for address in writes.addresses_removed:
             del self._addresses[address]

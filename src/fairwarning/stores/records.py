@@ -1,4 +1,4 @@
-"""Records as the SQL stores keep them: which statement to ask, and what its answer means."""
+"""Records and fences in SQL: the statements for them, and what the returned rows mean."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,36 +8,36 @@ from fairwarning.stores.rows import Row
 from fairwarning.stores.statements import Statement
 
 
-def keeping(kind: str, key: str, body: str, expected: int | None) -> Statement:
-    """Answers with the new revision, or with nothing if the old one is not as expected."""
+def put_statement(kind: str, key: str, body: str, expected: int | None) -> Statement:
+    """The statement returns the new revision, or no row if the old one is not as expected."""
     values = {"kind": kind, "key": key, "body": body, "expected": expected}
     names = {None: "put_record", 0: "add_record"}
     return Statement(names.get(expected, "change_record"), values)
 
 
-def kept(asked: Statement, rows: list[Row]) -> Record:
-    """Raises RecordChanged."""
-    kind, key, body = (str(asked.values[name]) for name in ("kind", "key", "body"))
+def record_put(statement: Statement, rows: list[Row]) -> Record:
+    """Returns the record that was put. Raises RecordChanged."""
+    kind, key, body = (str(statement.values[name]) for name in ("kind", "key", "body"))
     if not rows:
         raise record_changed(kind, key)
     return Record(kind=kind, key=key, revision=rows[0][0], body=body)
 
 
-def dropping(kind: str, key: str) -> Statement:
-    """Answers with the revision of what it removed, whichever that is."""
+def delete_statement(kind: str, key: str) -> Statement:
+    """The statement returns the revision of the record that it deleted, whichever that is."""
     return Statement("drop_record", {"kind": kind, "key": key})
 
 
-def dropped(asked: Statement, expected: int | None, rows: list[Row]) -> bool:
-    """Raises RecordChanged, and then what was removed must be put back."""
+def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> bool:
+    """Raises RecordChanged, and then the deletion must be rolled back."""
     revision = rows[0][0] if rows else 0
     if expected not in {None, revision}:
-        raise record_changed(str(asked.values["kind"]), str(asked.values["key"]))
+        raise record_changed(str(statement.values["kind"]), str(statement.values["key"]))
     return bool(rows)
 
 
-def fencing(fences: Iterable[Fence]) -> list[Statement]:
-    """Each answers with the kind and key of its record, or with nothing if it is another now."""
+def fence_statements(fences: Iterable[Fence]) -> list[Statement]:
+    """Each statement returns the kind and key of its record, or no row if that has changed."""
     return [
         Statement(
             "hold_record" if fence.then is None else "mark_record",
@@ -53,8 +53,8 @@ def fencing(fences: Iterable[Fence]) -> list[Statement]:
     ]
 
 
-def refuse_broken(fences: Iterable[Fence], rows: Sequence[Row]) -> None:
-    """Raises FenceBroken; `rows` are all answers to `fencing`."""
+def refuse_broken_fences(fences: Iterable[Fence], rows: Sequence[Row]) -> None:
+    """Raises FenceBroken if a fence has no row; `rows` are those of all `fence_statements`."""
     found = {(kind, key) for kind, key in rows}
     for fence in fences:
         if (fence.record.kind, fence.record.key) not in found:

@@ -1,4 +1,4 @@
-"""What the SQL stores read: rows, in the column order of their queries, as the core's values."""
+"""Rows of the SQL stores become the core's values here, in the column order of their queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A scope as it lies in the store, with what only the store needs to know."""
+    """A scope as it is stored, and its deadline, which only the store needs."""
 
     scope: Scope
     next_deadline_ms: Instant | None
 
 
 def stored_of(row: Row, roster: str) -> Stored:
-    """The roster comes apart from the row, for where it must be read later than the lock."""
+    """The roster is a separate argument, because PostgreSQL must read it after the lock."""
     id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events = row
     scope = Scope(
         id=id,
@@ -41,7 +41,7 @@ def stored_of(row: Row, roster: str) -> Stored:
 
 
 def scope_of(row: Row) -> Scope:
-    """From the columns of `stored_of`, and the roster as the last one."""
+    """Reads the columns of `stored_of`, and the roster as the last one."""
     return stored_of(row[:-1], row[-1]).scope
 
 

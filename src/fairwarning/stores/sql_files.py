@@ -1,7 +1,7 @@
-"""The steps that lead a database from any older schema to the one this code knows.
+"""Loads the migrations and the named queries of a dialect from `sql/`.
 
-The rule: forward only, in order, each in a transaction of its own that also records its
-number. How a database runs one is its own affair; which are missing is decided here.
+Migrations go forward only, in order, each in a transaction of its own that also records its
+number. `missing_of` decides which a database still needs; each store runs them itself.
 """
 
 import re
@@ -13,7 +13,7 @@ from fairwarning.engine.protocols import StoreDown
 
 
 class SchemaTooNew(StoreDown):
-    """A newer version has been at work on this database."""
+    """A newer version of fairwarning has migrated this database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Migration:
 
 
 def load_migrations(dialect: str) -> tuple[Migration, ...]:
-    """Out of `sql/<dialect>/NNNN_words.sql`, numbered from 1 without a gap."""
+    """Reads `sql/<dialect>/NNNN_words.sql`, numbered from 1 without a gap."""
     folder = files("fairwarning.stores").joinpath("sql", dialect)
     found = sorted(
         (path for path in folder.iterdir() if path.name[:4].isdigit()), key=lambda path: path.name
@@ -37,7 +37,7 @@ def load_migrations(dialect: str) -> tuple[Migration, ...]:
 
 
 def missing_of(migrations: Sequence[Migration], version: int, where: str) -> Sequence[Migration]:
-    """Raises SchemaTooNew; `where` names the database for the one who has to act."""
+    """Raises SchemaTooNew; `where` names the database in that message."""
     newest = len(migrations)
     if version > newest:
         raise SchemaTooNew(
@@ -47,12 +47,12 @@ def missing_of(migrations: Sequence[Migration], version: int, where: str) -> Seq
     return migrations[version:]
 
 
-# The statements of a dialect, by name, out of `sql/<dialect>/queries.sql`.
 _HEADER = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
 
 
 def load_queries(dialect: str) -> Mapping[str, str]:
+    """Reads the statements of `sql/<dialect>/queries.sql` by name."""
     path = files("fairwarning.stores").joinpath("sql", dialect, "queries.sql")
     _, *parts = _HEADER.split(path.read_text(encoding="utf-8"))
     names, bodies = parts[::2], parts[1::2]

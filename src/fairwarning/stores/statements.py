@@ -1,8 +1,8 @@
-"""What the SQL stores write: `Writes` as named statements, the same for every dialect.
+"""The named statements that the SQL stores execute for `Writes`, the same for every dialect.
 
 The rule: rows that two transactions may both want are taken in one order everywhere
 (scopes, then addresses, then events, each by key), so that no two wait for each other in
-a circle. A unique key that is taken is a refusal, and `refuse_taken` knows which.
+a circle. A unique key that is taken is a refusal, which `refuse_taken` raises.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from fairwarning.core.model import Actor, Event, EventId, ScopeId
 from fairwarning.core.new_events import refuse_used_id
 from fairwarning.core.transitions import Noted, Transition
 from fairwarning.stores.codec import encode
-from fairwarning.stores.listeners import OUTSIDE, OUTSIDE_REVISION
+from fairwarning.stores.listeners import GLOBAL_REVISION, GLOBAL_SCOPE
 from fairwarning.stores.writes import (
     Writes,
     event_id_of,
@@ -24,6 +24,7 @@ from fairwarning.stores.writes import (
 
 Value = str | int | None
 
+# The order in which rows are locked (see the module's docstring).
 _RANKS = (
     ("add_scope", "change_scope"),
     ("add_roster", "change_roster"),
@@ -44,6 +45,8 @@ _CONTESTED = {
 
 
 class Statement(Struct, frozen=True):
+    """A query of `queries.sql` by its name, and the values for it."""
+
     name: str
     values: Mapping[str, Value]
 
@@ -57,7 +60,7 @@ def creation(
         for statement in (
             Statement("add_scope", _scope_values(writes)),
             Statement("add_roster", _roster_values(writes)),
-            *_around(writes, at_ms, by, why),
+            *_rows_around(writes, at_ms, by, why),
         )
     )
 
@@ -66,7 +69,7 @@ def change(writes: Writes, *, at_ms: Instant, by: Actor, why: str) -> tuple[Stat
     statements = [Statement("change_scope", _scope_values(writes))]
     if writes.roster_changed:
         statements.append(Statement("change_roster", _roster_values(writes)))
-    return _in_lock_order((*statements, *_around(writes, at_ms, by, why)))
+    return _in_lock_order((*statements, *_rows_around(writes, at_ms, by, why)))
 
 
 def new_deadline(scope_id: ScopeId, next_deadline_ms: Instant | None) -> Statement:
@@ -80,18 +83,18 @@ def seen(notes: Mapping[ScopeId, Instant]) -> tuple[Statement, ...]:
 
 
 def note(transition: Noted, *, at_ms: Instant, by: Actor, why: str) -> Statement:
-    """A line of history outside all scopes."""
-    return _entry(OUTSIDE, OUTSIDE_REVISION, transition, at_ms, by, why)
+    """Returns the statement that adds a line to the history outside all scopes."""
+    return _entry(GLOBAL_SCOPE, GLOBAL_REVISION, transition, at_ms, by, why)
 
 
 def contested_key(statement: Statement) -> str | None:
-    """What another transaction may have taken before; None if nobody else wants this row."""
+    """Returns the unique key that another transaction may have taken; None if there is none."""
     column = _CONTESTED.get(statement.name)
     return None if column is None else str(statement.values[column])
 
 
 def refuse_taken(name: str, key: str) -> None:
-    """Raises the refusal that a statement meets whose key is taken; returns if there is none."""
+    """Raises the refusal for a statement whose key is taken; returns if it has no refusal."""
     match name:
         case "add_scope":
             refuse_scope_exists(ScopeId(key))
@@ -103,21 +106,21 @@ def refuse_taken(name: str, key: str) -> None:
             pass
 
 
-def _around(writes: Writes, at_ms: Instant, by: Actor, why: str) -> Iterator[Statement]:
+def _rows_around(writes: Writes, at_ms: Instant, by: Actor, why: str) -> Iterator[Statement]:
     id = writes.scope.id
     for address in writes.addresses_removed:
         yield Statement("remove_address", {"address": address})
     for address, name in writes.addresses_added:
         yield Statement("add_address", {"address": address, "scope_id": id, "instance": name})
-    for event in writes.born:
+    for event in writes.new_events:
         values = _event_values(id, event)
         yield Statement("add_event", values)
         yield Statement("add_event_instances", values)
-    for event in writes.changed:
+    for event in writes.changed_events:
         values = _event_values(id, event)
         yield Statement("change_event", values)
-        if event.id in writes.moved:
-            was = writes.moved[event.id].value
+        if event.id in writes.old_phases:
+            was = writes.old_phases[event.id].value
             yield Statement("change_event_instances", {**values, "was": was})
     for transition in writes.entries:
         yield _entry(id, writes.scope.revision, transition, at_ms, by, why)
@@ -129,7 +132,7 @@ def _in_lock_order(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 
 def _lock_order(statement: Statement) -> tuple[int, str]:
     name = statement.name
-    # Only few have a contested key, and every change comes by here.
+    # Few statements have a contested key, and every change is sorted here.
     key = contested_key(statement) if name in _CONTESTED else None
     return _RANK_OF[name], key or ""
 

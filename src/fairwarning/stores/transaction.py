@@ -1,4 +1,4 @@
-"""One turn of a scope: the step is run on what is stored, and says what is to be written."""
+"""How an SQL store plans one transaction: the pure step runs, and its result becomes statements."""
 
 from msgspec import Struct
 
@@ -10,10 +10,10 @@ from fairwarning.stores.statements import Statement
 from fairwarning.stores.writes import Writes, writes_of
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class TransactionPlan(Struct, frozen=True, kw_only=True):
     receipt: Receipt
     statements: tuple[Statement, ...]
-    """Empty: what is stored is right as it is, and there is nothing to commit."""
+    """Empty if nothing has changed and there is nothing to commit."""
     signals: tuple[Signal, ...]
 
 
@@ -22,20 +22,22 @@ def signal_of(writes: Writes) -> Signal:
     return Signal(scope_id=scope.id, next_deadline_ms=writes.next_deadline_ms, scope=scope)
 
 
-def take_turn(stored: Stored, step: Step, moment: Moment, *, by: Actor, why: str) -> Turn:
-    """Raises what the step raises, and Refused if the change cannot be stored."""
+def plan_transaction(
+    stored: Stored, step: Step, moment: Moment, *, by: Actor, why: str
+) -> TransactionPlan:
+    """Runs the step on the stored scope. Raises what the step raises, or Refused."""
     before, now = stored.scope, moment.now_ms
     change = step(before, moment)
     deadline = change.next_deadline_ms
     if not change.transitions:
         has_moved = deadline != stored.next_deadline_ms
-        return Turn(
+        return TransactionPlan(
             receipt=Receipt(scope=before, at_ms=now, transitions=()),
             statements=(statements.new_deadline(before.id, deadline),) if has_moved else (),
             signals=(),
         )
     writes = writes_of(before, change)
-    return Turn(
+    return TransactionPlan(
         receipt=Receipt(scope=writes.scope, at_ms=now, transitions=change.transitions),
         statements=statements.change(writes, at_ms=now, by=by, why=why),
         signals=(signal_of(writes),),

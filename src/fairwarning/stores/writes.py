@@ -1,4 +1,4 @@
-"""What a change means for any store: which rows it touches. Pure, and the same for all."""
+"""Which rows a change touches. Pure, and the same for every store."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -51,34 +51,37 @@ class Writes(Struct, frozen=True, kw_only=True):
     scope: Scope
     """With its revision raised."""
     roster_changed: bool
-    born: tuple[Event, ...]
-    changed: tuple[Event, ...]
-    moved: Mapping[EventId, Phase]
-    """Those of the changed that came into another phase, and the one they were in."""
+    new_events: tuple[Event, ...]
+    changed_events: tuple[Event, ...]
+    old_phases: Mapping[EventId, Phase]
+    """The former phase of each changed event whose phase is another now."""
     entries: tuple[Transition, ...]
     addresses_added: tuple[tuple[str, InstanceName], ...]
     addresses_removed: tuple[str, ...]
-    """Removed before others are added: an address may pass from one instance to another."""
+    """These are removed before others are added: an address may pass between instances."""
     next_deadline_ms: Instant | None
     pending_operations: int
 
 
 def writes_of(before: Scope, change: Change) -> Writes:
+    """Returns the rows of a changed scope. Raises Refused if two instances share an address."""
     after = replace(change.scope, revision=before.revision + 1)
-    born, touched = _events_touched(change.transitions)
+    new, touched = _events_touched(change.transitions)
     events = after.events
     if not events.keys() >= set(touched):
-        # Ended and forgotten in one turn: the scope no longer has it, its history does.
+        # An event ended and was forgotten in one transaction: only its history has it now.
         events = fold(before, _remembering(change.transitions)).events
     roster_changed = before.roster is not after.roster
-    changed = tuple(events[id] for id in touched if id not in born)
-    added, removed = _moved(_addresses(before), _addresses(after)) if roster_changed else ((), ())
+    changed = tuple(events[id] for id in touched if id not in new)
+    added, removed = (
+        _address_changes(_addresses(before), _addresses(after)) if roster_changed else ((), ())
+    )
     return Writes(
         scope=after,
         roster_changed=roster_changed,
-        born=tuple(events[id] for id in born),
-        changed=changed,
-        moved={
+        new_events=tuple(events[id] for id in new),
+        changed_events=changed,
+        old_phases={
             each.id: was
             for each in changed
             if (was := before.events[each.id].phase) is not each.phase
@@ -92,14 +95,14 @@ def writes_of(before: Scope, change: Change) -> Writes:
 
 
 def writes_of_new(scope: Scope) -> Writes:
-    """A scope that is declared: all of its rows are new."""
+    """Returns the rows of a new scope."""
     instances = tuple(scope.roster.instances.values())
     return Writes(
         scope=replace(scope, revision=1),
         roster_changed=True,
-        born=(),
-        changed=(),
-        moved={},
+        new_events=(),
+        changed_events=(),
+        old_phases={},
         entries=(InstancesAdded(instances=instances),),
         addresses_added=tuple(_addresses(scope).items()),
         addresses_removed=(),
@@ -109,30 +112,30 @@ def writes_of_new(scope: Scope) -> Writes:
 
 
 def event_id_of(transition: Transition) -> EventId | None:
-    """Of the event whose story this is a part of."""
+    """Returns the id of the event that the transition is about, or None."""
     found: EventId | None = getattr(transition, "event_id", None)
     return found
 
 
 def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], list[EventId]]:
-    born: list[EventId] = []
+    new: list[EventId] = []
     touched: dict[EventId, None] = {}
     for transition in transitions:
         if isinstance(transition, Scheduled):
-            born.append(transition.event_id)
+            new.append(transition.event_id)
         if isinstance(transition, _ON_EVENT):
             touched[transition.event_id] = None
-    return born, list(touched)
+    return new, list(touched)
 
 
 def _remembering(transitions: Iterable[ScopeTransition]) -> Iterator[ScopeTransition]:
     return (each for each in transitions if not isinstance(each, Forgotten))
 
 
-def _moved(
+def _address_changes(
     old: Mapping[str, InstanceName], new: Mapping[str, InstanceName]
 ) -> tuple[tuple[tuple[str, InstanceName], ...], tuple[str, ...]]:
-    """Addresses that came to an instance, and those that left one."""
+    """Returns the addresses that came to an instance, and those that left one."""
     return (
         tuple(each for each in new.items() if old.get(each[0]) != each[1]),
         tuple(address for address, name in old.items() if new.get(address) != name),
@@ -150,6 +153,7 @@ def _addresses(scope: Scope) -> dict[str, InstanceName]:
 
 
 def refuse_address_in_use(address: str) -> None:
+    """Raises Refused with ADDRESS_IN_USE."""
     raise Refused(
         Code.ADDRESS_IN_USE,
         f"address {address} already belongs to an instance; addresses are unique across the "
@@ -158,6 +162,7 @@ def refuse_address_in_use(address: str) -> None:
 
 
 def refuse_scope_exists(scope_id: ScopeId) -> None:
+    """Raises Refused with SCOPE_EXISTS."""
     raise Refused(
         Code.SCOPE_EXISTS,
         f"scope {scope_id} is declared already; change it, or choose another name",

@@ -24,7 +24,7 @@ Look = Callable[..., Awaitable[Page]]
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
     program = shutil.which("chromium")
-    assert program is not None, "Debian's chromium is missing; run ./test-portal"
+    assert program is not None, "Debian's chromium is missing; run ./test portal"
     async with async_playwright() as playwright:
         # Chromium's own sandbox needs a user that is not root; it only meets our own pages.
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])

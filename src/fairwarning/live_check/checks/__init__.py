@@ -1,4 +1,4 @@
-"""The checker: pure functions over the records of a round, one for each promise.
+"""The checks are pure functions over the records of a round, one for each promise.
 
 They know what a plain reader of the promises knows: the driver's log, what callers and
 instances were told, the fleet file, and the history. They use none of the program's rules.
@@ -52,6 +52,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
 
 
 def check(records: Records) -> list[Finding]:
-    """Every promise that was broken."""
+    """Returns every promise that was broken."""
     evidence = Evidence(records)
     return [finding for each in CHECKS for finding in each(evidence)]

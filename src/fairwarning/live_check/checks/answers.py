@@ -1,4 +1,4 @@
-"""Promises 5 and 7: what callers and instances were told, against the history."""
+"""Compares what callers and instances were told with the history: promises 5 and 7."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ ISOLATION = "10 isolation"
 NO_BUG = "the program itself"
 
 _UNKNOWN = ("idempotency-in-progress", "resource-busy")
-"""Refusals that say nothing about an earlier try of the same request."""
+"""Refusals that do not tell whether an earlier try of the request was done."""
 _IN_PARTS = ("scale", "replace")
 _RAISE_ONE = (
     "schedule", "postpone", "restart", "redeploy", "reimage", "delete", "evict", "start", "stop",
@@ -59,7 +59,7 @@ def _is_refused(request: Request) -> bool:
 
 
 def _told_event(request: Request) -> str | None:
-    """The id of the event that a success was answered with."""
+    """Returns the id of the event in a successful answer."""
     if request.status is None or request.status >= 300 or request.answer is None:
         return None
     return request.answer.get("id")
@@ -135,7 +135,7 @@ def check_approvals(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _approved(evidence: Evidence, approval: Approval) -> Iterator[Finding]:
-    """The answer was yes: the history has it, or the event had started or ended by then."""
+    """Checks an accepted approval: the history has it, or the event had started or ended."""
     assert approval.answered is not None
     for id in approval.events:
         event = evidence.events.get(id)

@@ -1,4 +1,4 @@
-"""Promises 6, 9 and 10: what instances were shown, against the history and against itself."""
+"""Compares what instances were shown with the history: promises 6, 9 and 10."""
 
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
@@ -21,10 +21,10 @@ _TYPES = {
     "2017-08-01": _FIRST_TYPES,
     "2017-11-01": _FIRST_TYPES | {"Preempt"},
 }
-"""What these api-versions show; the later ones show every type."""
+"""The types that these api-versions show; later ones show every type."""
 
 Faces = dict[tuple[str, int], dict[str, str]]
-"""By scope and incarnation: the status of each event that is to be seen."""
+"""The status of each visible event, by scope and incarnation."""
 
 
 def check_documents(evidence: Evidence) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def check_documents(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _faces(evidence: Evidence) -> Faces:
-    """What each incarnation should show, by folding the history."""
+    """Folds the history into what each incarnation should show."""
     shown: dict[str, dict[str, str]] = {each.id: {} for each in evidence.records.scopes}
     faces: Faces = {(each.id, each.incarnation): {} for each in evidence.records.scopes}
     activations: dict[str, tuple[int, str, str]] = {}
@@ -76,7 +76,7 @@ def _faces(evidence: Evidence) -> Faces:
         elif entry.kind == "Activated":
             activations[entry.scope] = (entry.at_ms, entry.by, entry.why)
         if activations.get(entry.scope) == (entry.at_ms, entry.by, entry.why):
-            # Its document is what the whole commit leaves: it may also have started an event.
+            # The document shows the whole commit, which may also have started an event.
             faces[entry.scope, 1] = dict(face)
     return faces
 
@@ -127,7 +127,7 @@ def _look_at_event(
 
 
 def check_seen(evidence: Evidence) -> Iterator[Finding]:
-    """Whoever is noted as the first to see an event has asked, in a version that shows it."""
+    """Checks that the instance noted as first to see an event polled in a version that shows it."""
     for event in evidence.events.values():
         for line in event.all("Seen"):
             name, at_ms = line.entry.data["name"], line.entry.at_ms + evidence.slack_ms
@@ -141,9 +141,9 @@ def check_seen(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
-    """No document is older than one that the same node, or this instance's tag, has shown.
+    """Checks that no document is older than one of the same node, or than the instance's tag.
 
-    A process that is started reads the store, so it is never behind what was shown before.
+    A new process reads the store, so it is never behind what was shown before.
     """
     newest: dict[str, int] = {}
     of_node: dict[tuple[str, str], int] = {}
@@ -172,7 +172,7 @@ def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _moments(evidence: Evidence) -> list[tuple[float, int, str, Poll | None]]:
-    """In the order of time: polls that were sent and answered, and processes that began."""
+    """Returns polls sent, polls answered and processes started, in the order of time."""
     found: list[tuple[float, int, str, Poll | None]] = [
         (change.at.mono_s, -1, change.node, None)
         for change in evidence.records.nodes
@@ -187,7 +187,7 @@ def _moments(evidence: Evidence) -> list[tuple[float, int, str, Poll | None]]:
 
 
 def parse_tag(tag: str) -> tuple[str, str]:
-    """The incarnation and the activation of `"17-1a1e73d7482"`, whatever may come behind them."""
+    """Returns the incarnation and the activation in `"17-1a1e73d7482"`; more may follow them."""
     incarnation, _, rest = tag.removeprefix("W/").strip('"').partition("-")
     return incarnation, rest.partition("-")[0]
 

@@ -1,4 +1,4 @@
-"""Promises 3 and 8: one update domain at a time, and the terminate barrier."""
+"""Checks one update domain at a time, and the Terminate barrier: promises 3 and 8."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ BARRIER = "8 terminate barrier"
 
 
 class Impact(NamedTuple):
-    """What really happened to instances, by the driver's own clock."""
+    """An impact that really happened, by the driver's own clock."""
 
     event: EventHistory
     began_s: float
@@ -37,14 +37,14 @@ def _overlaps(evidence: Evidence, impacts: list[Impact]) -> Iterator[Finding]:
     for impact in sorted(impacts, key=lambda each: each.began_s):
         under_way = [each for each in under_way if each.ended_s > impact.began_s]
         for other in under_way:
-            # A failure that already happened waits for nobody.
+            # A failure that already happened does not wait for other domains.
             if not evidence.is_happened_already(_started_last(other.event, impact.event)):
                 yield from _overlap(other, impact)
         under_way.append(impact)
 
 
 def _started_last(one: EventHistory, other: EventHistory) -> EventHistory:
-    """By the history: their drivers may have begun in the other order."""
+    """Returns the later one by the history; their drivers may have begun in the other order."""
     return max(one, other, key=lambda each: [line.place for line in each.all("Started")])
 
 
@@ -76,7 +76,7 @@ def _impact(
     return Impact(
         event=event,
         began_s=begin.at.mono_s,
-        # A program that was killed has no end, and nobody knows how long it lived.
+        # A program that was killed logs no end, and how long it ran is unknown.
         ended_s=begin.at.mono_s if end is None else end.at.mono_s,
         instances=frozenset(each.name for each in order.instances),
         domains=frozenset(each.domain for each in order.instances),
@@ -84,7 +84,7 @@ def _impact(
 
 
 def check_barrier(evidence: Evidence) -> Iterator[Finding]:
-    """Whoever passes before his time leaves nobody of his scope behind who has not agreed."""
+    """Checks that no Terminate starts early while another of its scope is not approved."""
     deletes = [
         each for each in evidence.events.values() if each.type == "Terminate" and each.is_announced
     ]
@@ -108,7 +108,7 @@ def check_barrier(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _was_undecided(event: EventHistory, place: int) -> bool:
-    """It was announced by then, and neither approved nor started nor over."""
+    """Whether it was announced by then, and neither approved nor started nor over."""
     announced = event.first("Scheduled")
     if announced is None or announced.place > place:
         return False

@@ -1,4 +1,4 @@
-"""The records of a round, put in order for the checks: by event, by driver's key, by scope."""
+"""Sorts the records of a round for the checks: by event, by driver's key, by scope."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -37,12 +37,12 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class EventHistory:
-    """One event, as the history tells it."""
+    """The lines of the history about one event."""
 
     id: str
     scope: str
     event: Mapping[str, Any]
-    """As it was announced."""
+    """The event as it was announced."""
     why: str
     by: str
     lines: list[Line] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Evidence:
         self.owners: dict[str, str] = {
             name: scope.id for scope in records.scopes for name in scope.instances
         }
-        """The scope of each instance that there was."""
+        """The scope of each instance of the round."""
         self.deleted: set[str] = set()
         """Instances that were deleted during the round."""
         self.events: dict[str, EventHistory] = {}
@@ -98,18 +98,18 @@ class Evidence:
         self.calls: dict[str, list[DriverCall]] = _grouped(
             sorted(records.driver, key=lambda call: call.at.mono_s)
         )
-        """What the driver noted of each key, in order."""
+        """The driver's log by key, in order."""
         self.requests: dict[str, list[Request]] = defaultdict(list)
-        """By label, in the order in which they were recorded."""
+        """Requests by label, in the order in which they were recorded."""
         for request in records.requests:
             self.requests[request.label].append(request)
         self.approvals: dict[str, list[Approval]] = defaultdict(list)
-        """By the event that instances asked to start."""
+        """Approvals by the event that instances approved."""
         for approval in records.approvals:
             for id in approval.events:
                 self.approvals[id].append(approval)
         self.polls: dict[str, list[Poll]] = defaultdict(list)
-        """By instance."""
+        """Polls by instance."""
         for poll in records.polls:
             self.polls[poll.instance].append(poll)
         self.slack_ms = _clock_steps_ms(records)
@@ -131,21 +131,21 @@ class Evidence:
         if entry.kind == "InstanceDeleted":
             self.deleted.add(entry.data["name"])
 
-    def asked(self, event: EventHistory) -> Request | None:
-        """The request that raised the event, in its first try."""
+    def creating_request(self, event: EventHistory) -> Request | None:
+        """Returns the first try of the request that created the event."""
         tries = self.requests.get(event.why, [])
         return min(tries, key=lambda each: each.sent.mono_s, default=None)
 
     def is_happened_already(self, event: EventHistory) -> bool:
-        """Its caller said that it is a failure that already happened."""
-        request = self.asked(event)
+        """Whether its caller said that it is a failure that already happened."""
+        request = self.creating_request(event)
         return request is not None and bool((request.body or {}).get("alreadyHappened"))
 
     def was_stalled(self, from_ms: float, to_ms: float) -> bool:
-        """A server was paused on purpose then, or the whole machine stood still.
+        """Whether a server was paused then, or the whole machine stood still.
 
-        A process that wakes up after its lease can't know it. So what comes late then is for
-        the driver to refuse, and breaks no promise.
+        A process that wakes up after its lease can't know that. So a late order is for the
+        driver to refuse, and breaks no promise.
         """
         paused_ms: dict[str, float] = {}
         for change in self.records.nodes:
@@ -166,7 +166,7 @@ class Evidence:
 
 
 def approver(entry: Entry) -> str:
-    """Who agreed, of an entry `Approved`: `instance:web-0`, `operator:local`, `policy:…`."""
+    """Returns who approved: `instance:web-0`, `operator:local`, `policy:…`."""
     by = entry.data["by"]
     return f"{by['kind']}:{by['name']}"
 
@@ -179,6 +179,6 @@ def _grouped(calls: Iterable[DriverCall]) -> dict[str, list[DriverCall]]:
 
 
 def _clock_steps_ms(records: Records) -> float:
-    """How far the wall clock was set during the round, and a millisecond for rounding."""
+    """Returns how far the wall clock was set during the round, plus a millisecond for rounding."""
     offsets_ms = [each.at.wall_ms - each.at.mono_s * 1000 for each in records.clocks]
     return 1 + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)

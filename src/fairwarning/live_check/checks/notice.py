@@ -1,4 +1,4 @@
-"""Promises 1 and 2: never early, and enough notice."""
+"""Checks that nothing is early, and that there is enough notice: promises 1 and 2."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,12 +14,12 @@ _POLICY_OF = {
     "redeploy": "policy:userInitiatedRedeploy",
 }
 _NEVER_ANNOUNCED = ("start", "stop", "deallocate", "reimage")
-"""No model of the fleet has a notice of reimages."""
+"""Operations that are never announced; no model of the fleet has a notice of reimages."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 
 
 def check_never_early(evidence: Evidence) -> Iterator[Finding]:
-    """The driver's own clock against NotBefore."""
+    """Compares the driver's own clock with NotBefore."""
     for key, calls in evidence.calls.items():
         event = evidence.events.get(key)
         if event is None:
@@ -48,7 +48,7 @@ def _may_be_early(evidence: Evidence, event: EventHistory, call: DriverCall) -> 
 
 
 def _was_approved(evidence: Evidence, event: EventHistory, before: At) -> bool:
-    """Somebody who may do so asked for it, whether he heard an answer or not."""
+    """Whether an approval was asked for that may count, answered or not."""
     by_instance = any(
         approval.sent.mono_s < before.mono_s
         and evidence.owners.get(approval.instance) == event.scope
@@ -63,10 +63,10 @@ def _was_approved(evidence: Evidence, event: EventHistory, before: At) -> bool:
 
 
 def check_notice(evidence: Evidence) -> Iterator[Finding]:
-    """What was announced, and when, against what the fleet file and the caller said."""
+    """Compares each announcement with the notice of the fleet file and of the caller."""
     watched_s = _first_documents(evidence)
     for event in evidence.events.values():
-        request = evidence.asked(event)
+        request = evidence.creating_request(event)
         if request is not None:
             before_ms = request.sent.wall_ms - event.created_ms
             if before_ms > evidence.slack_ms:
@@ -88,7 +88,7 @@ def check_notice(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_leaving(evidence: Evidence) -> Iterator[Finding]:
-    """Whoever is gone was deleted or evicted by an event that was carried out."""
+    """Checks that each missing instance was deleted or evicted by an event."""
     taken: set[str] = set()
     for entry in evidence.records.history:
         event = evidence.events.get(entry.event or "")
@@ -101,7 +101,7 @@ def check_leaving(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _first_documents(evidence: Evidence) -> dict[str, float]:
-    """Since when each scope is known to be watched."""
+    """Returns since when each scope is known to be polled."""
     found = {scope.id: 0.0 for scope in evidence.records.scopes if scope.activated}
     for poll in evidence.records.polls:
         if poll.status == 200 and poll.answered is not None:
@@ -113,7 +113,7 @@ def _first_documents(evidence: Evidence) -> dict[str, float]:
 def _may_be_silent(
     scope: Scope, event: EventHistory, watched_s: dict[str, float], sent_s: float | None
 ) -> bool:
-    """An owner's operation of which nobody is to be told, or that nobody could be told of."""
+    """Whether the operation needs no announcement, or nobody could have seen one."""
     if event.operation is None:
         return False
     if event.operation in _NEVER_ANNOUNCED:
@@ -129,11 +129,11 @@ def _least_notice_ms(evidence: Evidence, event: EventHistory) -> float:
     if event.operation == "delete":
         return (scope.terminate_notice_s or 0) * 1000
     minimum_ms = scope.minimum_notice_s.get(event.type, 0) * 1000
-    request = evidence.asked(event)
+    request = evidence.creating_request(event)
     if event.operation is not None or request is None or not scope.test:
         return minimum_ms
     if request.what != "schedule":
-        # A postponement in a test fleet: any time that has not passed.
+        # In a test fleet an event may be postponed to any time that has not passed.
         return 0
     notice = (request.body or {}).get("notice")
     if notice is not None:
@@ -142,5 +142,5 @@ def _least_notice_ms(evidence: Evidence, event: EventHistory) -> float:
 
 
 def seconds_of(text: str) -> float:
-    """`90s` and `20m`, the forms that our own callers use."""
+    """Reads `90s` and `20m`, the forms that our own callers use."""
     return timedelta(**{_UNITS[text[-1]]: int(text[:-1])}).total_seconds()

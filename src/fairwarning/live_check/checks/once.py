@@ -1,4 +1,4 @@
-"""Promise 4: each impact once. The driver's log against the history."""
+"""Compares the driver's log with the history: each impact happens once (promise 4)."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def check_once(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) -> Iterator[Finding]:
-    """Each `do`, whether the driver carried it out or knew better."""
+    """Returns each `do`, whether or not the driver carried it out."""
     orders: dict[int, DriverCall] = {}
     for place, call in enumerate(calls):
         if call.what != "do":
@@ -45,7 +45,7 @@ def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) ->
 def _late(
     evidence: Evidence, event: EventHistory, call: DriverCall, before: list[DriverCall]
 ) -> str:
-    """What is wrong if this attempt was nobody's to order any more, or not yet."""
+    """Returns what is wrong if the node did not have the work when it ordered it."""
     handed = [
         line
         for line in event.all("HandedOver")
@@ -66,13 +66,13 @@ def _late(
 
 
 def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | None:
-    """The line with which the node that orders lost the work, which it had from this place on."""
+    """Finds the line with which the node lost the work that it had from this line on."""
     later = [line.entry for line in event.lines if line.place > place]
     for number, entry in enumerate(later):
         if entry.kind in ("AttemptFailed", "Completed", "Failed"):
             return entry
         if entry.kind == "AttemptLost":
-            # Whoever gets the next attempt himself has lost nothing.
+            # A node that gets the next attempt itself has lost nothing.
             following = (each for each in later[number:] if each.kind == "HandedOver")
             taker = next(following, None)
             if not call.node or taker is None or taker.data["node"] != call.node:
@@ -81,7 +81,7 @@ def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | No
 
 
 def _blind(call: DriverCall, before: list[DriverCall]) -> str:
-    """What is wrong if a later attempt did not look, or did not believe what it saw."""
+    """Returns what is wrong if a later attempt did not ask first, or ignored the answer."""
     if call.attempt == 1:
         return ""
     found = [
@@ -93,7 +93,7 @@ def _blind(call: DriverCall, before: list[DriverCall]) -> str:
 
 
 def _repeats(event: EventHistory, calls: list[DriverCall]) -> Iterator[Finding]:
-    """What really happened to the instances: begun again only after it failed or was killed."""
+    """Checks that an impact began again only after it had failed or was killed."""
     ends = {call.pid: call for call in calls if call.what == "end"}
     begins = [call for call in calls if call.what == "begin"]
     for number, call in enumerate(begins):

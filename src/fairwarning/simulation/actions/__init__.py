@@ -1,4 +1,4 @@
-"""What can happen in a world, one function each. The name is the step's kind in a plan."""
+"""What can happen in a world: one function for each kind of step in a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an action is about, drawn from its dice."""
+"""Draws the node, scope or instances of an action from the dice of its step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING = "nothing to do"
 
 
 def any_node(world: World, dice: Random) -> Node | None:
-    """One that answers."""
+    """Returns a node that answers."""
     alive = [node for node in world.nodes if node.is_alive]
     return dice.choice(alive) if alive else None
 
@@ -40,7 +40,7 @@ async def any_scope(world: World, dice: Random) -> Scope:
 
 
 def instances(scope: Scope, dice: Random) -> tuple[InstanceName, ...]:
-    """Mostly of one update domain, sometimes of several, of a stranger, or none."""
+    """Draws names mostly of one update domain, sometimes of several, unknown, or none."""
     names = list(scope.roster.instances)
     if not names or dice.random() < 0.03:
         return (InstanceName("stranger"),)

@@ -1,4 +1,4 @@
-"""What callers ask of the engine: platform events, operations and decisions about them."""
+"""Actions of callers of the engine: platform events, operations, and decisions about them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _kind(dice: Random) -> OperationKind:
 
 
 async def _operate_all(world: World, dice: Random) -> str:
-    """Sometimes on a stranger or on somebody twice, so that all of it must be refused."""
+    """Sometimes names an unknown instance or one twice, so that all of it must be refused."""
     scope = await any_scope(world, dice)
     names = [each.name for each in scope.roster.live]
     chosen = dice.sample(names, dice.randint(0, len(names)))
@@ -86,7 +86,7 @@ async def _operate_all(world: World, dice: Random) -> str:
 
 
 async def _scale_in(world: World, dice: Random) -> str:
-    """Deletes in a scale set that is watched: the stuff that barriers are made of."""
+    """Deletes instances of a scale set that is polled, which makes Terminate barriers."""
     scopes = [await world.store.read(scope_id) for scope_id in world.scope_ids]
     sets = [each for each in scopes if each.roster.kind is ScopeKind.SCALE_SET and each.roster.live]
     if not sets:
@@ -117,7 +117,7 @@ async def _approve(world: World, dice: Random) -> str:
 
 
 async def _repeat(world: World, dice: Random) -> str:
-    """A caller who got no answer asks again, perhaps long after."""
+    """Repeats a command whose caller got no answer, perhaps long after."""
     if not world.asked:
         return NOTHING
     asked = dice.choice(world.asked[-30:])

@@ -1,4 +1,4 @@
-"""What the world does with calls and signals under way: in any order, late, twice, together."""
+"""Actions on calls and signals under way: they go on in any order, late, twice or together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLS = (
 
 
 async def _go_on(world: World, dice: Random) -> str:
-    """A few calls, one after the other, each any one of those that wait."""
+    """Lets a few waiting calls go on, one after the other, in any order."""
     told: list[str] = []
     for _ in range(dice.randint(1, _AT_ONCE_MAX)):
         free = world.free_calls()
@@ -37,7 +37,7 @@ async def _go_on(world: World, dice: Random) -> str:
 
 
 async def _commit(world: World, dice: Random) -> str:
-    """A change is made, and its caller will hear of it only when he is let go."""
+    """Commits a change, but keeps its answer back until `_let_go`."""
     asking = [call for call in world.free_calls() if call.name == "transact" and not call.is_done]
     if not asking:
         return NOTHING
@@ -53,7 +53,7 @@ async def _commit(world: World, dice: Random) -> str:
 
 
 async def _let_go(world: World, dice: Random) -> str:
-    """A caller hears at last of what was done long ago."""
+    """Delivers an answer that `_commit` kept back."""
     held = sorted((c for c in world.calls.waiting if c.is_held), key=lambda call: call.place)
     if not held:
         return NOTHING
@@ -76,7 +76,7 @@ async def _batch(world: World, dice: Random) -> str:
 
 
 async def _deliver(world: World, dice: Random) -> str:
-    """Some of the signals under way, in any order, some of them not for the last time."""
+    """Delivers some of the signals under way, in any order, and some of them more than once."""
     told: list[str] = []
     for _ in range(dice.randint(1, _AT_ONCE_MAX)):
         if not world.signals.waiting:
@@ -92,7 +92,7 @@ async def _fail(world: World, dice: Random) -> str:
     free = world.free_calls()
     if not free:
         return NOTHING
-    # Every kind of call alike, or the rare ones would never fail.
+    # Every kind of call is equally likely, else the rare ones would never fail.
     name = dice.choice(sorted({call.name for call in free}))
     call = dice.choice([call for call in free if call.name == name])
     verdict = Verdict.BUSY if call.may_be_busy and dice.random() < 0.5 else Verdict.FAIL
@@ -101,7 +101,7 @@ async def _fail(world: World, dice: Random) -> str:
 
 
 async def _trap(world: World, dice: Random) -> str:
-    """The next call of some kind fails, whenever it comes: some are seldom there to be chosen."""
+    """Makes the next call of some kind fail, because some kinds seldom wait to be chosen."""
     names = (*_CALLS, *["send"] * 6) if world.shape.targets else _CALLS
     trap = (dice.choice(names), dice.random() < 0.3)
     world.calls.traps.add(trap)
@@ -109,7 +109,7 @@ async def _trap(world: World, dice: Random) -> str:
 
 
 async def _outage(world: World, dice: Random) -> str:
-    """The store cannot be reached by one node for a while."""
+    """Keeps one node from reaching the store for a while."""
     node = dice.choice(world.nodes)
     failed = 0
     for _ in range(dice.randint(1, 3)):
@@ -131,7 +131,7 @@ async def _settle(world: World, dice: Random) -> str:
 
 
 async def _caller_leaves(world: World, dice: Random) -> str:
-    """Somebody hangs up before he has his answer."""
+    """Cancels a caller before it has its answer."""
     callers = [task for task in world.callers if not task.done()]
     if not callers:
         return NOTHING
@@ -147,7 +147,7 @@ class Fate(Enum):
 
 
 def of_one_node(world: World, node: str) -> list[Call]:
-    """The changes of this node that wait to be made."""
+    """Returns the changes of this node that wait to be made."""
     return [
         call
         for call in world.free_calls()
@@ -179,7 +179,7 @@ async def _commit_in_memory(
         if fate is Fate.ALONE:
             call.outcome = await world.calls.run(call)
         elif fate is Fate.UNDONE:
-            # Even a refusal may rest on a change that is undone now.
+            # Even a refusal may rest on a change that is now undone.
             world.calls.on_failure(call, Verdict.FAIL)
             call.outcome = Outcome(error=StoreDown("simulated outage at the commit"))
     world.tell_gathered()
@@ -200,6 +200,5 @@ ACTIONS: dict[str, Action] = {
     "settle": _settle,
     "caller_leaves": _caller_leaves,
 }
-# Commits in groups, as SQLite's writer makes them.
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World

@@ -1,4 +1,4 @@
-"""What goes wrong beyond single calls: nodes, drivers, and the store's own past."""
+"""Actions that break more than one call: nodes, drivers, and the store's own past."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _step_back(world: World, dice: Random) -> str:
         return NOTHING
     number = dice.randrange(world.backups)
     world.step_back(number)
-    # A fail-over takes its time. No line of the new past has the instant of a lost one.
+    # A fail-over takes time, so no line of the new past has the instant of a lost one.
     world.clock.jump(SECOND_MS)
     world.happened["store stepped back"] += 1
     return f"to number {number + 1}"
@@ -75,7 +75,7 @@ class Novelty(Struct, frozen=True, kw_only=True):
 
 
 async def _foreign_line(world: World, dice: Random) -> str:
-    """Another node of the cluster is of a newer version, and notes what this one can't read."""
+    """Writes a line as a node of a newer version would, which this version can't read."""
     novelty = cast(Noted, Novelty(subject="sim", action="invented"))
     await world.store.keep("sim", "novelty", "{}", note=novelty, by=OPERATOR)
     return "a line of an unknown kind"
@@ -104,7 +104,7 @@ async def _answer_lost(world: World, dice: Random) -> str:
 
 
 async def _stale_report(world: World, dice: Random) -> str:
-    """A driver's answer comes again, late or out of order. It may be stale, but it is no lie."""
+    """Repeats a driver's answer, late or out of order. It may be stale, but never false."""
     known = [each for each in world.physical.impacts.values() if each.state is not Found.UNKNOWN]
     if not known:
         return NOTHING

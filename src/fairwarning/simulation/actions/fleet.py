@@ -1,4 +1,4 @@
-"""What callers ask about the fleet: who is in a scope, under which rules, at which address."""
+"""Actions that change the fleet: instances of a scope, their rules and their addresses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
 _ADDRESSES = ("10.9.0.1", "10.9.0.2")
-"""They go from instance to instance."""
+"""Addresses that move from instance to instance."""
 
 
 async def _power(world: World, dice: Random) -> str:
@@ -90,7 +90,7 @@ async def _add(world: World, dice: Random) -> str:
 
 
 async def _declare(world: World, dice: Random) -> str:
-    """Some leave, some move or change, somebody comes or comes back; sometimes all at once."""
+    """Declares a scope anew: instances leave, move, change or come back, sometimes all at once."""
     scope = await any_scope(world, dice)
     roster = scope.roster
     pool = list(roster.instances.values() if dice.random() < 0.2 else roster.live)
@@ -126,7 +126,7 @@ def _edited(roster: Roster, instance: Instance, dice: Random) -> Instance:
 
 
 async def _move_address(world: World, dice: Random) -> str:
-    """An address goes to another instance, perhaps of another scope, and perhaps back."""
+    """Moves an address to another instance, perhaps of another scope, and perhaps back."""
     address = dice.choice(_ADDRESSES)
     owner = await world.store.locate(address)
     scopes = [await any_scope(world, dice) for _ in range(dice.randint(1, 2))]
@@ -142,7 +142,7 @@ async def _move_address(world: World, dice: Random) -> str:
 async def _move(
     world: World, address: str, places: list[tuple[ScopeId, InstanceName]], dice: Random
 ) -> None:
-    """Each step begins when the one before has been answered, on any node."""
+    """Runs the steps in order, each on any node, once the one before has been answered."""
     for number, (scope_id, name) in enumerate(places):
         if number:
             await _declare_addresses(world, *places[number - 1], (), dice)

@@ -1,4 +1,4 @@
-"""What operators do with rollouts."""
+"""Actions of operators on rollouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promises, each as a check that knows only what an onlooker knows.
+"""Checks of the promises, which know only what an outside observer can know.
 
 `Checker.look` runs after every step. It reads the new part of the journal in order and
 compares it with the documents, the physical world, what callers were told, and what nodes
@@ -73,7 +73,7 @@ class Checker:
         return self._seen.copy()
 
     def _restore(self, saved: SeenWorld) -> None:
-        """The store has stepped back; what is told of is what its journal says now."""
+        """Goes back to what the journal says after the store has stepped back."""
         kept = len(saved.entries)
         self._feeds.step_back(kept, self._seen.entries[kept:])
         self._seen = saved.copy()

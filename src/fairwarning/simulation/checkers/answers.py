@@ -1,4 +1,4 @@
-"""What callers were told is true, and stays true: promises 5 and 7."""
+"""Checks that what callers were told is true, and stays true: promises 5 and 7."""
 
 from fairwarning.core.commands import (
     Approve,
@@ -26,7 +26,7 @@ class AnswerChecker:
         self._world.told.clear()
 
     def _look_at_answer(self, seen: SeenWorld, told: Told) -> None:
-        """Whatever a caller was told, happened, and happened as told."""
+        """Checks that what a caller was told happened, and happened as told."""
         command = told.asked.command
         if told.refused is not None:
             if isinstance(command, Approve):
@@ -63,7 +63,7 @@ class AnswerChecker:
                 return True
 
     def _is_fair_refusal(self, seen: SeenWorld, told: Told, command: Approve) -> bool:
-        """An approval is refused only to strangers, and once the event is over."""
+        """Whether the approval had to be refused: a stranger's, or after the event was over."""
         assert told.refused is not None
         scope = seen.scopes[told.asked.scope_id]
         name = InstanceName(command.by.name)

@@ -1,4 +1,4 @@
-"""What drivers were asked to do, and what they really did: promise 4."""
+"""Checks what drivers were asked to do, and what they really did: promise 4."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ class DriverChecker:
         self._look_at_stopped()
 
     async def look_at_work(self) -> None:
-        """A node that has stopped keeps no work, unless it could not know of it."""
+        """Checks that a stopped node keeps no work, unless it could not know of it."""
         world = self._world
         if world.past:
             return
@@ -52,7 +52,7 @@ class DriverChecker:
     def _look_at_impact(self, seen: SeenWorld, impact: Impact) -> None:
         demand("4 once", impact.runs <= 1, lambda: f"{impact.key} ran {impact.runs} times")
         if self._world.past:
-            # A node may have been handed work in a past that is no more.
+            # A node may have been handed work in a past that the store has lost.
             return
         event = seen.scopes[impact.scope_id].events.get(impact.key)
         demand("4 once", event is not None, lambda: f"{impact.key} is no event")
@@ -60,7 +60,7 @@ class DriverChecker:
         demand("1 never early", began, lambda: f"{impact.key} hit before it started")
 
     def _look_at_stopped(self) -> None:
-        """Not even with work that was handed to it while it stopped."""
+        """Checks that a node calls no driver after it has stopped."""
         world = self._world
         for node in (*world.nodes, *world.gone):
             if node.calls_when_stopped is None:

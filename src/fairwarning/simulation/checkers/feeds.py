@@ -1,4 +1,4 @@
-"""What readers of the change feed heard: every entry once, in order, and none left out.
+"""Checks that readers of the change feed get every entry once, in order.
 
 If the store steps back, a reader goes on behind the newest entry that both pasts share. What it
 was told of the lost past stays told, and some of that may still be on its way to it.
@@ -22,11 +22,11 @@ class FeedChecker:
         self._lost: list[Entry] = []
 
     def step_back(self, kept: int, lost: Sequence[Entry]) -> None:
-        """The store has only so many entries left."""
+        """Goes back with the store, which has only this many entries left."""
         self._lost += lost
         for reader in self._world.readers:
             if len(lost) >= MARKS_MAX:
-                # More than a reader remembers: it does not know where to go on.
+                # The store lost more than a reader remembers, so it does not know where to go on.
                 reader.leave()
             del reader.heard[max(kept - reader.begin, 0) :]
             reader.begin = min(reader.begin, kept)

@@ -1,6 +1,6 @@
-"""What the journal says, read in order: promises 1, 2, 3, 7, 8, 9 and 10.
+"""Checks the journal, read in order, for promises 1, 2, 3, 7, 8, 9 and 10.
 
-It knows only what an onlooker knows, and uses none of the rules that it checks.
+It knows only what an outside observer knows, and uses none of the rules that it checks.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ class JournalChecker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._short: dict[EventId, int] = {}
-        """Announced with too little notice, unless the same transaction starts it as happened."""
+        """Events with too little notice; right only if the same transaction starts them."""
 
     def look(self, seen: SeenWorld, entries: Sequence[Entry]) -> None:
-        """Reads on, and takes down what it reads."""
+        """Reads the new entries and checks each of them."""
         self._short.clear()
         for (scope_id, _), turn in groupby(
             entries, key=lambda each: (each.scope_id, each.revision)
@@ -108,7 +108,7 @@ class JournalChecker:
                 note(scope, entry)
 
     def _look_at_declaration(self, scope: SeenScope, roster: Roster) -> None:
-        """Nobody moves while an event waits for him, and no newcomer inherits one."""
+        """Checks that no instance with a waiting event moves, and no new one inherits one."""
         for instance in roster.live:
             if not scope.awaits(instance.name):
                 continue
@@ -120,8 +120,9 @@ class JournalChecker:
             demand("10 isolation", not is_new, lambda name=instance.name: f"{name} is new")  # type: ignore[misc]
 
     def _look_at_leaving(self, scope: SeenScope, entry: Entry, *, taken_away: bool) -> None:
-        """Who is watched and has a terminate notice leaves by an event, or somebody said that he
-        does not and the history has it.
+        """Checks that an instance with a terminate notice leaves by an event.
+
+        It may leave without only if a caller said so, which the history must have.
         """
         gone = entry.transition
         assert isinstance(gone, InstanceDeleted)
@@ -188,7 +189,7 @@ class JournalChecker:
         event, at = seen.event, entry.at_ms
         assert isinstance(entry.transition, Started)
         happened = entry.transition.cause == "already-happened"
-        # Whether a policy may agree was looked at when it did.
+        # Whether the policy may approve was checked when it did.
         if not happened and event.announced and not seen.approvals:
             early = event.not_before_ms - at
             demand("1 never early", early <= 0, lambda: f"{event.id} started {early} ms early")
@@ -239,7 +240,7 @@ class JournalChecker:
         demand("4 once", done, lambda: f"{event_id} is called completed, and it was not done")
 
     def _look_at_approved(self, scope: SeenScope, at: Instant) -> None:
-        """After a turn of the scope nothing is left waiting that one approval was to start."""
+        """Checks that after a transaction nothing still waits that an approval was to start."""
         holders = self._holders(scope, at)
         for seen in scope.waiting():
             event = seen.event
@@ -251,7 +252,7 @@ class JournalChecker:
             demand("8 terminate barrier", not is_due, lambda: f"{event.id} is held too long")  # noqa: B023
 
     def _look_at_barrier(self, scope: SeenScope) -> None:
-        """When the last one is approved or due, all go: none is left behind."""
+        """Checks that all go when the last Terminate is approved or due."""
         now = self._world.now()
         if self._holders(scope, now):
             return
@@ -264,7 +265,7 @@ class JournalChecker:
             and each.event.source is Source.USER
             and not busy.intersection(each.event.resources)
         ]
-        # A barrier that falls by time alone needs a tick, which may still be on its way.
+        # A barrier that ends by time alone needs a tick, which may still be on its way.
         due = [e for e in scope.waiting() if e.event.not_before_ms <= now]
         others = [e for e in due if e.event.type is EventType.TERMINATE and not e.approvals]
         demand("8 terminate barrier", not left or bool(others), lambda: f"left behind: {left}")

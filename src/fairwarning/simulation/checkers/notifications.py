@@ -1,4 +1,4 @@
-"""What the receivers of notifications got: everything at least once, and nothing else."""
+"""Checks that receivers get every notification at least once, and nothing else."""
 
 from fairwarning.engine.protocols import Entry
 from fairwarning.notifications.model import Target
@@ -28,7 +28,7 @@ class NotificationChecker:
         self._read = len(arrived)
 
     async def look_at_end(self, seen: SeenWorld) -> None:
-        """After a step back a target may have been told of the lost past instead."""
+        """Checks all targets; after a step back they may have heard of the lost past instead."""
         if self._world.past or not self._targets:
             return
         dead = await self._world.store.records(DEAD, limit=1_000)

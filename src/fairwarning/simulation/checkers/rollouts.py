@@ -1,4 +1,4 @@
-"""Rollouts keep their windows and their order, and come to an end."""
+"""Checks that rollouts keep their windows and their order, and come to an end."""
 
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, Instant
 from fairwarning.core.model import EventId, ScopeId
@@ -19,7 +19,7 @@ class RolloutChecker:
         self._read = 0
 
     def forget(self) -> None:
-        """The journal has gone back; what is read again is looked at again."""
+        """Forgets what it read, after the journal has gone back."""
         self._read = 0
 
     async def look(self, seen: SeenWorld) -> None:
@@ -69,7 +69,7 @@ def _names(under_way: list[tuple[ScopeId, SeenEvent]]) -> list[str]:
 
 
 def _is_open(spec: RolloutSpec, instant: Instant) -> bool:
-    """Only for what the simulation asks for: windows of every day, inside a day, in UTC."""
+    """Handles only the windows of the simulation: every day, within a day, in UTC."""
     minute = instant % DAY_MS // MINUTE_MS
     return not spec.windows or any(
         each.from_minute <= minute < each.to_minute for each in spec.windows

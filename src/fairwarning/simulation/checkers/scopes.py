@@ -1,4 +1,4 @@
-"""What is stored of each scope, compared with what the journal says: promises 6, 9 and 10."""
+"""Compares each stored scope with what the journal says: promises 6, 9 and 10."""
 
 import json
 
@@ -39,7 +39,7 @@ class ScopeChecker:
             return
         document = render(current, NEWEST)
         if self._world.past == 0:
-            # After a step back the store may give a number again; a node does not show it so.
+            # After a step back the store may use a number again, but no node shows it.
             key = (scope.id, current.activated_ms, current.incarnation)
             known = self._world.documents.were_there(*key)
             same = known == {document}
@@ -61,7 +61,7 @@ class ScopeChecker:
                 demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
 
     def _look_at_instances(self, scope: SeenScope, current: Scope) -> None:
-        """An operation that is over has done to the instance what it is called."""
+        """Checks that a completed operation has done to the instance what its name says."""
         for each in current.roster.live:
             seen = (scope.power[each.name], scope.models[each.name])
             demand(
@@ -83,7 +83,7 @@ class ScopeChecker:
         demand("limit on operations", not pending_max or not over, lambda: f"pending: {over}")
 
     def _look_at_batches(self, seen: SeenWorld) -> None:
-        """Of an operation on several instances, all was begun or nothing."""
+        """Checks that an operation on several instances began on all of them or on none."""
         for asked in self._world.asked:
             if isinstance(asked.command, OperateAll):
                 events = seen.scopes[asked.scope_id].events

@@ -1,4 +1,4 @@
-"""What nodes show: real documents, never an older one, woken polls, and the right addresses."""
+"""Checks what nodes show: real documents, never an older one, and the right addresses."""
 
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import Instant
@@ -19,9 +19,9 @@ class ViewChecker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._shown: dict[tuple[str, ScopeId, tuple[Instant, int]], bytes] = {}
-        """What each node and each client has seen under a number of an activation."""
+        """What each node and client has seen under each incarnation of an activation."""
         self._first: dict[tuple[ScopeId, tuple[Instant, int]], bytes] = {}
-        """What was seen first under it, by anybody."""
+        """What anybody saw first under it."""
         self._looked_at: dict[tuple[str, ScopeId], int] = {}
 
     def look(self, seen: SeenWorld) -> None:
@@ -36,7 +36,7 @@ class ViewChecker:
             self._look_at_held(client)
 
     async def look_at_end(self) -> None:
-        """Every node shows what is stored, and knows whose each address is."""
+        """Checks that every node shows what is stored, and maps each address right."""
         for node in self._world.nodes:
             if node.is_alive and node.service is not None:
                 for scope_id in self._world.scope_ids:
@@ -100,7 +100,7 @@ class ViewChecker:
             demand("5 nothing acknowledged is lost", done, lambda: f"{id} was approved")  # noqa: B023
 
     def _look_at_held(self, client: Client) -> None:
-        """Who holds a poll is answered by each change, and when the time is up."""
+        """Checks that a held poll is answered by each change, and when its time is up."""
         held = client.held()
         if held is None or not held.question.node.is_alive:
             return
@@ -127,7 +127,7 @@ class ViewChecker:
                 demand("10 isolation", is_right, lambda: f"{node.name}: {address} is {owner}")  # noqa: B023
 
     def _doubled_number(self, scope_id: ScopeId, activated_ms: Instant | None) -> int | None:
-        """A number of this activation under which nodes that live have shown two documents."""
+        """Finds an incarnation under which live nodes have shown two documents."""
         alive = {each.name for each in self._world.nodes if each.is_alive}
         bodies: dict[int, bytes] = {}
         for (who, scope, (activated, number)), body in self._shown.items():
@@ -138,7 +138,7 @@ class ViewChecker:
         return None
 
     async def _look_at_notes(self, node: Node) -> None:
-        """Whoever asked was noted, or the scope was switched off since."""
+        """Checks that every poll was noted, or the scope was switched off since."""
         for scope_id, asked in node.asked.items():
             scope = await self._world.store.read(scope_id)
             since = scope.activated_ms or asked

@@ -1,4 +1,4 @@
-"""Several statements in one message, so that a transaction costs two round trips and not nine.
+"""Runs several statements in one message, so that a transaction takes two round trips, not nine.
 
 The values are quoted into the text by libpq's own rules (psycopg's client-side binding).
 psycopg's pipeline mode has the same round trips, and keeps statements prepared, but costs
@@ -27,7 +27,7 @@ COMMIT = Statement("commit", {})
 
 
 async def run(connection: Connection, statements: Sequence[Statement]) -> Results:
-    """The rows that the statements of each name gave."""
+    """Runs the statements and returns their rows by statement name."""
     if not statements:
         return {}
     cursor = AsyncClientCursor(connection)
@@ -44,7 +44,7 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
 
 
 def _script(cursor: AsyncClientCursor[TupleRow], statements: Sequence[Statement]) -> bytes:
-    """Statements in a row that share their values are quoted in one go."""
+    """Joins the statements; neighbours that share their values are quoted together."""
     groups = groupby(statements, key=lambda statement: id(statement.values))
     return b";\n".join(_quoted(cursor, list(group)) for _, group in groups)
 
@@ -56,7 +56,7 @@ def _quoted(cursor: AsyncClientCursor[TupleRow], group: Sequence[Statement]) -> 
 
 
 def _storable(values: Mapping[str, Value]) -> Mapping[str, Value]:
-    """PostgreSQL has no NUL in text; its picture stands in for it."""
+    """Replaces NUL by the symbol for it, because PostgreSQL's text cannot hold NUL."""
     if not any(isinstance(value, str) and "\0" in value for value in values.values()):
         return values
     return {

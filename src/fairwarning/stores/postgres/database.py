@@ -1,12 +1,12 @@
-"""The connections to the server, and a bound on every wait for it.
+"""Connections to the PostgreSQL server, with a limit on every wait for it.
 
 The rule: no call hangs, and no outage outlives its cause. Connecting, a statement, a client
 that falls silent inside a transaction, and a call as a whole each have a limit. A connection
-that has failed is not used again. One whose server has gone while it was idle shows it on
-its socket, so it is replaced before it is used, without asking the server.
+that has failed is not used again. If the server ends an idle connection, its socket shows
+that, so it is replaced before it is used, without asking the server.
 
-psycopg_pool is not used: its tasks try again ever more seldom while callers wait in vain,
-and one that is cancelled while it connects does not end.
+psycopg_pool is not used: its tasks wait longer and longer between attempts while callers wait
+in vain, and a task that is cancelled while it connects does not end.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ _DEFAULTS = {
 
 
 def conninfo_of(dsn: str) -> str:
-    """What the DSN says itself comes first. Raises psycopg.ProgrammingError."""
+    """Adds our defaults to the DSN, which wins over them. Raises psycopg.ProgrammingError."""
     return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(dsn), "client_encoding": "UTF8"})
 
 
 async def connect(conninfo: str, first: str) -> Connection:
-    """With the statement that it begins with. Raises psycopg.Error."""
+    """Connects and runs the statement named `first`. Raises psycopg.Error."""
     connection = await AsyncConnection.connect(
         conninfo, autocommit=True, cursor_factory=AsyncClientCursor
     )
@@ -63,9 +63,9 @@ async def connect(conninfo: str, first: str) -> Connection:
 
 
 class Database:
-    """A pool without tasks of its own: who needs a connection that is not there makes it.
+    """A pool without tasks of its own: a caller that finds no free connection opens one.
 
-    So an outage is known at once, by the one who meets it, and its end likewise.
+    So an outage, and its end, is known at once to the caller that meets it.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class Database:
         connections_max: int,
         prepare: Callable[[Connection], Awaitable[None]],
     ) -> None:
-        """`prepare` sees each new connection first: the server behind it may be another."""
+        """`prepare` gets each new connection first, because it may lead to another server."""
         self._conninfo = conninfo
         self._prepare = prepare
         self._free: list[Connection] = []
         self._places = asyncio.Semaphore(connections_max)
 
     async def close(self) -> None:
-        """Once all that were borrowed are back."""
+        """Closes the free connections; must be called once all borrowed ones are back."""
         free, self._free = self._free, []
         for connection in free:
             await connection.close()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """What was begun and not committed is undone at the end. Raises StoreDown or Refused."""
+        """Lends a connection, and rolls back what is not committed. Raises StoreDown or Refused."""
         deadline = asyncio.timeout(CALL_S_MAX)
         try:
             async with deadline, self._places:
@@ -101,7 +101,7 @@ class Database:
                         await connection.close()
                     raise reason from error
                 except asyncio.CancelledError:
-                    # Out of time: it is not asked to undo anything, which could take as long.
+                    # Out of time: a rollback could take as long again, so the connection ends.
                     await connection.close()
                     raise
                 finally:
@@ -132,7 +132,7 @@ class Database:
         return connection
 
     async def _give_back(self, connection: Connection) -> None:
-        # If it cannot even be undone, then the server has gone, and will have undone it.
+        # If the rollback fails, the server has gone, and then it has rolled back itself.
         with suppress(psycopg.Error):
             if connection.info.transaction_status in (_INTRANS, _INERROR):
                 await connection.rollback()
@@ -143,13 +143,12 @@ class Database:
 
 
 def _has_gone(connection: Connection) -> bool:
-    """An idle server says nothing: if there is something to read, it is its end."""
+    """An idle server sends nothing, so anything to read means that it closed the connection."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
 
 
-# What PostgreSQL's errors mean: a key that is taken is a refusal, all else an outage.
 _ADDS = {"scopes_pkey": "add_scope", "addresses_pkey": "add_address", "events_pkey": "add_event"}
 _KEY = re.compile(r"=\((.*)\)", re.DOTALL)
 _ADVICE = {
@@ -168,6 +167,7 @@ _ADVICE = {
 
 
 def explained(error: psycopg.Error) -> Refused | StoreDown:
+    """Returns a refusal for a key that is taken, and an outage with advice for anything else."""
     if isinstance(error, psycopg.errors.UniqueViolation):
         # The server names the key in words of its language, but always as (column)=(value).
         found = _KEY.search(error.diag.message_detail or "")
@@ -181,7 +181,7 @@ def explained(error: psycopg.Error) -> Refused | StoreDown:
 def _advice(error: psycopg.Error) -> str:
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         return "its URL cannot be understood; write one like postgresql://user@host/database"
-    # What goes wrong before there is a session has no SQLSTATE.
+    # A failure before there is a session has no SQLSTATE.
     state = error.sqlstate or "08"
     for length in (5, 3, 2):
         if state[:length] in _ADVICE:

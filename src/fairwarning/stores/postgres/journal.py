@@ -1,4 +1,4 @@
-"""The journal as a feed that loses nothing, though commits do not come in the order of numbers.
+"""Reads the journal as a feed that loses nothing, although commits are not in order of numbers.
 
 Theory of operation. The order is (xid, seq): the number of the transaction, then a sequence
 within it. A sequence alone would lose entries: a lower number may be committed after a
@@ -11,9 +11,9 @@ are numbered in the order of its revisions. The row lock alone would not do: und
 contention a number is given while the wait for the row still goes on.
 
 Any transaction that writes, in any database of the server, holds the feed back while it
-lasts. Ours last milliseconds, and a reader who finds nothing but held entries waits for
-them, because the signal that told of them has been used up. A longer one only delays. Who
-looks back from the end waits likewise for what was committed before the question, so that
+lasts. Ours last milliseconds, and a reader that finds nothing but held entries waits for
+them, because no further signal will announce them. A longer one only delays. A reader that
+looks back from the end waits likewise for what was committed before its question, so that
 a caller finds in the history what it has just done.
 """
 
@@ -27,7 +27,7 @@ from fairwarning.stores.rows import Row, entry_of
 from fairwarning.stores.statements import Statement
 
 HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))
-"""About a second in all."""
+"""The pauses between looks at entries that are held back, about a second in all."""
 NUMBER_MAX = 2**63 - 1
 
 
@@ -39,11 +39,11 @@ async def read_page(
     *,
     inclusive: bool = False,
 ) -> list[Entry]:
-    """If nothing comes after `after`, there is nothing more, unless somebody is very slow."""
+    """Returns entries after `after`; none means the end, unless a transaction is very slow."""
     xid, seq = _numbers_of(after)
     page = {"after_xid": xid, "after_seq": seq - inclusive, "scope_id": scope_id, "limit": limit}
     look = [
-        # First, or what is let go in between would be in neither answer.
+        # This comes first, else an entry released in between would be in neither answer.
         Statement("has_entries_held", {"scope_id": scope_id}),
         Statement("journal", page),
     ]
@@ -76,7 +76,7 @@ async def read_back(
 
 
 async def _settle(database: Database, question: Statement) -> None:
-    """Returns once what is held back now is held no more, unless somebody is very slow."""
+    """Waits until what is held back now is released, unless a transaction is very slow."""
     async with database.connection() as connection:
         ((held,),) = (await run(connection, [question]))["newest_held"]
     if held is None:

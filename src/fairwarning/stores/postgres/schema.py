@@ -1,4 +1,4 @@
-"""Brings the database up to the schema that this code knows, one node at a time."""
+"""Migrates the database to the newest schema, one node at a time."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from fairwarning.stores.statements import Statement
 
 
 async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
-    """Raises SchemaTooNew. A migration that fails leaves the schema as the one before it did."""
+    """Raises SchemaTooNew. A migration that fails leaves the schema as the one before it."""
     try:
-        # Its end, however it comes, gives up the lock and undoes what is not committed.
+        # The end of the connection releases the lock and rolls back what is not committed.
         async with await connect(conninfo, "limit_schema_wait") as connection:
             await run(connection, [_plain("lock_schema")])
             where = f"database {connection.info.dbname!r}"
@@ -34,16 +34,17 @@ async def _version(connection: Connection) -> int:
 
 
 async def continue_journal(connection: Connection) -> None:
-    """After a dump was restored into a younger server, whose transaction numbers are smaller.
+    """Shifts the journal's numbers after a dump was restored into a younger server.
 
-    That may happen under running nodes, so it is looked at whenever one connects.
+    Its transaction numbers are smaller, so new entries would sort before old ones. A restore may
+    happen under running nodes, so every new connection checks this.
     """
     if await _value(connection, "journal_lag") < 0:
         return
     await run(connection, [BEGIN, _plain("lock_journal")])
     lag = await _value(connection, "journal_lag")
     shift: list[Statement] = []
-    if lag >= 0:  # Another node may have been first.
+    if lag >= 0:  # Another node may have shifted it already.
         offset = await _value(connection, "journal_offset")
         shift = [Statement("shift_journal", {"offset": offset + lag + 1})]
     await run(connection, [*shift, COMMIT])

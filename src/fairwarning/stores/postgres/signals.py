@@ -1,13 +1,13 @@
-"""Tells the other nodes of commits, and hears of theirs.
+"""Sends signals of commits to the other nodes, and receives theirs.
 
 Theory of operation. `NOTIFY` inside a transaction makes all commits of the database wait in
 line, so a signal is sent after its commit, by one task on a connection of its own. What
 gathers meanwhile goes in one message, one signal a scope, of its highest revision: callers
 come back from their commits in any order. Each node hears all nodes and ignores itself: its
-own listeners were told directly, at the commit.
+own listeners were told directly, after the commit.
 
-A signal may be lost with a node or a connection. That only delays, because whoever listens
-on a shared store also looks now and then. Both tasks come back by themselves after an
+A signal may be lost with a node or a connection. That only delays, because a listener on a
+shared store also polls now and then. Both tasks come back by themselves after an
 outage; what waited to be sent is sent then.
 """
 
@@ -29,10 +29,12 @@ from fairwarning.stores.postgres.database import connect
 from fairwarning.stores.statements import Statement
 
 PAYLOAD_BYTES_MAX = 7_999
-"""The server refuses longer ones."""
+"""PostgreSQL refuses longer payloads of NOTIFY."""
 PAUSE_S_MIN = 0.1
 PAUSE_S_MAX = 5.0
-LAST_WORDS_S_MAX = 1.0
+"""The pauses between attempts to connect again, doubled from the first to the second."""
+LAST_SEND_S_MAX = 1.0
+"""How long `close` may take to send what still waits."""
 CANCEL_AGAIN_S = 0.1
 
 _log = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ class Signals:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Once it returns, nothing that other nodes send is missed."""
+        """Once this returns, no signal of another node is missed."""
         await self._receiving.make()
         self._tasks = [
             asyncio.create_task(self._receiving.keep(self._receive), name="signals received"),
@@ -63,7 +65,7 @@ class Signals:
             await _end(task)
         if self._waiting:
             with suppress(psycopg.Error, TimeoutError):
-                async with asyncio.timeout(LAST_WORDS_S_MAX):
+                async with asyncio.timeout(LAST_SEND_S_MAX):
                     await self._send_waiting(await self._sending.make())
         for renewed in (self._receiving, self._sending):
             await renewed.drop()
@@ -114,12 +116,12 @@ class Signals:
 
 
 def _revision(signal: Signal) -> int:
-    """0 of what is outside all scopes, which has no deadline either."""
+    """Returns 0 for the history outside all scopes, which has no revision."""
     return 0 if signal.scope is None else signal.scope.revision
 
 
 def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
-    """As few as the limit on their length allows."""
+    """Packs the lines in as few payloads as PAYLOAD_BYTES_MAX allows."""
     frame = len(msgspec.json.encode((token, ())))
     size, taken = frame, list[_Line]()
     for line in lines:
@@ -134,14 +136,14 @@ def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Before Python 3.12, `asyncio.wait_for` can lose a cancellation, so one may not be enough."""
+    """Cancels until it ends: before Python 3.12, `asyncio.wait_for` can lose a cancellation."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
 
 
 class _Renewed:
-    """A connection that is made anew, after a pause, whenever it breaks."""
+    """A connection that is opened again, after a pause, whenever it breaks."""
 
     def __init__(self, make: Callable[[], Awaitable[Connection]]) -> None:
         self._make = make
@@ -158,7 +160,7 @@ class _Renewed:
             await connection.close()
 
     async def keep(self, use: Callable[[Connection], Awaitable[None]]) -> None:
-        """Never ends. Whoever cancels it drops the connection."""
+        """Uses the connection for ever; the caller that cancels this must call `drop`."""
         pause_s = PAUSE_S_MIN
         while True:
             try:

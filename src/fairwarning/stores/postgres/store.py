@@ -46,19 +46,20 @@ from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
 from fairwarning.stores.postgres.schema import continue_journal, migrate
 from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
-from fairwarning.stores.records import dropping, keeping
+from fairwarning.stores.records import delete_statement, put_statement
 from fairwarning.stores.rows import event_of, record_of, scope_of
 from fairwarning.stores.sql_files import load_migrations
 from fairwarning.stores.statements import Statement, Value
 from fairwarning.stores.writes import unknown_event, unknown_scope
 
 CONNECTIONS_MAX = 10
-"""Two more are for signals."""
-# Calls that their caller can leave, but not interrupt.
+"""How many connections the calls of one node share; two more are for signals."""
 T = TypeVar("T")
 
 
-class Calls:
+class ShieldedCalls:
+    """Runs calls to their end even if the caller is cancelled meanwhile."""
+
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -76,14 +77,14 @@ class _Parts(NamedTuple):
     database: Database
     signals: Signals
     transactions: Transactions
-    calls: Calls
+    calls: ShieldedCalls
 
 
 class PostgresStore:
     def __init__(
         self, dsn: str, clock: Clock | None = None, *, connections_max: int = CONNECTIONS_MAX
     ) -> None:
-        """A clock is for tests; without one, the server's counts."""
+        """`clock` is for tests; without it, the time is that of the database server."""
         self._dsn = dsn
         self._clock = clock
         self._connections_max = connections_max
@@ -92,7 +93,7 @@ class PostgresStore:
 
     @property
     def is_shared(self) -> bool:
-        """With a clock of our own the time is ours alone, and so is the store."""
+        """A store with a clock of its own (in tests) is not shared with other nodes."""
         return self._clock is None
 
     async def open(self) -> None:
@@ -107,10 +108,10 @@ class PostgresStore:
             raise explained(error) from error
         database = Database(conninfo, self._connections_max, continue_journal)
         transactions = Transactions(database, signals, self._clock)
-        self._opened = _Parts(database, signals, transactions, Calls())
+        self._opened = _Parts(database, signals, transactions, ShieldedCalls())
 
     async def close(self) -> None:
-        """Finishes what was asked before; what is asked after fails."""
+        """Waits for calls that have begun; later calls fail."""
         if self._opened is None:
             return
         parts, self._opened = self._opened, None
@@ -242,9 +243,9 @@ class PostgresStore:
         fences: Sequence[Fence] = (),
     ) -> Record:
         parts = self._parts
-        asked = keeping(kind, key, body, expected)
+        statement = put_statement(kind, key, body, expected)
         return await parts.calls.run(
-            parts.transactions.keep(asked, note=note, by=by, why=why, fences=fences)
+            parts.transactions.keep(statement, note=note, by=by, why=why, fences=fences)
         )
 
     async def drop(
@@ -259,10 +260,10 @@ class PostgresStore:
         fences: Sequence[Fence] = (),
     ) -> bool:
         parts = self._parts
-        asked = dropping(kind, key)
+        statement = delete_statement(kind, key)
         return await parts.calls.run(
             parts.transactions.drop(
-                asked, expected=expected, note=note, by=by, why=why, fences=fences
+                statement, expected=expected, note=note, by=by, why=why, fences=fences
             )
         )
 

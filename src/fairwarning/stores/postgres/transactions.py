@@ -1,4 +1,4 @@
-"""How a scope is changed while other nodes want to change it too.
+"""Changes scopes and records while other nodes may want to change them too.
 
 Theory of operation. A transaction is two messages to the server. The first begins it, enters
 the scope, and then, in statements of their own, reads its row, the roster and the clock:
@@ -27,18 +27,23 @@ from fairwarning.engine.protocols import (
     Step,
 )
 from fairwarning.stores import statements
-from fairwarning.stores.listeners import OUTSIDE_SIGNAL
+from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.signals import Signals
-from fairwarning.stores.records import dropped, fencing, kept, refuse_broken
+from fairwarning.stores.records import (
+    fence_statements,
+    record_put,
+    refuse_broken_fences,
+    was_deleted,
+)
 from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
-from fairwarning.stores.transaction import signal_of, take_turn
+from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 SEEN_SCOPES_MAX = 100
-"""Noted in one transaction, which keeps all of their rows locked until its end."""
+"""How many scopes one transaction notes; it keeps their rows locked until its end."""
 
 
 class Transactions:
@@ -52,7 +57,9 @@ class Transactions:
     ) -> None:
         planned = [writes_of_new(scope) for scope in scopes]
         async with self._database.connection() as connection:
-            found = await run(connection, [BEGIN, *fencing(fences), Statement("clock", {})])
+            found = await run(
+                connection, [BEGIN, *fence_statements(fences), Statement("clock", {})]
+            )
             _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
             await run(connection, [*work, COMMIT])
@@ -76,11 +83,11 @@ class Transactions:
             stored = _stored(scope_id, found)
             pending = found["count_pending"][0][0] if counting else 0
             moment = Moment(now_ms=self._now(found), pending_operations=pending)
-            turn = take_turn(stored, step, moment, by=by, why=why)
-            if turn.statements or "mark_record" in found:
-                await run(connection, [*turn.statements, COMMIT])
-        self._signals.publish(turn.signals)
-        return turn.receipt
+            plan = plan_transaction(stored, step, moment, by=by, why=why)
+            if plan.statements or "mark_record" in found:
+                await run(connection, [*plan.statements, COMMIT])
+        self._signals.publish(plan.signals)
+        return plan.receipt
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
         notes = statements.seen(seen)
@@ -90,7 +97,7 @@ class Transactions:
 
     async def keep(
         self,
-        asked: Statement,
+        statement: Statement,
         *,
         note: Noted | None,
         by: Actor,
@@ -98,16 +105,16 @@ class Transactions:
         fences: Sequence[Fence],
     ) -> Record:
         async with self._database.connection() as connection:
-            found = await run(connection, _opening_of_record(asked, fences))
+            found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            record = kept(asked, found[asked.name])
+            record = record_put(statement, found[statement.name])
             await run(connection, [*self._lines(found, note, by, why), COMMIT])
-        self._tell_of(note)
+        self._publish(note)
         return record
 
     async def drop(
         self,
-        asked: Statement,
+        statement: Statement,
         *,
         expected: int | None,
         note: Noted | None,
@@ -116,21 +123,21 @@ class Transactions:
         fences: Sequence[Fence],
     ) -> bool:
         async with self._database.connection() as connection:
-            found = await run(connection, _opening_of_record(asked, fences))
+            found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            was_there = dropped(asked, expected, found[asked.name])
-            told = note if was_there else None
-            await run(connection, [*self._lines(found, told, by, why), COMMIT])
-        self._tell_of(told)
+            was_there = was_deleted(statement, expected, found[statement.name])
+            written_note = note if was_there else None
+            await run(connection, [*self._lines(found, written_note, by, why), COMMIT])
+        self._publish(written_note)
         return was_there
 
     def _lines(self, found: Results, note: Noted | None, by: Actor, why: str) -> list[Statement]:
         now = self._now(found)
         return [] if note is None else [statements.note(note, at_ms=now, by=by, why=why)]
 
-    def _tell_of(self, note: Noted | None) -> None:
+    def _publish(self, note: Noted | None) -> None:
         if note is not None:
-            self._signals.publish([OUTSIDE_SIGNAL])
+            self._signals.publish([GLOBAL_SIGNAL])
 
     def _now(self, found: Results) -> Instant:
         ((now_ms,),) = found["clock"]
@@ -140,7 +147,7 @@ class Transactions:
 def _opening(
     scope_id: ScopeId, fences: Sequence[Fence], *, counting: bool, skip_busy: bool
 ) -> list[Statement]:
-    """The first message of a transaction: locks first, and then what must not be older."""
+    """Returns the first message: the locks, and then the reads, which must follow the locks."""
     locks = [
         *(["lock_subscription"] if counting else []),
         *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
@@ -150,29 +157,29 @@ def _opening(
     return [
         BEGIN,
         *(Statement(name, values) for name in locks),
-        *fencing(fences),
+        *fence_statements(fences),
         *(Statement(name, values) for name in reads),
     ]
 
 
-def _opening_of_record(asked: Statement, fences: Sequence[Fence]) -> list[Statement]:
-    values = asked.values
+def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[Statement]:
+    values = statement.values
     return [
         BEGIN,
         Statement("enter_record", values),
-        *fencing(fences),
+        *fence_statements(fences),
         Statement("clock", values),
-        asked,
+        statement,
     ]
 
 
 def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
-    """Raises FenceBroken, and then all is to be undone."""
-    refuse_broken(fences, [*found.get("hold_record", ()), *found.get("mark_record", ())])
+    """Raises FenceBroken, and then the transaction must be rolled back."""
+    refuse_broken_fences(fences, [*found.get("hold_record", ()), *found.get("mark_record", ())])
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:
-    """Raises ScopeBusy, if it was not to be waited for, or Refused if there is no such scope."""
+    """Raises ScopeBusy if another node has the scope locked, or Refused if there is none."""
     skips_busy = "try_enter_scope" in found
     rows = found["lock_free_scope" if skips_busy else "lock_scope"]
     has_entered = not skips_busy or found["try_enter_scope"][0][0]

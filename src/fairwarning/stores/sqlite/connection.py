@@ -1,4 +1,4 @@
-"""How the file is opened, and what its failures mean to the one who has to act.
+"""How the file is opened, locked, migrated and read, and what its failures mean to an operator.
 
 The rule: a connection that has failed is not used again. Closing it undoes whatever was
 under way, and the next use opens another, so an outage ends as soon as its cause does.
@@ -18,6 +18,9 @@ from typing import TypeVar
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.sql_files import Migration, load_queries, missing_of
 
+T = TypeVar("T")
+QUERIES = load_queries("sqlite")
+"""The statements of this dialect by name."""
 BUSY_S_MAX = 5.0
 """How long a foreign program, such as a backup, may keep the file locked."""
 _ADVICE = {
@@ -36,8 +39,8 @@ _ADVICE = {
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    # Transactions are begun by hand: the module's own would begin too late for a savepoint.
-    # One thread at a time uses it, but not always the same one.
+    # The writer begins transactions by hand, hence no isolation level. One thread at a time uses
+    # a connection, but not always the same one: the event loop may commit for the thread.
     connection = sqlite3.connect(
         path, timeout=BUSY_S_MAX, isolation_level=None, check_same_thread=False
     )
@@ -52,13 +55,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 class Moved(sqlite3.OperationalError):
-    """Another file, or none, has the name of the one that is open. SQLite itself does not tell."""
+    """The open file was moved or replaced, which SQLite itself does not report."""
 
     sqlite_errorname = "SQLITE_MOVED"
 
 
-class Handle:
-    """A connection, opened when it is needed."""
+class LazyConnection:
+    """A connection that is opened when it is first needed, and again after a failure."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -72,9 +75,9 @@ class Handle:
         return self._connection is not None
 
     def get(self, *, waits: bool = True) -> sqlite3.Connection:
-        """One that waits for a foreign lock to go, or one to which it is an error at once."""
+        """Opens the connection if need be. Without `waits`, a foreign lock is an error at once."""
         if self._connection is None:
-            # SQLite would make a new file, without any tables.
+            # Else SQLite would create a new file without any tables.
             self.refuse_moved()
             self._connection, self._waits = connect(self._path), True
         if self._waits != waits:
@@ -84,7 +87,7 @@ class Handle:
         return self._connection
 
     def refuse_moved(self) -> None:
-        """Raises Moved."""
+        """Raises Moved if the path no longer names the file that is open."""
         if _identity(self._name) != self._file:
             raise Moved
 
@@ -104,13 +107,43 @@ def _identity(name: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+class Reader:
+    """Reads on a connection and a thread of its own, so that no read waits for a commit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = LazyConnection(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"reader of {path.name}")
+
+    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs the query in one transaction, so that all it sees is of one instant."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, query)
+
+    async def stop(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.discard)
+        self._thread.shutdown()
+
+    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            connection = self._connection.get()
+            connection.execute("BEGIN")
+            try:
+                return query(connection)
+            finally:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._connection.discard()
+            raise store_down(error, self._path) from error
+
+
 def is_outage(error: sqlite3.Error) -> bool:
-    """Whether the file failed us, rather than we it: a broken rule or a bad value is a bug."""
+    """Whether the file or disk failed; a broken constraint or a bad value is our own bug."""
     ours = sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError
     return not isinstance(error, ours | sqlite3.InterfaceError)
 
 
 def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
+    """Explains a failure of the file with what an operator can do about it."""
     name = getattr(error, "sqlite_errorname", "")
     # SQLITE_IOERR_WRITE is a kind of SQLITE_IOERR.
     kind = "_".join(name.split("_")[:2])
@@ -120,12 +153,13 @@ def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
     return StoreDown(f"cannot work on {path}: {advice}")
 
 
-# One process at a time has the file: an flock beside it, gone with the process however it ends.
 class StoreInUse(StoreDown):
-    """Another process works on this file."""
+    """Another process uses this file."""
 
 
 class FileLock:
+    """An flock beside the file, so that one process at a time uses it; it ends with the process."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
@@ -147,15 +181,17 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """The file stays: whoever removed it could remove another process's lock."""
+        """Leaves the lock file in place: to remove it could remove another process's lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
-# Brings the file up to the schema that this code knows, or makes it.
 def migrate(path: Path, migrations: Sequence[Migration]) -> None:
-    """Raises SchemaTooNew. A migration that fails leaves the file as the one before it did."""
+    """Creates the file, or brings it to the newest schema; raises SchemaTooNew.
+
+    A migration that fails leaves the file as the one before it did.
+    """
     with closing(connect(path)) as connection:
         for migration in missing_of(migrations, _version(connection), str(path)):
             connection.executescript(
@@ -170,36 +206,3 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _value(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(QUERIES[name]).fetchone()[0])
-
-
-# The statements of this dialect.
-QUERIES = load_queries("sqlite")
-# Reads on a connection and a thread of their own, so that none waits for a commit.
-T = TypeVar("T")
-
-
-class Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._handle = Handle(path)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"reader of {path.name}")
-
-    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """All that the query sees is of one instant."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, query)
-
-    async def stop(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._handle.discard)
-        self._thread.shutdown()
-
-    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            connection = self._handle.get()
-            connection.execute("BEGIN")
-            try:
-                return query(connection)
-            finally:
-                connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._handle.discard()
-            raise store_down(error, self._path) from error

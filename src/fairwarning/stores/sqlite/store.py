@@ -1,10 +1,10 @@
 """The embedded store: one file, one process, one writer.
 
-Theory of operation. The file is ours alone (`lock.py`), so the journal's numbers follow the
-commits, and a count over a subscription is exact without a lock. All writes go through one
-connection, and a thread commits them in groups (`writer.py`); reads have a connection of
-their own, and in WAL mode see the last commit without waiting for the next. `synchronous =
-FULL` makes an answer durable against a loss of power.
+Theory of operation. The file is ours alone (`FileLock` in `connection.py`), so the journal's
+numbers follow the commits, and a count over a subscription is exact without a lock. All writes
+go through one connection, and a thread commits them in groups (`writer.py` shows the way of
+one); reads have a connection of their own, and in WAL mode see the last commit without waiting
+for the next. `synchronous = FULL` makes an answer durable against a loss of power.
 """
 
 import asyncio
@@ -13,8 +13,6 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import replace
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
@@ -37,36 +35,25 @@ from fairwarning.engine.protocols import (
     Fence,
     Listener,
     Mark,
-    Moment,
     Position,
     Receipt,
     Record,
-    Signal,
     Step,
     StoreDown,
 )
-from fairwarning.stores import statements
 from fairwarning.stores.codec import encode
 from fairwarning.stores.event_queries import counts_of, page_of
-from fairwarning.stores.listeners import OUTSIDE_SIGNAL, Listeners
-from fairwarning.stores.records import (
-    dropped,
-    dropping,
-    fencing,
-    keeping,
-    kept,
-    refuse_broken,
-)
+from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.records import delete_statement, put_statement
 from fairwarning.stores.rows import (
     Row,
-    Stored,
     entry_of,
     event_of,
     record_of,
     scope_of,
-    stored_of,
 )
 from fairwarning.stores.sql_files import load_migrations
+from fairwarning.stores.sqlite import transactions
 from fairwarning.stores.sqlite.connection import (
     QUERIES,
     FileLock,
@@ -74,18 +61,18 @@ from fairwarning.stores.sqlite.connection import (
     migrate,
     store_down,
 )
-from fairwarning.stores.sqlite.writer import Pace, Writer
-from fairwarning.stores.statements import Statement
-from fairwarning.stores.transaction import signal_of, take_turn
+from fairwarning.stores.sqlite.writer import InlineCommits, Writer
 from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
 
 _SEQ_MAX = 2**63 - 1
 
 
 class SqliteStore:
-    def __init__(self, path: str | Path, clock: Clock, pace: Pace | None = None) -> None:
+    def __init__(
+        self, path: str | Path, clock: Clock, inline_commits: InlineCommits | None = None
+    ) -> None:
         self._path = Path(path)
-        self._pace = pace or Pace()
+        self._inline_commits = inline_commits or InlineCommits()
         self._clock = clock
         self._listeners = Listeners()
         self._lock = FileLock(self._path.with_name(f"{self._path.name}.lock"))
@@ -96,13 +83,13 @@ class SqliteStore:
         return False
 
     async def open(self) -> None:
-        """Makes the file and its directory if need be. Raises StoreInUse or SchemaTooNew."""
+        """Creates the file and its directory if need be. Raises StoreInUse or SchemaTooNew."""
         assert self._open is None, "it is open already"
         await asyncio.to_thread(self._prepare)
-        self._open = Writer(self._path, self._listeners, self._pace), Reader(self._path)
+        self._open = Writer(self._path, self._listeners, self._inline_commits), Reader(self._path)
 
     async def close(self) -> None:
-        """Finishes what was asked before; what is asked after fails."""
+        """Waits for writes that have begun; later calls fail."""
         if self._open is None:
             return
         (writer, reader), self._open = self._open, None
@@ -117,15 +104,11 @@ class SqliteStore:
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         planned = [writes_of_new(scope) for scope in scopes]
-
-        def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
-            _pass(connection, fences)
-            now = self._clock.now()
-            _execute(connection, statements.creation(planned, at_ms=now, by=by, why=why))
-            _mark(connection, fences)
-            return None, tuple(signal_of(writes) for writes in planned)
-
-        await self._writer.submit(work)
+        await self._writer.submit(
+            lambda connection: transactions.create_scopes(
+                connection, self._clock, planned, by=by, why=why, fences=fences
+            )
+        )
 
     async def transact(
         self,
@@ -139,19 +122,19 @@ class SqliteStore:
         fences: Sequence[Fence] = (),
     ) -> Receipt:
         """Nobody else writes, so no scope is ever busy."""
-
-        def work(connection: sqlite3.Connection) -> tuple[Receipt, tuple[Signal, ...]]:
-            _pass(connection, fences)
-            stored = _load(connection, scope_id)
-            subscription = stored.scope.roster.subscription
-            pending = _count(connection, subscription) if counting else 0
-            moment = Moment(now_ms=self._clock.now(), pending_operations=pending)
-            turn = take_turn(stored, step, moment, by=by, why=why)
-            _execute(connection, turn.statements)
-            _mark(connection, fences)
-            return turn.receipt, turn.signals
-
-        return await self._writer.submit(work, is_small=True)
+        return await self._writer.submit(
+            lambda connection: transactions.transact(
+                connection,
+                self._clock,
+                scope_id,
+                step,
+                by=by,
+                why=why,
+                counting=counting,
+                fences=fences,
+            ),
+            is_small=True,
+        )
 
     async def read(self, scope_id: ScopeId) -> Scope:
         row = await self._one("read_scope", id=scope_id)
@@ -177,11 +160,7 @@ class SqliteStore:
         return None if row is None else (row[0], row[1])
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        def work(connection: sqlite3.Connection) -> tuple[None, tuple[Signal, ...]]:
-            _execute(connection, statements.seen(seen))
-            return None, ()
-
-        await self._writer.submit(work)
+        await self._writer.submit(lambda connection: transactions.note_seen(connection, seen))
 
     async def due(self, limit: int) -> Due:
         def query(connection: sqlite3.Connection) -> Due:
@@ -260,15 +239,12 @@ class SqliteStore:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        asked = keeping(kind, key, body, expected)
-
-        def work(connection: sqlite3.Connection) -> tuple[Record, tuple[Signal, ...]]:
-            _pass(connection, fences)
-            record = kept(asked, _rows(connection, asked))
-            _mark(connection, fences)
-            return record, self._note(connection, note, by, why)
-
-        return await self._writer.submit(work)
+        statement = put_statement(kind, key, body, expected)
+        return await self._writer.submit(
+            lambda connection: transactions.put_record(
+                connection, self._clock, statement, note=note, by=by, why=why, fences=fences
+            )
+        )
 
     async def drop(
         self,
@@ -281,30 +257,25 @@ class SqliteStore:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        asked = dropping(kind, key)
-
-        def work(connection: sqlite3.Connection) -> tuple[bool, tuple[Signal, ...]]:
-            _pass(connection, fences)
-            was_there = dropped(asked, expected, _rows(connection, asked))
-            _mark(connection, fences)
-            return was_there, self._note(connection, note if was_there else None, by, why)
-
-        return await self._writer.submit(work)
-
-    def _note(
-        self, connection: sqlite3.Connection, note: Noted | None, by: Actor, why: str
-    ) -> tuple[Signal, ...]:
-        """The signals that tell of it."""
-        if note is None:
-            return ()
-        _execute(connection, [statements.note(note, at_ms=self._clock.now(), by=by, why=why)])
-        return (OUTSIDE_SIGNAL,)
+        statement = delete_statement(kind, key)
+        return await self._writer.submit(
+            lambda connection: transactions.delete_record(
+                connection,
+                self._clock,
+                statement,
+                expected=expected,
+                note=note,
+                by=by,
+                why=why,
+                fences=fences,
+            )
+        )
 
     def _prepare(self) -> None:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock.acquire()
-            # Signing keys are in it. What SQLite puts beside it gets the same permissions.
+            # The file holds signing keys. SQLite gives its WAL beside it the same permissions.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             migrate(self._path, load_migrations("sqlite"))
         except BaseException as error:
@@ -335,45 +306,3 @@ class SqliteStore:
         return await self._reader.read(
             lambda connection: connection.execute(QUERIES[name], values).fetchall()
         )
-
-
-def _load(connection: sqlite3.Connection, scope_id: ScopeId) -> Stored:
-    row = connection.execute(QUERIES["read_scope"], {"id": scope_id}).fetchone()
-    if row is None:
-        raise unknown_scope(scope_id)
-    return stored_of(row[:-1], row[-1])
-
-
-def _count(connection: sqlite3.Connection, subscription: str) -> int:
-    row = connection.execute(QUERIES["count_pending"], {"subscription": subscription}).fetchone()
-    return int(row[0])
-
-
-def _pass(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
-    """Raises FenceBroken. Nothing is written yet, because a refusal that has written is dear."""
-    if not fences:
-        return
-    looks = fencing([replace(fence, then=None) for fence in fences])
-    refuse_broken(fences, [row for asked in looks for row in _rows(connection, asked)])
-
-
-def _mark(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
-    if not fences:
-        return
-    for asked in fencing([fence for fence in fences if fence.then is not None]):
-        _rows(connection, asked)
-
-
-def _rows(connection: sqlite3.Connection, asked: Statement) -> list[Row]:
-    return connection.execute(QUERIES[asked.name], asked.values).fetchall()
-
-
-def _execute(connection: sqlite3.Connection, work: Sequence[Statement]) -> None:
-    for statement in work:
-        try:
-            connection.execute(QUERIES[statement.name], statement.values)
-        except sqlite3.IntegrityError as error:
-            key = statements.contested_key(statement)
-            if key is not None and error.sqlite_errorname == "SQLITE_CONSTRAINT_PRIMARYKEY":
-                statements.refuse_taken(statement.name, key)
-            raise

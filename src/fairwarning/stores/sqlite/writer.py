@@ -1,19 +1,25 @@
-"""The one thread that writes, and its group commit.
+"""The one thread that writes to the file, and its group commit.
 
-Theory of operation. A commit costs a sync of the disk, and the cost is the same for one
-change and for a hundred. So the thread takes all jobs that wait, up to a limit, runs them in
-one transaction, and commits once; those that come meanwhile make up the next batch. A job
-that is refused has as a rule written nothing, and the others go on. Once in a while it has;
-then the batch is undone and each of its jobs runs again in a transaction of its own, which
-is cheaper than a savepoint for every job. If the database itself fails, at any statement or
-at the commit, then nothing of the batch is stored, and every job fails: even a refusal may
-rest on a change that is now undone.
+The way of one write, from the caller to the disk and back:
 
-One who is alone on a quick disk need not change threads (`pace.py`): the event loop commits
-for him, on the same connection, while the thread has nothing to do.
+1. `SqliteStore.transact` (`store.py`) hands `Writer.submit` the work: a function of
+   `transactions.py` that reads, decides and stores, given the connection.
+2. `submit` makes a `Job` of it and queues it for the thread, or commits it at once in the event
+   loop if `InlineCommits` allows it.
+3. The thread takes all jobs that wait (`_next_batch`), begins one transaction (`_commit`), runs
+   every job's work in it and commits (`_run_jobs`). `LazyConnection` (`connection.py`) has the
+   connection.
+4. Inside the work, `plan_transaction` (`../transaction.py`) runs the pure step on the stored scope,
+   and its statements are executed.
+5. The whole batch comes back to the event loop in one call (`_return`): first the signals go out,
+   then the callers are answered, so that nobody acts on a change of which listeners have not heard.
 
-The whole batch comes back to the event loop in one call: first the signals, then the
-callers, so that nobody acts on a change of which listeners have not heard.
+Why groups: a commit costs a sync of the disk, and the cost is the same for one change and for a
+hundred. Jobs that come during a commit make up the next batch. A job that is refused has as a rule
+written nothing, and the others go on. If it has written, the batch is undone and each of its jobs
+runs again in a transaction of its own, which is cheaper than a savepoint for every job. If the
+database itself fails, at any statement or at the commit, then nothing of the batch is stored, and
+every job fails: even a refusal may rest on a change that is now undone.
 """
 
 import asyncio
@@ -29,17 +35,26 @@ from typing import Any, Generic, TypeVar
 
 from fairwarning.engine.protocols import Signal
 from fairwarning.stores.listeners import Listeners
-from fairwarning.stores.sqlite.connection import Handle, is_outage, store_down
+from fairwarning.stores.sqlite.connection import LazyConnection, is_outage, store_down
 
 BATCH_JOBS_MAX = 256
+"""How many jobs one commit takes."""
+QUICK_S = 0.002
+"""A commit up to this long may run in the event loop."""
+QUICK_COMMITS_NEEDED = 8
+"""How many quick commits in a row allow the next one in the event loop."""
 _log = logging.getLogger(__name__)
-# A piece of work on the write connection, and the caller who waits for its commit.
+
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], tuple[T, tuple[Signal, ...]]]
+"""Returns the result for the caller and the signals for the listeners."""
 
 
 class Job(Generic[T]):
-    """Filled in by the writer's thread; once it is delivered, read by the event loop."""
+    """A piece of work on the write connection, and the caller who waits for its commit.
+
+    The writer's thread fills it in; the event loop reads it once it is delivered.
+    """
 
     def __init__(self, work: Work[T], loop: asyncio.AbstractEventLoop) -> None:
         self._work = work
@@ -49,9 +64,9 @@ class Job(Generic[T]):
         self.signals: tuple[Signal, ...] = ()
 
     def attempt(self, connection: sqlite3.Connection) -> bool:
-        """Whether it is to be kept; if not, the caller undoes it, and may have it try again.
+        """Runs the work and returns whether it succeeded; raises only if the database failed.
 
-        Raises only if the database itself failed.
+        After False the writer undoes what was written, and may run the job again.
         """
         try:
             result, self.signals = self._work(connection)
@@ -64,11 +79,11 @@ class Job(Generic[T]):
         return True
 
     def fail(self, error: BaseException) -> None:
-        """Nothing of this job is stored, whatever its attempt seemed to be."""
+        """Replaces whatever an attempt returned: nothing of this job is stored."""
         self._results, self._error, self.signals = [], error, ()
 
     def deliver(self) -> None:
-        """In the event loop. A caller who has gone away is none the wiser."""
+        """Wakes the caller, if it has not gone away; must run in the event loop."""
         if not self._delivered.done():
             self._delivered.set_result(None)
 
@@ -79,46 +94,48 @@ class Job(Generic[T]):
         return self._results[0]
 
 
-ROW = 8
+class InlineCommits:
+    """Whether the next commit may run in the event loop, which spares a caller two thread switches.
 
+    It may once enough commits in a row were quick and had only one caller each: then the disk does
+    not hold up the loop, and no group would form anyway.
+    """
 
-class Pace:
-    def __init__(self, row: int = ROW) -> None:
-        self._row = row
-        self._left = row
+    def __init__(self, after: int = QUICK_COMMITS_NEEDED) -> None:
+        self._needed = after
+        self._left = after
 
     @property
-    def is_steady(self) -> bool:
-        """So many commits in a row were quick, and each had only one caller."""
+    def allows(self) -> bool:
         return self._left <= 0
 
-    def note(self, sync_s: float, *, alone: bool) -> None:
-        """How long the disk took for a commit; 0 if there was nothing to write."""
+    def record(self, sync_s: float, *, alone: bool) -> None:
+        """Takes how long the disk needed for a commit; 0 if there was nothing to write."""
         if not alone or sync_s > QUICK_S:
-            self.break_off()
+            self.reset()
         elif sync_s:
             self._left -= 1
 
-    def break_off(self) -> None:
-        self._left = self._row
+    def reset(self) -> None:
+        self._left = self._needed
 
 
 class Writer:
-    """Lives in the event loop that makes it, until it is stopped."""
+    """Commits the writes that callers submit, in the event loop that creates it, until stopped."""
 
-    def __init__(self, path: Path, listeners: Listeners, pace: Pace) -> None:
+    def __init__(self, path: Path, listeners: Listeners, inline_commits: InlineCommits) -> None:
         self._path = path
         self._listeners = listeners
-        self._pace = pace
-        pace.break_off()
-        self._under_way = 0
-        """Jobs of the thread. Without any it does not touch the connection."""
-        self._is_here = False
-        """The event loop has just committed, and others have not had their turn since."""
-        self._handle = Handle(path)
+        self._inline_commits = inline_commits
+        inline_commits.reset()
+        self._jobs_under_way = 0
+        """How many jobs the thread has; with none, it does not touch the connection."""
+        self._has_just_committed = False
+        """The event loop has committed a job and has not run other tasks since."""
+        self._connection = LazyConnection(path)
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
-        # A daemon: whoever was answered is safe, so a process that breaks need not wait for it.
+        # A daemon, because what was answered is on disk: a process that breaks need not wait.
         name = f"writer of {path.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -126,47 +143,50 @@ class Writer:
     async def submit(self, work: Work[T], *, is_small: bool = False) -> T:
         """Returns once the work is durable; raises what the work raises, or StoreDown.
 
-        Small is what may run in the event loop without anybody noticing.
+        Work that `is_small` is short enough to run in the event loop.
         """
         job = Job(work, self._loop)
-        if self._is_here:
-            self._pace.break_off()
-        elif is_small and self._may_commit_here and self._is_done_here(job):
-            self._is_here = True
+        if self._has_just_committed:
+            self._inline_commits.reset()
+        elif is_small and self._may_commit_inline and self._commit_inline(job):
+            self._has_just_committed = True
             try:
-                # One who commits again and again must not keep all others waiting.
+                # A caller that commits again and again must not keep all others waiting.
                 await asyncio.sleep(0)
             finally:
-                self._is_here = False
+                self._has_just_committed = False
             return await job.outcome()
-        self._under_way += 1
+        self._jobs_under_way += 1
         self._jobs.put(job)
         return await job.outcome()
 
     async def stop(self) -> None:
-        """What was submitted before is finished first."""
+        """Returns once everything that was submitted before is finished."""
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
     @property
-    def _may_commit_here(self) -> bool:
-        return self._pace.is_steady and not self._under_way and self._handle.is_open
+    def _may_commit_inline(self) -> bool:
+        return self._inline_commits.allows and not self._jobs_under_way and self._connection.is_open
 
-    def _is_done_here(self, job: Job[Any]) -> bool:
-        """False if it was not begun: a foreign lock is for the thread to wait for."""
+    def _commit_inline(self, job: Job[Any]) -> bool:
+        """Commits the job in the event loop; False if it was not begun.
+
+        It is not begun while another program has the file locked: the thread can wait for that.
+        """
         try:
-            connection = self._handle.get(waits=False)
+            connection = self._connection.get(waits=False)
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error:
-            self._handle.discard()
-            self._pace.break_off()
+            self._connection.discard()
+            self._inline_commits.reset()
             return False
         try:
-            sync_s = _finish(connection, [job]) or 0.0
-            self._handle.refuse_moved()
-            self._pace.note(sync_s, alone=True)
+            sync_s = _run_jobs(connection, [job]) or 0.0
+            self._connection.refuse_moved()
+            self._inline_commits.record(sync_s, alone=True)
         except BaseException as error:
-            self._pace.break_off()
+            self._inline_commits.reset()
             self._fail([job], error)
             if not isinstance(error, Exception):
                 raise
@@ -180,10 +200,10 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._return, batch, sync_s)
             except RuntimeError:
                 _log.warning("the event loop was closed before %d jobs came back", len(batch))
-        self._handle.discard()
+        self._connection.discard()
 
     def _next_batch(self) -> list[Job[Any]]:
-        """Waits for the first job and takes what else is there; empty when it is time to stop."""
+        """Waits for the first job and takes all others that wait; empty means stop."""
         batch: list[Job[Any]] = []
         while len(batch) < BATCH_JOBS_MAX:
             try:
@@ -198,24 +218,24 @@ class Writer:
         return batch
 
     def _commit(self, batch: Sequence[Job[Any]]) -> float:
-        """How long the disk took, as `_finish`; for ever if it failed."""
+        """Commits the batch and returns the time of the sync; infinity if it failed."""
         try:
-            connection = self._handle.get()
+            connection = self._connection.get()
             connection.execute("BEGIN IMMEDIATE")
-            sync_s = _finish(connection, batch)
-            self._handle.refuse_moved()
+            sync_s = _run_jobs(connection, batch)
+            self._connection.refuse_moved()
         except Exception as error:
             self._fail(batch, error)
             return math.inf
         return max(self._commit([job]) for job in batch) if sync_s is None else sync_s
 
     def _fail(self, batch: Sequence[Job[Any]], error: BaseException) -> None:
-        self._handle.discard()
+        self._connection.discard()
         for job in batch:
             job.fail(self._explained(error))
 
     def _explained(self, error: BaseException) -> BaseException:
-        """One for each caller: an exception collects the trace of whoever it is raised in."""
+        """Makes an error for each caller, because raising one adds its traceback to it."""
         if not isinstance(error, sqlite3.Error):
             return error
         outage = store_down(error, self._path)
@@ -223,8 +243,8 @@ class Writer:
         return outage
 
     def _return(self, batch: Sequence[Job[Any]], sync_s: float) -> None:
-        self._under_way -= len(batch)
-        self._pace.note(sync_s, alone=len(batch) == 1 and not self._under_way)
+        self._jobs_under_way -= len(batch)
+        self._inline_commits.record(sync_s, alone=len(batch) == 1 and not self._jobs_under_way)
         self._deliver(batch)
 
     def _deliver(self, batch: Sequence[Job[Any]]) -> None:
@@ -235,10 +255,11 @@ class Writer:
             job.deliver()
 
 
-def _finish(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> float | None:
-    """Runs and commits what was begun. How long the disk took, 0 if nothing was to be written.
+def _run_jobs(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> float | None:
+    """Runs the jobs in the transaction that was begun, and commits it.
 
-    None if a job failed after it had written: all is undone, and each is to run on its own.
+    Returns how long the sync of the disk took; 0 if nothing was written. Returns None if a job
+    failed after it had written: then all is undone, and each job must run on its own.
     """
     before = connection.total_changes
     for job in batch:
@@ -249,8 +270,3 @@ def _finish(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> float 
     began_s = time.perf_counter()
     connection.execute("COMMIT")
     return time.perf_counter() - began_s if connection.total_changes != before else 0.0
-
-
-# Whether the next commit may run in the event loop, which spares a caller two changes of
-# thread.
-QUICK_S = 0.002

@@ -1,0 +1,54 @@
+"""Plays the whole check on one machine; each part begins where the one before ended."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from tools.systemd.context import BROUGHT, Context
+from tools.systemd.failures import hang, kill_while_drained, reload, stop
+from tools.systemd.files import pack
+from tools.systemd.image import ensure_image
+from tools.systemd.journal import read_as_json
+from tools.systemd.machine import powered
+from tools.systemd.reboots import reboot_as_root, reboot_with_polkit, refuse_without_rights
+from tools.systemd.server import Server, vm_server
+from tools.systemd.start import look_at_rights, start_before_the_server
+
+_PARTS = (
+    look_at_rights,
+    kill_while_drained,
+    hang,
+    reload,
+    refuse_without_rights,
+    reboot_with_polkit,
+    reboot_as_root,
+    read_as_json,
+    stop,
+)
+
+
+def play() -> Iterator[str]:
+    """Yields a line for each thing that was checked. Raises AssertionError."""
+    image = ensure_image()
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="fairwarning-vm-")))
+        address = folder / "address"
+        machine = ending.enter_context(powered(image, pack(folder), address, folder))
+        booted_s = machine.wait_until_up()
+        release = machine.guest.must("systemctl --version").split("\n")[0]
+        yield f"a machine booted in {booted_s:.0f} s: {release}"
+        machine.guest.must(
+            f"mkdir {BROUGHT} && tar -xf /dev/vdb -C {BROUGHT} && sh {BROUGHT}/guest/install.sh"
+        )
+        yield "the client was installed as deploy/README.md says"
+        servers: list[Server] = []
+
+        def serve() -> Server:
+            servers.append(ending.enter_context(vm_server(folder, address)))
+            return servers[0]
+
+        yield from start_before_the_server(machine, serve)
+        context = Context(machine=machine, server=servers[0])
+        for part in _PARTS:
+            yield from part(context)
