@@ -75,3 +75,20 @@ def test_links_lead_somewhere() -> None:
         if "://" not in target and not (document.parent / target).exists()
     ]
     assert not dead
+
+
+def test_anchors_lead_to_a_heading() -> None:
+    dead = [
+        f"{document.name}: {target}#{anchor}"
+        for document in DOCUMENTS
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", document.read_text())
+        if "://" not in target
+        and anchor not in _anchors(document.parent / target if target else document)
+    ]
+    assert not dead
+
+
+def _anchors(page: Path) -> set[str]:
+    """The names that a Markdown page gives to its headings: lower case, without punctuation."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
