@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
+from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.commands import Declare, Operate
 from fairwarning.core.deleting import (
     is_due_terminate,
@@ -23,7 +24,7 @@ from fairwarning.core.deleting import (
     stayers,
     takes_away,
 )
-from fairwarning.core.instants import Instant, format_iso_duration
+from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.model import (
     Event,

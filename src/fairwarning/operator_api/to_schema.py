@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairwarning.core.instants import Instant, format_iso_duration, format_rfc3339
+from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.journal_text import sentence, without_secrets
 from fairwarning.core.model import (
     Event,
