@@ -18,12 +18,12 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.resources import Orchestration
+from fairwarning.core.scale_sets import members
 from fairwarning.core.transitions import kind_of
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Entry
 from fairwarning.engine.scope_view import Member
 from fairwarning.operator_api import schemas
-from fairwarning.operator_api.scale_set_sizes import members
 
 
 def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) -> schemas.Event:
