@@ -144,7 +144,8 @@ def test_a_set_that_begins_anew_inherits_nothing_of_its_old_model() -> None:
         terminate_notice_ms=5 * MINUTE_MS, reimage_notice_ms=15 * MINUTE_MS, profile="image 1"
     )
     scope = after(workers(2, activated=False), model)
-    scope = after(scope, removal(scope))
+    removed = replace(without(scope.roster, "workers_0", "workers_1"), is_removed=True)
+    scope = after(scope, Declare(roster=removed))
     anew = after(scope, Declare(roster=workers(2).roster)).roster
     assert (anew.model.reimage_notice_ms, anew.model.profile) == (None, "")
     assert all(anew.latest_model_applied(each) for each in anew.live)
@@ -218,7 +219,7 @@ def test_a_name_does_not_come_back_into_an_event_of_its_predecessor() -> None:
     assert forced.events[E1].outcome == "instance web-0 was declared anew"
 
 
-def test_a_number_is_used_once_as_long_as_anybody_lives() -> None:
+def test_a_number_is_used_once_until_the_set_is_removed() -> None:
     scope = workers(3, activated=False)
     scope = after(scope, removal(scope, "workers_2"))
     refused = refusal(scope, Declare(roster=with_new(scope.roster, "workers_2")))
@@ -226,6 +227,8 @@ def test_a_number_is_used_once_as_long_as_anybody_lives() -> None:
     assert "workers_3" in refused.message
     scope = after(scope, removal(scope))
     assert not scope.roster.live
+    assert refusal(scope, Declare(roster=workers(2).roster)).code is Code.INSTANCE_EXISTS
+    scope = after(scope, Declare(roster=replace(scope.roster, is_removed=True)))
     anew = after(scope, Declare(roster=workers(2).roster))
     assert [each.name for each in anew.roster.live] == ["workers_0", "workers_1"]
     assert anew.roster.next_number == 2

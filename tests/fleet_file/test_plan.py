@@ -275,9 +275,12 @@ def test_a_scale_set_shrinks_from_the_highest_number_in_whatever_group_it_is() -
     assert "pool_149" in world.names("pool")
 
 
-def test_an_empty_scale_set_begins_anew() -> None:
+def test_an_empty_scale_set_goes_on_counting_and_a_removed_one_begins_at_0() -> None:
     world = World(pool(3))
     world.apply(pool(0))
+    world.apply(pool(1))
+    assert world.names("pool") == ["pool_3"]
+    world.apply()
     world.apply(pool(1))
     assert world.names("pool") == ["pool_0"]
 
@@ -316,11 +319,11 @@ def test_a_scale_set_that_shrinks_empties_its_last_groups() -> None:
     assert [each.action for each in found.changes] == [Action.REMOVE] * 3
 
 
-def test_a_placement_group_that_was_emptied_begins_anew() -> None:
+def test_a_placement_group_that_was_emptied_gives_no_number_again() -> None:
     world = World(pool(150))
     world.apply(pool(99))
     world.apply(pool(101))
-    assert world.names("pool")[98:] == ["pool_98", "pool_100", "pool_101"]
+    assert world.names("pool")[98:] == ["pool_98", "pool_150", "pool_151"]
 
 
 def test_a_flexible_scale_set_keeps_whoever_lives_under_any_name() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.core.instants import parse_iso_duration_ms
+from fairwarning.common.durations import parse_iso_duration_ms
 from fairwarning.scenarios.api import Operator
 from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
 

@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from fairwarning.agent import logs
-from fairwarning.agent.durations import human_s
 from fairwarning.agent.model import Phase, title_of
 from fairwarning.agent.records import Memory, Place, Record
 from fairwarning.agent.steps import (
@@ -20,6 +19,7 @@ from fairwarning.agent.steps import (
 )
 from fairwarning.agent.templates import fill, values_of
 from fairwarning.client.model import Event, Instance
+from fairwarning.common.durations import human_s
 
 
 def tell_moved(record: Record, now: datetime) -> None:

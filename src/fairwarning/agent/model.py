@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-from fairwarning.agent.actions.redaction import redacted
+from fairwarning.common.url_redaction import redacted
 
 
 class Phase(StrEnum):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from fairwarning.agent.durations import human_s
 from fairwarning.agent.model import Concerns, Config, Rule, Span
 from fairwarning.client.model import Event, Instance
+from fairwarning.common.durations import human_s
 
 _SIDES = (Concerns.ME, Concerns.OTHERS)
 

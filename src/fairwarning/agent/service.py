@@ -6,11 +6,11 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from fairwarning.agent import logs
-from fairwarning.agent.durations import human_s
 from fairwarning.agent.metrics import Figures
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Seen
 from fairwarning.client.flow import Outcome, Request
 from fairwarning.client.http import Broken
+from fairwarning.common.durations import human_s
 
 _PATH = "/metadata/fairwarning/drained"
 _NOT_KNOWN = (400, 404, 405, 501)

@@ -17,9 +17,9 @@ from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.resource_store import Shelf
 from fairwarning.core.commands import AddInstances, Command, Declare
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.placement import with_domains
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleet_file.apply import current_scopes
-from fairwarning.fleet_file.placement import placed
 from fairwarning.operator_api.declaration_rights import (
     is_armed_by_operator,
     owners_of_machines,
@@ -96,7 +96,7 @@ async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Ins
         roster = scope.roster
         known = {each.name: each for each in roster.live}
         domains = (roster.update_domains, roster.fault_domains)
-        newcomer = placed([*roster.live, instance], known, domains)[-1]
+        newcomer = with_domains([*roster.live, instance], known, domains)[-1]
         is_used = instance.name in roster.instances and instance.name not in known
         if is_used:
             newcomer = replace(newcomer, handle=roster.instances[instance.name].handle)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.request import ArmCall, Json
-from fairwarning.core.instants import format_iso_duration, parse_iso_duration_ms
+from fairwarning.common.durations import format_iso_duration, parse_iso_duration_ms
 from fairwarning.core.model import Policy
 from fairwarning.core.notice import (
     REIMAGE_NOTICE_MS,

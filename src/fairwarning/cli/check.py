@@ -12,7 +12,7 @@ import click
 from fairwarning.cli.click_types import duration
 from fairwarning.cli.output import echo_json
 from fairwarning.common.command_errors import Problem
-from fairwarning.core.spans import parse_duration_ms
+from fairwarning.common.durations import parse_duration_ms
 
 if TYPE_CHECKING:
     from fairwarning.handler_check.model import Report, Result

@@ -5,7 +5,7 @@ import json
 
 from fairwarning.boot import BadStoreUrl, make_token_in
 from fairwarning.common.command_errors import Problem
-from fairwarning.core.spans import parse_duration_ms
+from fairwarning.common.durations import parse_duration_ms
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api.auth import ROLES
 from fairwarning.operator_api.parse_request import read_body

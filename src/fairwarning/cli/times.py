@@ -6,16 +6,9 @@ Relative times are relative to the server's clock, because that is the one that 
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from fairwarning.core.instants import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    SECOND_MS,
-    format_iso_duration,
-    parse_iso_duration_ms,
-)
+from fairwarning.common import durations
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
-_SHORT = re.compile(r"(?=.)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 _UNITS_MS = (DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS)
 _NAMES = ("d", "h", "min", "s")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
@@ -26,19 +19,16 @@ class NotATime(ValueError):
 
 
 def parse_duration_ms(text: str) -> int:
-    """`30s`, `15m`, `1h30m`, `2d` or ISO 8601."""
-    short = _SHORT.fullmatch(text)
-    if short is not None:
-        return sum(int(n or 0) * unit for n, unit in zip(short.groups(), _UNITS_MS, strict=True))
-    iso = parse_iso_duration_ms(text)
-    if iso is None:
-        raise NotATime(f"{text!r} is no duration; write one like 30s, 15m, 2h, 1h30m or PT15M")
-    return iso
+    """The duration that an option or argument gives. Raises NotATime."""
+    found = durations.parse_duration_ms(text)
+    if found is None:
+        raise NotATime(f"{text!r} is no duration; write one like {durations.DURATION_EXAMPLES}")
+    return found
 
 
 def duration_text(text: str) -> str:
     """What a person wrote, in the form that the API takes."""
-    return format_iso_duration(parse_duration_ms(text))
+    return durations.format_iso_duration(parse_duration_ms(text))
 
 
 def parse_time(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:

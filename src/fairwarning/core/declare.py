@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
+from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.commands import Declare, Operate
 from fairwarning.core.deleting import (
     is_due_terminate,
@@ -23,7 +24,7 @@ from fairwarning.core.deleting import (
     stayers,
     takes_away,
 )
-from fairwarning.core.instants import Instant, format_iso_duration
+from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.model import (
     Event,
@@ -110,12 +111,21 @@ def declared(scope: Scope, wanted: Roster, without_notice: Names = ()) -> Roster
     live |= {each.name: _placed(each, wanted) for each in leaving(scope, wanted, without_notice)}
     target = replace(wanted, model=model, instances=live)
     numbers = (number_of(target, name) for name in live)
-    used = before.next_number if before.live else 0
     return replace(
         target,
-        next_number=max(used, wanted.next_number, *(n + 1 for n in numbers if n is not None)),
+        next_number=max(
+            _used_numbers(before, wanted),
+            wanted.next_number,
+            *(n + 1 for n in numbers if n is not None),
+        ),
         instances=_with_deleted(target, before),
     )
+
+
+def _used_numbers(before: Roster, wanted: Roster) -> int:
+    """How many numbers have been given out and are never used again."""
+    is_another_kind = before.is_numbered != wanted.is_numbered
+    return 0 if before.is_gone or is_another_kind else before.next_number
 
 
 def _placed(instance: Instance, wanted: Roster) -> Instance:
@@ -203,14 +213,13 @@ def _identity(roster: Roster) -> tuple[str, str, str, str]:
 
 
 def _refuse_used_number(scope: Scope, target: Roster) -> None:
-    """A set that has lost all its instances begins anew; until then a number is used once."""
+    """A number is used once in the life of a set; one that was removed is declared anew."""
     before = scope.roster
-    if not before.live:
-        return
+    used = _used_numbers(before, target)
     for instance in target.live:
         number = number_of(target, instance.name)
         is_new = not before.has_live(instance.name)
-        if is_new and number is not None and number < before.next_number:
+        if is_new and number is not None and number < used:
             raise Refused(
                 Code.INSTANCE_EXISTS,
                 f"scope {scope.id} had an instance {instance.name!r}, and a number is given out "

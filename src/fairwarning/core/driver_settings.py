@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from fairwarning.core.spans import parse_duration_ms
+from fairwarning.common.durations import parse_duration_ms
 
 DRIVER_SETTINGS: Mapping[str, frozenset[str]] = {
     "simulated": frozenset(),

@@ -1,10 +1,9 @@
-"""Time as the core sees it: integer milliseconds, UTC.
+"""The core counts time in integer milliseconds, UTC.
 
-An `Instant` becomes text only at the wire and on the screen. Durations are plain
-integers whose unit is in their name (`notice_ms`, `duration_s`).
+An `Instant` becomes text only at the wire and on the screen. Durations are plain integers whose
+unit is in their name (`notice_ms`, `duration_s`); their text is in `common/durations.py`.
 """
 
-import re
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import NewType
@@ -16,11 +15,6 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
-_ISO_DURATION = re.compile(
-    r"P(?!$)(?:(?P<days>\d{1,6})D)?"
-    r"(?:T(?!$)(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,6})S)?)?",
-    re.ASCII,
-)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,32 +27,18 @@ def to_whole_second(instant: Instant) -> Instant:
     return Instant(-(-instant // SECOND_MS) * SECOND_MS)
 
 
-def parse_iso_duration_ms(text: str) -> int | None:
-    """`PT5M` as milliseconds, or None if the text is no ISO 8601 duration.
-
-    Years and months are left out: they have no fixed length.
-    """
-    match = _ISO_DURATION.fullmatch(text)
-    if match is None:
+def parse_instant(text: str) -> Instant | None:
+    """An RFC 3339 time with a zone; None for any other text, because a guess could be hours off."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
         return None
-    parts = {unit: int(digits) for unit, digits in match.groupdict(default="0").items()}
-    return (
-        parts["days"] * DAY_MS
-        + parts["hours"] * HOUR_MS
-        + parts["minutes"] * MINUTE_MS
-        + parts["seconds"] * SECOND_MS
-    )
-
-
-def format_iso_duration(duration_ms: int) -> str:
-    """The shortest `PT…` form; whole seconds, rounded up so that no promise shrinks."""
-    seconds = -(-duration_ms // SECOND_MS)
-    hours, rest = divmod(seconds, 3600)
-    minutes, seconds = divmod(rest, 60)
-    text = "".join(
-        f"{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if count
-    )
-    return f"PT{text or '0S'}"
+    if found.tzinfo is None:
+        return None
+    try:
+        return Instant((found.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1))
+    except OverflowError:
+        return None
 
 
 def to_datetime(instant: Instant) -> datetime:

@@ -173,9 +173,9 @@ class Roster(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     model: Model = Model()
     is_numbered: bool = False
-    """A uniform scale set: its instances have numbers. None is given out twice while it has any;
-    a fleet file and Azure's own API begin anew with a set that was empty or deleted."""
+    """A uniform scale set: its instances have numbers, and none is given out twice."""
     next_number: int = 0
+    """A set that was removed and is declared again is a new one, and begins at 0."""
     is_removed: bool = False
     """Its owner removed all of it, and nothing was added since: whoever is still in it leaves. If
     one of them does not leave after all (the event was cancelled, or failed), this is false again.
@@ -193,6 +193,11 @@ class Roster(Struct, frozen=True, kw_only=True):
     @property
     def live(self) -> tuple[Instance, ...]:
         return tuple([each for each in self.instances.values() if each.is_live])
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was removed and has nobody left: who declares it again makes a new one."""
+        return self.is_removed and not self.live
 
 
 class Approval(Struct, frozen=True, kw_only=True):

@@ -2,14 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from fairwarning.core.instants import (
-    MINUTE_MS,
-    SECOND_MS,
-    Instant,
-    format_iso_duration,
-    later,
-    to_whole_second,
-)
+from fairwarning.common.durations import format_iso_duration, parse_duration_ms
+from fairwarning.core.instants import MINUTE_MS, SECOND_MS, Instant, later, to_whole_second
 from fairwarning.core.limits import NOT_BEFORE_AHEAD_MS_MAX
 from fairwarning.core.model import (
     EventType,
@@ -21,7 +15,6 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.spans import parse_duration_ms
 
 MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
     EventType.FREEZE: 15 * MINUTE_MS,

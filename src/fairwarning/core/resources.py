@@ -141,8 +141,11 @@ def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0)
     return ScopeId("/".join(parts))
 
 
-def expand(resource: Resource) -> tuple[Scope, ...]:
-    """The scopes that a declaration stands for. Raises Refused if it breaks a rule."""
+def expand(resource: Resource, *, first_number: int = 0) -> tuple[Scope, ...]:
+    """The scopes that a declaration stands for. Raises Refused if it breaks a rule.
+
+    The instances of a uniform scale set are numbered from `first_number` on.
+    """
     scopes: tuple[Scope, ...]
     match resource:
         case VirtualMachine():
@@ -150,7 +153,7 @@ def expand(resource: Resource) -> tuple[Scope, ...]:
         case AvailabilitySet():
             scopes = (_of_availability_set(resource),)
         case ScaleSet():
-            scopes = _of_scale_set(resource)
+            scopes = _of_scale_set(resource, first_number)
         case CloudService():
             scopes = (_of_cloud_service(resource),)
     for scope in scopes:
@@ -213,12 +216,12 @@ def _of_cloud_service(resource: CloudService) -> Scope:
     return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
 
 
-def _of_scale_set(resource: ScaleSet) -> tuple[Scope, ...]:
+def _of_scale_set(resource: ScaleSet, first_number: int) -> tuple[Scope, ...]:
     refuse_capacity(resource.name, resource.capacity)
     domains = _domains(resource.name, resource.update_domains, resource.fault_domains)
     model = Model(terminate_notice_ms=resource.terminate_notice_ms)
     addresses = iter(resource.addresses)
-    names = _scale_set_names(resource)
+    names = _scale_set_names(resource, first_number)
     instances = [
         Instance(
             name=name,
@@ -250,16 +253,17 @@ def _of_scale_set(resource: ScaleSet) -> tuple[Scope, ...]:
                 members,
                 model=model,
                 is_numbered=resource.orchestration is Orchestration.UNIFORM,
-                next_number=group * SCOPE_INSTANCES_MAX + len(members),
+                next_number=first_number + group * SCOPE_INSTANCES_MAX + len(members),
             ),
         )
         for group, members in enumerate(groups)
     )
 
 
-def _scale_set_names(resource: ScaleSet) -> list[InstanceName]:
+def _scale_set_names(resource: ScaleSet, first_number: int) -> list[InstanceName]:
     if resource.orchestration is Orchestration.UNIFORM:
-        return [InstanceName(f"{resource.name}_{n}") for n in range(resource.capacity)]
+        numbers = range(first_number, first_number + resource.capacity)
+        return [InstanceName(f"{resource.name}_{number}") for number in numbers]
     if len(set(resource.suffixes)) < resource.capacity:
         raise Refused(
             Code.FLEET_INVALID,

@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Mapping
 from typing import IO
 
+from fairwarning.common.durations import parse_duration_ms
 from fairwarning.common.process_group import end
 from fairwarning.core.driver_settings import driver_problem, split_command
-from fairwarning.core.spans import parse_duration_ms
 from fairwarning.drivers.order_json import Action, found_in, handle_of, order_json
 from fairwarning.drivers.poll_until_done import poll_until_over
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order

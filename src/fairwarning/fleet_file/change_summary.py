@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.declare import Names, cancelled_by, declared, leaving
 from fairwarning.core.deleting import is_due_terminate, pending_terminate
-from fairwarning.core.instants import format_iso_duration
 from fairwarning.core.model import (
     EventId,
     EventType,

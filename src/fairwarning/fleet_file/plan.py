@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from fairwarning.core.declare import Names, leaving, refuse_declaration
 from fairwarning.core.deleting import leavers, stayers
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
+from fairwarning.core.placement import placed_roster
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import (
     AvailabilitySet,
@@ -26,11 +27,10 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
+from fairwarning.core.scale_sets import declared_rosters
 from fairwarning.fleet_file.change_summary import changes_of, changes_of_new
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.partial_declaration import completed, kept, stands
-from fairwarning.fleet_file.placement import settled
-from fairwarning.fleet_file.scaling import scaled
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
 CONFIRMATION_CHARS = 16
@@ -211,10 +211,10 @@ def _wanted(
                 f"{first.roster.kind} {resource.name!r} is declared twice; take one of them out",
             )
         if isinstance(resource, ScaleSet):
-            own = scaled(resource, known, without_notice=without_notice)
+            own = declared_rosters(resource, known, without_notice=without_notice)
         else:
             before = known[0].roster if known else _emptied(first.roster)
-            own = {first.id: settled(resource, before)}
+            own = {first.id: placed_roster(resource, before)}
         if is_partial:
             by_id = {each.id: each for each in known}
             own = {id: kept(roster, by_id.get(id), resource) for id, roster in own.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairwarning.common.durations import DURATION_EXAMPLES, parse_duration_ms
 from fairwarning.core.driver_settings import driver_problem
 from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, refuse_text
 from fairwarning.core.model import ANNOUNCED_TYPES, EventType, Policy
@@ -14,7 +15,6 @@ from fairwarning.core.resources import (
     Place,
 )
 from fairwarning.core.roster import refuse_address, refuse_place
-from fairwarning.core.spans import parse_duration_ms
 from fairwarning.fleet_file.problems import Misplaced, Path, at, suggestion
 from fairwarning.fleet_file.schema import Defaults, Table
 
@@ -111,7 +111,9 @@ def _notice_ms(value: object, path: Path, *, test: bool) -> int:
 def duration_ms(value: object, path: Path) -> int:
     found = parse_duration_ms(value) if isinstance(value, str) else None
     if found is None:
-        raise Misplaced(path, f'`{path[-1]}` must be a duration like "30s", "15m" or "PT15M"')
+        raise Misplaced(
+            path, f"`{path[-1]}` must be a duration in quotes, like {DURATION_EXAMPLES}"
+        )
     return found
 
 

@@ -7,11 +7,11 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fairwarning.common.url_redaction import redacted
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, EventType, Source
 from fairwarning.core.transitions import HOUSEKEEPING, KnownTransition
 from fairwarning.engine.protocols import Position
-from fairwarning.notifications.redaction import redacted
 
 
 class TargetKind(StrEnum):

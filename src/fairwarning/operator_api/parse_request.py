@@ -6,8 +6,8 @@ from typing import Any, TypeVar, get_origin
 
 import msgspec
 
-from fairwarning.core.instants import Instant
-from fairwarning.core.spans import DURATION_PATTERN, parse_duration_ms, parse_instant
+from fairwarning.common.durations import DURATION_EXAMPLES, DURATION_PATTERN, parse_duration_ms
+from fairwarning.core.instants import Instant, parse_instant
 from fairwarning.engine.protocols import Position, Store
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Document
@@ -93,7 +93,7 @@ def read_duration_ms(name: str, text: str) -> int:
         raise Problem(
             422,
             "duration-invalid",
-            f"{name} is {text[:60]!r}, which is no duration; write one like 30s, 15m, 2h or PT15M",
+            f"{name} is {text[:60]!r}, which is no duration; write one like {DURATION_EXAMPLES}",
             pointer=f"/{name}",
         )
     return found
@@ -129,7 +129,7 @@ def _malformed(error: Exception) -> Problem:
 def _explained(error: msgspec.ValidationError) -> tuple[str, str | None]:
     """The library's sentence, with the place as a JSON pointer of its own."""
     text = str(error).replace(
-        _NO_DURATION, "This is no duration; write one like 30s, 15m, 2h or PT15M"
+        _NO_DURATION, f"This is no duration; write one like {DURATION_EXAMPLES}"
     )
     found = _PATH.search(text)
     if found is None:

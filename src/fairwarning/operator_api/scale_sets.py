@@ -34,16 +34,16 @@ from fairwarning.core.new_events import deleted_instance
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import refuse_capacity
 from fairwarning.core.roster import refuse_scope
-from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.locks import held
-from fairwarning.operator_api.scale_set_sizes import (
+from fairwarning.core.scale_sets import (
     Growth,
-    grown,
-    likeness,
+    grow,
+    instance_template,
     members,
-    newcomers,
+    new_instances,
     set_id,
 )
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.locks import held
 
 __all__ = [
     "Resized",
@@ -101,14 +101,14 @@ async def resize(
             steps, events = _operations(locked, there, going, OperationKind.DELETE)
             await _carry_out(locked, steps, by=by, why=why)
             return Resized(events=events)
-        arriving = newcomers(
+        arriving = new_instances(
             there,
             capacity - len(present),
-            pattern=pattern or likeness(there),
+            template=pattern or instance_template(there),
             addresses=addresses,
             new_id=control.engine.new_id,
         )
-        await _add(locked, grown(there, arriving), by=by, why=why)
+        await _add(locked, grow(there, arriving), by=by, why=why)
         return Resized(added=tuple(each.name for each in arriving))
 
 
@@ -125,11 +125,11 @@ async def replace_instance(
     _refuse_not_a_set(groups)
     async with _holding(control, groups, by) as (locked, there):
         scope, old = _member(there, name)
-        arriving = newcomers(
-            there, 1, pattern=old, addresses=addresses[:1], new_id=control.engine.new_id
+        arriving = new_instances(
+            there, 1, template=old, addresses=addresses[:1], new_id=control.engine.new_id
         )
         leave, events = _operations(locked, there, [(scope.id, name)], OperationKind.DELETE)
-        growth = grown(there, arriving, leaving=name)
+        growth = grow(there, arriving, leaving=name)
         await _add(locked, growth, then=leave, by=by, why=why)
         return Resized(added=tuple(each.name for each in arriving), events=events)
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from fairwarning.common.durations import DURATION_PATTERN
 from fairwarning.core.model import (
     EventType,
     EvictionPolicy,
@@ -15,11 +16,12 @@ from fairwarning.core.model import (
     StartCause,
 )
 from fairwarning.core.resources import Orchestration
-from fairwarning.core.spans import DURATION_PATTERN, END
 
+END = r"$(?!\n)"
+"""The very end of a text, in Python and in OpenAPI: `$` alone fits before a last newline too."""
 DurationText = Annotated[
     str,
-    Meta(pattern=DURATION_PATTERN, description="`30s`, `15m`, `2h`, `1d` or ISO 8601"),
+    Meta(pattern=DURATION_PATTERN, description="`30s`, `15m`, `1h30m`, `1d` or ISO 8601"),
 ]
 InstantText = Annotated[
     str, Meta(max_length=64, description="RFC 3339", extra_json_schema={"format": "date-time"})

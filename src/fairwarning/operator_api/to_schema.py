@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairwarning.core.instants import Instant, format_iso_duration, format_rfc3339
+from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.instants import Instant, format_rfc3339
 from fairwarning.core.journal_text import sentence, without_secrets
 from fairwarning.core.model import (
     Event,
@@ -17,12 +18,12 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.resources import Orchestration
+from fairwarning.core.scale_sets import members
 from fairwarning.core.transitions import kind_of
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Entry
 from fairwarning.engine.scope_view import Member
 from fairwarning.operator_api import schemas
-from fairwarning.operator_api.scale_set_sizes import members
 
 
 def event_of(scope_id: ScopeId, event: Event, timeline: Iterable[Entry] = ()) -> schemas.Event:

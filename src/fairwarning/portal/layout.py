@@ -12,7 +12,8 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from fairwarning import __version__
-from fairwarning.core.instants import MINUTE_MS, format_rfc3339, parse_iso_duration_ms
+from fairwarning.common.durations import parse_iso_duration_ms
+from fairwarning.core.instants import MINUTE_MS, format_rfc3339
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.browser_protection import page_headers

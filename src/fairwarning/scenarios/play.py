@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from fairwarning.core.instants import format_iso_duration
+from fairwarning.common.durations import format_iso_duration
 from fairwarning.scenarios.api import Declined, Operator, instant
 from fairwarning.scenarios.clock_control import Pace
 from fairwarning.scenarios.model import (

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.faults import FaultKind
-from fairwarning.core.instants import format_iso_duration
 from fairwarning.core.model import ANNOUNCED_TYPES, EventType, OperationKind
 from fairwarning.fleet_file.problems import Misplaced
 from fairwarning.scenarios.model import (

@@ -6,8 +6,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeVar
 
+from fairwarning.common.durations import parse_duration_ms
 from fairwarning.core.model import EventType
-from fairwarning.core.spans import parse_duration_ms
 
 E = TypeVar("E", bound=StrEnum)
 Span = str | int | float | timedelta

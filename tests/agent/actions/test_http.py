@@ -213,7 +213,7 @@ async def test_tls_goes_through_a_tunnel_of_the_proxy(
 async def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async with listening(Hub("407 Who are you").serve) as port:
         monkeypatch.setenv("https_proxy", f"http://me:s3cret@127.0.0.1:{port}")
-        complaint = f"the proxy http://127.0.0.1:{port} answered 407"
+        complaint = f"the proxy http://…@127.0.0.1:{port} answered 407"
         with pytest.raises(ActionFailed, match=complaint) as failed:
             await do(Http(url="https://hub.example/x"))
     assert "s3cret" not in str(failed.value)
@@ -227,7 +227,7 @@ async def test_a_proxy_that_is_not_there_is_named_as_one_that_may_be_to_blame(
         monkeypatch.setenv(f"{scheme}_proxy", f"me:s3cret@127.0.0.1:{port}")
     with pytest.raises(ActionFailed) as failed:
         await do(Http(url=f"{scheme}://hub.example/x"))
-    way = f"(through the proxy http://127.0.0.1:{port})"
+    way = f"(through the proxy http://…@127.0.0.1:{port})"
     assert str(failed.value).startswith(f"{scheme}://hub.example/… {way} cannot be reached: ")
     assert "s3cret" not in str(failed.value)
 

@@ -3,12 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.http import prepare
-from fairwarning.agent.actions.redaction import redacted
 from fairwarning.agent.model import Http
 from tests.agent.actions.contexts import context
 
@@ -54,25 +51,3 @@ def test_a_header_of_the_users_replaces_ours() -> None:
 def test_what_is_no_web_address_is_a_failure(url: str) -> None:
     with pytest.raises(ActionFailed, match="no web address"):
         prepare(Http(url=url), context())
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("https://hooks.example/T0/B1/secret", "https://hooks.example/…"),
-        ("https://me:secret@h:8443/?key=secret", "https://h:8443/…"),
-        ("http://[::1]:80/", "http://[::1]:80"),
-        ("slack://secret/T/B", "slack://…"),
-        ("http://[secret", "…"),
-    ],
-)
-def test_no_secret_of_an_address_is_shown(url: str, shown: str) -> None:
-    assert redacted(url) == shown
-
-
-_SECRET = st.text("abc123-_", min_size=4).map("s3cret{}".format)
-
-
-@given(_SECRET, st.sampled_from(["https://h/{}", "http://u:{}@h", "http://h/?k={}", "tgram://{}/"]))
-def test_no_part_but_the_host_is_shown(secret: str, url: str) -> None:
-    assert secret not in redacted(url.format(secret))

@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 import h11
 
 from fairwarning.agent.actions.base import ActionFailed, Context, reason
-from fairwarning.agent.actions.redaction import redacted
 from fairwarning.agent.model import Http
+from fairwarning.common.url_redaction import redacted
 
 ANSWER_BYTES_MAX = 1024 * 1024
 CLOSE_S_MAX = 1.0

@@ -11,8 +11,8 @@ import sys
 from fairwarning.agent.actions import send_notification
 from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.actions.processes import run
-from fairwarning.agent.actions.redaction import redacted
 from fairwarning.agent.model import Notify
+from fairwarning.common.url_redaction import redacted
 
 NO_PACKAGE = "notify needs Apprise; run pip install apprise"
 _WHY = {

@@ -16,7 +16,6 @@ from fairwarning.agent.cli.main import (
     who_am_i,
 )
 from fairwarning.agent.config.reader import TYPES
-from fairwarning.agent.durations import human_s, parse_duration_s
 from fairwarning.agent.explain import Shown, shown_actions, shown_hold
 from fairwarning.agent.log_messages import about
 from fairwarning.agent.model import Approve, Config
@@ -29,6 +28,7 @@ from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
 from fairwarning.client.parse_document import read_document
 from fairwarning.common.command_errors import Problem
+from fairwarning.common.durations import human_s, parse_duration_s
 from fairwarning.common.escape import one_line
 
 _EXAMPLES = """\b

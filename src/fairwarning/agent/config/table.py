@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from fairwarning.agent.durations import parse_duration_s
 from fairwarning.agent.model import Span
 from fairwarning.agent.templates import NAMES, known_names, unknown_names
+from fairwarning.common.durations import DURATION_EXAMPLES, parse_duration_s
 from fairwarning.common.toml_lines import Path
 
 E = TypeVar("E", bound=StrEnum)
@@ -113,7 +113,9 @@ class Table:
             return default
         found = parse_duration_s(value)
         if found is None:
-            self.wrong(key, f"`{key}`: {value!r} is no duration; write one like 30s, 15m or 1h30m")
+            self.wrong(
+                key, f"`{key}`: {value!r} is no duration; write one like {DURATION_EXAMPLES}"
+            )
         elif found < least_s:
             self.wrong(key, f"`{key}` must be at least {least_s:g}s")
         else:

@@ -9,7 +9,8 @@ from fairwarning.azure_api.errors import Failure
 from fairwarning.azure_api.operations import Operation, State
 from fairwarning.azure_api.request import Json
 from fairwarning.azure_api.resource_store import Kept
-from fairwarning.core.instants import Instant, format_iso_duration, format_rfc3339
+from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.instants import Instant, format_rfc3339
 
 TYPE = "Microsoft.Resources/deployments"
 _STATES = {"InProgress": "Running"}

@@ -40,6 +40,7 @@ from fairwarning.core.model import (
     ScopeKind,
 )
 from fairwarning.core.resources import SUFFIX_CHARS, Orchestration, Place, ScaleSet, expand
+from fairwarning.core.scale_sets import next_number
 from fairwarning.operator_api import scale_sets
 
 
@@ -132,8 +133,10 @@ async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:
     refuse_name(call.path.name, wanted.orchestration)
     policy = policy_of(body.get("properties", {}), Policy())
     addresses = await addresses_for(arm, call, wanted, wanted.capacity)
+    path, kind = call.path, ScopeKind.SCALE_SET
+    empty = await scopes_of(arm, kind, path.subscription, path.group, path.name)
     try:
-        await _enter(arm, call, scopes_for(arm, call, wanted, policy, addresses))
+        await _enter(arm, call, scopes_for(arm, call, wanted, policy, addresses, empty), empty)
     finally:
         await let_go(arm, call, addresses)
     id = call.path.id
@@ -168,8 +171,14 @@ async def let_go(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
 
 
 def scopes_for(
-    arm: Arm, call: ArmCall, wanted: Wanted, policy: Policy, addresses: Sequence[str]
+    arm: Arm,
+    call: ArmCall,
+    wanted: Wanted,
+    policy: Policy,
+    addresses: Sequence[str],
+    empty: Sequence[Scope],
 ) -> list[Scope]:
+    """The placement groups of a new set; `empty` are those of one that was there before."""
     is_flexible = wanted.orchestration is Orchestration.FLEXIBLE
     ids = (arm.control.engine.new_id() for _ in range(wanted.capacity if is_flexible else 0))
     resource = ScaleSet(
@@ -191,7 +200,8 @@ def scopes_for(
             origin="arm",
         ),
     )
-    return [_of_model(scope, wanted) for scope in expand(resource)]
+    first_number = next_number(scope.roster for scope in empty)
+    return [_of_model(scope, wanted) for scope in expand(resource, first_number=first_number)]
 
 
 def _of_model(scope: Scope, wanted: Wanted) -> Scope:
@@ -211,11 +221,8 @@ def _of_model(scope: Scope, wanted: Wanted) -> Scope:
     return replace(scope, roster=roster)
 
 
-async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope]) -> None:
+async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope], empty: Sequence[Scope]) -> None:
     """Where a set of that name once was, its empty placement groups are used again."""
-    path, control = call.path, arm.control
-    kind = ScopeKind.SCALE_SET
-    empty = await scopes_of(arm, kind, path.subscription, path.group, path.name)
     nobody = replace(scopes[0].roster, instances={}, next_number=0)
     rosters: list[Roster] = [each.roster for each in scopes]
     rosters += [nobody] * (len(empty) - len(scopes))
@@ -225,7 +232,7 @@ async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope]) -> None:
     if empty:
         further = [_with_driver(each, empty[0].roster) for each in further]
     if further:
-        await control.engine.create(further, by=call.by, why=call.why)
+        await arm.control.engine.create(further, by=call.by, why=call.why)
 
 
 def _with_driver(scope: Scope, first: Roster) -> Scope:

@@ -13,7 +13,7 @@ from fairwarning.azure_api.scale_sets import state
 from fairwarning.azure_api.virtual_machines.body import Wanted
 from fairwarning.core.model import Instance, Policy, Roster, ScopeKind
 from fairwarning.core.resources import Place, VirtualMachine, expand
-from fairwarning.operator_api.scale_set_sizes import grown
+from fairwarning.core.scale_sets import grow
 
 
 async def add_machine(
@@ -80,7 +80,7 @@ async def _into_scale_set(arm: Arm, call: ArmCall, wanted: Wanted, instance: Ins
             "capacity, or use one whose orchestrationMode is Flexible.",
             target="virtualMachineScaleSet",
         )
-    growth = grown(found.groups, [instance])
+    growth = grow(found.groups, [instance])
     for scope in growth.created:
         await refuse_others(arm, call, scope.id, scope.roster, [instance])
     for scope, _ in growth.added:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from zoneinfo import ZoneInfo
 
-from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant, format_iso_duration
+from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant
 from fairwarning.core.limits import DESCRIPTION_CHARS_MAX, EVENT_DURATION_S_MAX, refuse_text
 from fairwarning.core.model import EventType, Roster, Scope
 from fairwarning.core.notice import not_before

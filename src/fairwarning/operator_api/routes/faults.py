@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.faults import (
     COUNT_MAX,
     DELAY_MS_MAX,
@@ -15,7 +16,7 @@ from fairwarning.core.faults import (
     FaultKind,
     Part,
 )
-from fairwarning.core.instants import Instant, format_iso_duration, later
+from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import InstanceName
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.active_faults import TooManyFaults

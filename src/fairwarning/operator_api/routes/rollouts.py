@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from fairwarning.core.instants import format_iso_duration, format_rfc3339
+from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import EventType
 from fairwarning.core.rollouts.model import (
     Rollout,
@@ -15,7 +16,6 @@ from fairwarning.core.rollouts.model import (
     is_rollout_id,
 )
 from fairwarning.core.rollouts.windows import make_window, parse_blackout
-from fairwarning.core.spans import END
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_duration_ms
@@ -23,6 +23,7 @@ from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_scope
 from fairwarning.operator_api.route import Call, Operation
 from fairwarning.operator_api.schemas import (
+    END,
     DurationText,
     In,
     Name,

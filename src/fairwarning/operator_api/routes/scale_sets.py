@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from fairwarning.common.durations import DURATION_PATTERN
 from fairwarning.core.model import EventId, InstanceName, Policy, Scope, ScopeKind
 from fairwarning.core.notice import parse_reimage_notice_ms, parse_terminate_notice_ms
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import CAPACITY_MAX
-from fairwarning.core.spans import DURATION_PATTERN
 from fairwarning.operator_api import scale_sets, schemas
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control

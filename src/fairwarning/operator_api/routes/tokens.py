@@ -2,8 +2,8 @@
 
 import msgspec
 
+from fairwarning.common.durations import parse_duration_ms
 from fairwarning.core.instants import Instant, format_rfc3339, later
-from fairwarning.core.spans import parse_duration_ms
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import ROLES, Role, Token
 from fairwarning.operator_api.context import Control

@@ -29,7 +29,7 @@ from fairwarning.core.model import (
     Scope,
 )
 from fairwarning.core.resources import Orchestration, Place, ScaleSet, expand
-from fairwarning.operator_api.scale_set_sizes import grown, likeness, members, newcomers
+from fairwarning.core.scale_sets import grow, instance_template, members, new_instances
 
 NOW = Instant(1_700_000_000_000)
 
@@ -64,15 +64,15 @@ class Set:
         self.grow(capacity - len(members(self.groups)))
 
     def grow(self, number: int) -> None:
-        arriving = newcomers(
+        arriving = new_instances(
             self.groups,
             number,
-            pattern=likeness(self.groups),
+            template=instance_template(self.groups),
             addresses=(),
             new_id=self.new_id,
         )
         self.ever += [each.name for each in arriving]
-        growth = grown(self.groups, arriving)
+        growth = grow(self.groups, arriving)
         for scope, own in growth.added:
             self.submit(scope, AddInstances(instances=own))
         self.groups += growth.created
@@ -137,22 +137,24 @@ def test_newcomers_are_like_who_was_there_but_for_what_is_a_machines_own() -> No
     resource = ScaleSet(name="s", capacity=1, tags={"a": "b"}, priority=Priority.SPOT,
                         addresses=("10.0.0.1",))  # fmt: skip
     groups = expand(resource)
-    (one, two) = newcomers(
-        groups, 2, pattern=likeness(groups), addresses=["10.0.0.2"], new_id=lambda: "x"
+    (one, two) = new_instances(
+        groups, 2, template=instance_template(groups), addresses=["10.0.0.2"], new_id=lambda: "x"
     )
     assert (one.name, one.addresses, dict(one.tags)) == ("s_1", ("10.0.0.2",), {"a": "b"})
     assert (two.addresses, two.priority, two.handle) == ((), Priority.SPOT, "")
-    pattern = replace(one, eviction=EvictionPolicy.DELETE)
-    (three,) = newcomers(groups, 1, pattern=pattern, addresses=(), new_id=lambda: "x")
+    template = replace(one, eviction=EvictionPolicy.DELETE)
+    (three,) = new_instances(groups, 1, template=template, addresses=(), new_id=lambda: "x")
     assert three.eviction is EvictionPolicy.DELETE
-    assert likeness(expand(ScaleSet(name="s"))) == Instance(name=InstanceName("any"))
+    assert instance_template(expand(ScaleSet(name="s"))) == Instance(name=InstanceName("any"))
 
 
 def test_a_further_group_has_the_notice_of_the_others() -> None:
     resource = ScaleSet(name="s", capacity=100, terminate_notice_ms=5 * MINUTE_MS)
     groups = expand(resource)
-    arriving = newcomers(groups, 1, pattern=likeness(groups), addresses=(), new_id=lambda: "x")
-    (created,) = grown(groups, arriving).created
+    arriving = new_instances(
+        groups, 1, template=instance_template(groups), addresses=(), new_id=lambda: "x"
+    )
+    (created,) = grow(groups, arriving).created
     assert created.id.endswith("/scale-set/s/1")
     assert created.roster.instances[InstanceName("s_100")].model.terminate_notice_ms
     assert created.roster.next_number == 101
@@ -161,6 +163,6 @@ def test_a_further_group_has_the_notice_of_the_others() -> None:
 def test_a_further_group_of_a_set_that_was_removed_is_not_removed() -> None:
     (scope,) = expand(ScaleSet(name="s", capacity=SCOPE_INSTANCES_MAX))
     full = replace(scope, roster=replace(scope.roster, is_removed=True))
-    growth = grown([full], [Instance(name=InstanceName("s_100"))])
+    growth = grow([full], [Instance(name=InstanceName("s_100"))])
     (further,) = growth.created
     assert not further.roster.is_removed

@@ -1,8 +1,8 @@
-"""A declaration meets what is there: whoever lives keeps the place and the address that he has.
+"""Instances get their update domain, fault domain and address here. Pure.
 
-A file says how many domains there are and which addresses may be used, and seldom who gets
-which. So what was given out once stays, and only newcomers are placed: in the domain that has
-the fewest of their peers.
+A declaration says how many domains there are and which addresses may be used, and seldom which
+instance gets which. So an instance keeps the place and the address that it has, and a new one goes
+to the domain that has the fewest of its peers.
 """
 
 from collections import defaultdict
@@ -20,28 +20,34 @@ from fairwarning.core.resources import (
 )
 
 Known = Mapping[InstanceName, Instance]
-"""Who lives now."""
+"""The instances that live now, by name."""
 
 
-def settled(resource: VirtualMachine | AvailabilitySet | CloudService, before: Roster) -> Roster:
-    """The roster to declare where `before` is now. Raises Refused if the resource is no good."""
+def placed_roster(
+    resource: VirtualMachine | AvailabilitySet | CloudService, before: Roster
+) -> Roster:
+    """The roster to declare for the resource where `before` is now.
+
+    Raises Refused if the resource breaks a rule. Scale sets are in `scale_sets.py`.
+    """
     (scope,) = expand(resource)
     roster = scope.roster
     known = {each.name: each for each in before.live}
     instances: Sequence[Instance] = roster.live
-    given: Sequence[Member] = ()
+    members: Sequence[Member] = ()
     if isinstance(resource, AvailabilitySet):
-        given = resource.members
+        members = resource.members
     if isinstance(resource, CloudService):
         instances = with_addresses(instances, known, resource.addresses)
-    instances = placed(instances, known, (roster.update_domains, roster.fault_domains), given)
+    domains = (roster.update_domains, roster.fault_domains)
+    instances = with_domains(instances, known, domains, members)
     return replace(roster, instances={each.name: each for each in instances})
 
 
 def with_addresses(
     instances: Sequence[Instance], known: Known, addresses: Iterable[str]
 ) -> tuple[Instance, ...]:
-    """One address each. Those that are given out already stay where they are."""
+    """Give each instance one address; an address that an instance has already stays with it."""
     free = dict.fromkeys(addresses)
     held: dict[InstanceName, str] = {}
     for each in instances:
@@ -51,26 +57,27 @@ def with_addresses(
             held[each.name] = address
             del free[address]
     rest = iter(free)
+    given = ((each, held.get(each.name) or next(rest, None)) for each in instances)
     return tuple(
-        replace(each, addresses=_one(held.get(each.name) or next(rest, None))) for each in instances
+        replace(each, addresses=() if address is None else (address,)) for each, address in given
     )
 
 
-def _one(address: str | None) -> tuple[str, ...]:
-    return () if address is None else (address,)
-
-
-def placed(
+def with_domains(
     instances: Sequence[Instance],
     known: Known,
     domains: tuple[int, int],
-    given: Iterable[Member] = (),
+    members: Iterable[Member] = (),
 ) -> tuple[Instance, ...]:
-    """What a member says of its place comes first, then where it is, then where there is room."""
+    """Give each instance its update and fault domain, of which there are `domains`.
+
+    What a member says of its place comes first, then where the instance is, then where there is
+    room.
+    """
     names = [each.name for each in instances]
     update = {name: known[name].update_domain for name in names if name in known}
     fault = {name: known[name].fault_domain for name in names if name in known}
-    for member in given:
+    for member in members:
         name = InstanceName(member.name)
         if member.update_domain is not None:
             update[name] = member.update_domain
@@ -88,18 +95,18 @@ def _spread(
     names: Iterable[InstanceName], chosen: Mapping[InstanceName, int], count: int
 ) -> dict[InstanceName, int]:
     places = {name: domain for name, domain in chosen.items() if domain < count}
-    crowds: dict[str, list[int]] = defaultdict(lambda: [0] * count)
+    sizes: dict[str, list[int]] = defaultdict(lambda: [0] * count)
     for name, domain in places.items():
-        crowds[_role(name)][domain] += 1
+        sizes[_role(name)][domain] += 1
     for name in names:
         if name not in places:
-            crowd = crowds[_role(name)]
-            places[name] = crowd.index(min(crowd))
-            crowd[places[name]] += 1
+            own = sizes[_role(name)]
+            places[name] = own.index(min(own))
+            own[places[name]] += 1
     return places
 
 
 def _role(name: InstanceName) -> str:
-    """Each role of a cloud service is spread for itself; elsewhere all are peers."""
+    """Each role of a cloud service is spread for itself; elsewhere all instances are peers."""
     role, mark, _ = name.partition("_IN_")
     return role if mark else ""

@@ -1,21 +1,26 @@
-"""Addresses without their secrets, fit for logs and errors. Pure."""
+"""URLs lose their secrets here, before they are logged, listed or put into an error. Pure."""
 
 from urllib.parse import urlsplit
 
 HIDDEN = "…"
+_WEB = frozenset({"http", "https"})
 
 
 def redacted(url: str) -> str:
-    """A web address keeps its host, for many a service has its key in the path; others nothing."""
+    """Keep the scheme, host and port of a web address, and only the scheme of any other.
+
+    The path goes too, because many services have their key in it.
+    """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         return HIDDEN
-    if parts.scheme not in ("http", "https") or not host:
+    if parts.scheme not in _WEB or not host:
         scheme, separator, _ = url.partition("://")
         return f"{scheme}://{HIDDEN}" if separator else HIDDEN
+    user = f"{HIDDEN}@" if "@" in parts.netloc else ""
     shown_host = f"[{host}]" if ":" in host else host
     shown_port = "" if port is None else f":{port}"
     rest = f"/{HIDDEN}" if parts.path.strip("/") or parts.query or parts.fragment else ""
-    return f"{parts.scheme}://{shown_host}{shown_port}{rest}"
+    return f"{parts.scheme}://{user}{shown_host}{shown_port}{rest}"
