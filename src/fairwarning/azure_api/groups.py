@@ -1,9 +1,7 @@
 """Resource groups."""
 
-import dataclasses
 import re
 import uuid
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -18,6 +16,8 @@ from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.scale_sets import handlers as scale_sets
+from fairwarning.azure_api.virtual_machines import handlers as virtual_machines
 from fairwarning.core.model import EventId, OperationKind, Scope, ScopeKind
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import operate_all
@@ -193,12 +193,20 @@ def _retried(handler: Handler) -> Handler:
 _KEY = TYPE.replace("resourceGroups", "subscriptions/resourceGroups").lower()
 
 
-# Deletes all machines of a resource group, each in the way of its own type.
 async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
-    """The events of all deletions; when they are over, the group is empty."""
+    """Deletes all instances of the group, each in the way of its own type.
+
+    Returns the events of all deletions; when they are over, the group is empty.
+    """
     scopes = [each async for each in scopes_in(arm, call.path.subscription, group)]
-    ids = dict.fromkeys(id for scope in scopes for id in _resources(scope))
-    events = [event for id in ids for event in await _delete(arm, call, id)]
+    events: list[EventId] = []
+    # A scale set has several scopes and is deleted as a whole, so each id counts once.
+    for id in dict.fromkeys(id for scope in scopes for id in _resources(scope)):
+        path = resource_path(id)
+        is_set = path.key == SCALE_SETS.lower()
+        begin = scale_sets.begin_delete if is_set else virtual_machines.begin_delete
+        deletion = await begin(arm, call, path)
+        events += () if deletion is None else deletion.operation.events
     for scope in scopes:
         if scope.roster.kind is ScopeKind.CLOUD_SERVICE:
             machines = [(scope.id, each.name) for each in scope.roster.live]
@@ -208,23 +216,12 @@ async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
 
 
 def _resources(scope: Scope) -> list[str]:
-    """What to delete, by id: a scale set takes its machines along."""
+    """The ids of what to delete: a scale set deletes its own instances."""
     roster = scope.roster
     place = roster.subscription, roster.resource_group
     if roster.kind is ScopeKind.SCALE_SET:
         return [resource_id(*place, SCALE_SETS, roster.resource)]
     return [resource_id(*place, MACHINES, each.instance.name) for each in machines_in(scope)]
-
-
-async def _delete(arm: Arm, call: ArmCall, id: str) -> tuple[EventId, ...]:
-    path = resource_path(id)
-    query = {"api-version": call.api_version}
-    reply = await arm.answer(
-        dataclasses.replace(call, method="DELETE", path=path, query=query, body=None)
-    )
-    url = urlsplit(reply.headers.get("Azure-AsyncOperation", ""))
-    operation = await arm.operations.find(url.path.rpartition("/")[2])
-    return () if operation is None else operation.events
 
 
 ROUTES: Routes = {

@@ -6,6 +6,7 @@ state is theirs, now or after a restart.
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -160,8 +161,8 @@ def status_json(operation: Operation, state: State) -> Json:
     return body
 
 
-def lro_headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
-    """What tells a client where to look. `location` is the resource's region."""
+def _headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
+    """The headers that tell a client where to ask how far the operation is."""
     url = (
         f"{call.base_url}/subscriptions/{call.path.subscription}/providers/Microsoft.Compute"
         f"/locations/{location}/operations/{operation.id}?api-version={call.api_version}"
@@ -174,7 +175,21 @@ def lro_headers(call: ArmCall, operation: Operation, location: str) -> dict[str,
 
 
 def accepted(call: ArmCall, operation: Operation, location: str) -> Reply:
-    return Reply(202, None, lro_headers(call, operation, location))
+    return began(call, operation, location, 202)
+
+
+def began(
+    call: ArmCall, operation: Operation, location: str, status: int, body: Json | None = None
+) -> Reply:
+    """The reply to a request that began an operation. `location` is the resource's region."""
+    return Reply(status, body, _headers(call, operation, location), operation)
+
+
+class Deletion(NamedTuple):
+    """A resource's deletion that has begun."""
+
+    operation: Operation
+    location: str
 
 
 def unknown_operation(path: ResourcePath) -> ArmError:

@@ -10,7 +10,7 @@ from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.context import Control
 
 if TYPE_CHECKING:
-    from fairwarning.azure_api.operations import Operations
+    from fairwarning.azure_api.operations import Operation, Operations
     from fairwarning.azure_api.resource_store import Shelf
 
 Json = dict[str, Any]
@@ -45,6 +45,8 @@ class Reply:
     body: object = None
     """JSON; None: an empty body."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    operation: "Operation | None" = None
+    """The long-running operation that the request began, for callers inside the server."""
 
 
 Handler = Callable[["Arm", ArmCall], Awaitable[Reply]]

@@ -22,7 +22,7 @@ from fairwarning.azure_api.errors import ArmError, Failure, as_arm_error
 from fairwarning.azure_api.group_state import needed, refuse_going
 from fairwarning.azure_api.operations import Operation, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
-from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
+from fairwarning.azure_api.request import Arm, ArmCall, Json
 from fairwarning.azure_api.resource_store import Kept
 from fairwarning.azure_api.template_sessions import TemplateSession
 from fairwarning.azure_api.templates.errors import invalid, shown
@@ -188,10 +188,9 @@ class _Maker:
         if each.is_deployment:
             return 201, await self._nested(call, found.nested)
         reply = await self._arm.answer(call)
-        operation = await self._operation(reply)
-        if operation is not None:
-            await self._refuse_failed(operation)
-        return reply.status, operation
+        if reply.operation is not None:
+            await self._refuse_failed(reply.operation)
+        return reply.status, reply.operation
 
     async def _nested(self, call: ArmCall, deployment: int) -> Operation:
         path = call.path
@@ -207,12 +206,6 @@ class _Maker:
         failure = (await self._arm.operations.state(operation)).failure
         if failure is not None:
             raise ArmError(409, failure.code, failure.message, details=failure.details)
-
-    async def _operation(self, reply: Reply) -> Operation | None:
-        """The one that the reply tells its client to look at."""
-        url = reply.headers.get("Azure-AsyncOperation", "")
-        id = url.partition("?")[0].rpartition("/")[2]
-        return await self._arm.operations.find(id) if id else None
 
     async def _evaluated(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
         """Each round reads something new, so that it ends."""

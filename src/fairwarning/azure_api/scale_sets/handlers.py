@@ -8,7 +8,8 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.instance_changes import locked, mark_removed
 from fairwarning.azure_api.instance_views import set_view_json
 from fairwarning.azure_api.notice_profiles import refuse_too_new
-from fairwarning.azure_api.operations import Operation, accepted, lro_headers
+from fairwarning.azure_api.operations import Deletion, Operation, accepted, began
+from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets import actions
 from fairwarning.azure_api.scale_sets.actions import operate
@@ -44,7 +45,7 @@ async def view_shown(arm: Arm, call: ArmCall) -> Reply:
 async def put(arm: Arm, call: ArmCall) -> Reply:
     """Makes it, or merges what is said into what is there."""
     body = _body(call)
-    async with locked(arm, call, _lock(call)) as own:
+    async with locked(arm, call, _lock(call.path)) as own:
         found = await standing(own, call.path)
         if found is None:
             return _changed(call, await create(own, call, body), 201)
@@ -53,18 +54,23 @@ async def put(arm: Arm, call: ArmCall) -> Reply:
 
 async def patched(arm: Arm, call: ArmCall) -> Reply:
     body = _body(call)
-    async with locked(arm, call, _lock(call)) as own:
+    async with locked(arm, call, _lock(call.path)) as own:
         found = await needed(own, call.path)
         return _changed(call, await change(own, call, found, body), 200)
 
 
 async def deleted(arm: Arm, call: ArmCall) -> Reply:
-    async with locked(arm, call, _lock(call)) as own:
-        found = await standing(own, call.path)
+    deletion = await begin_delete(arm, call, call.path)
+    return Reply(204) if deletion is None else accepted(call, *deletion)
+
+
+async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion | None:
+    """None if there is no such scale set. Asking again joins the deletion that is under way."""
+    async with locked(arm, call, _lock(path)) as own:
+        found = await standing(own, path)
         if found is None:
-            return Reply(204)
-        operation = await delete(own, call, found)
-        return accepted(call, operation, found.roster.location)
+            return None
+        return Deletion(await _delete(own, call, found), found.roster.location)
 
 
 def _body(call: ArmCall) -> Json:
@@ -77,20 +83,18 @@ def _body(call: ArmCall) -> Json:
     return body
 
 
-def _lock(call: ArmCall) -> str:
+def _lock(path: ResourcePath) -> str:
     """Not the one of resizing, which is taken inside of this."""
-    return f"arm{call.path.id.lower()}"
+    return f"arm{path.id.lower()}"
 
 
 def _changed(call: ArmCall, found: Standing, status: int) -> Reply:
     assert found.operation is not None, "a change has just begun one"
-    headers = lro_headers(call, found.operation, found.roster.location)
-    return Reply(status, set_json(found, call), headers)
+    return began(call, found.operation, found.roster.location, status, set_json(found, call))
 
 
-# The end of a whole scale set. It lasts until the last instance is gone, and so does the set.
-async def delete(arm: Arm, call: ArmCall, found: Standing) -> Operation:
-    """Every instance is told as its own model says. Asking again joins what is under way."""
+async def _delete(arm: Arm, call: ArmCall, found: Standing) -> Operation:
+    """Every instance gets the notice that its own model says; the set goes with the last one."""
     if found.is_going and found.operation is not None and not found.members:
         return found.operation
     events = await operate(arm, call, found.machines, OperationKind.DELETE)

@@ -14,8 +14,8 @@ from fairwarning.azure_api.instance_views import events_of, pending_maintenance,
 from fairwarning.azure_api.inventory import scopes_in
 from fairwarning.azure_api.lists import SLICE, listed
 from fairwarning.azure_api.notice_profiles import refuse_too_new
-from fairwarning.azure_api.operations import Operation, accepted
-from fairwarning.azure_api.paths import same_id
+from fairwarning.azure_api.operations import Deletion, Operation, accepted
+from fairwarning.azure_api.paths import ResourcePath, same_id
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Reply, Routes
 from fairwarning.azure_api.virtual_machines.render import (
     declared_body,
@@ -30,6 +30,7 @@ from fairwarning.azure_api.virtual_machines.state import (
     machine_id,
     of_machine,
     standing,
+    standing_at,
 )
 from fairwarning.azure_api.virtual_machines.update import change, make, new_kept
 from fairwarning.core.deleting import takes_away
@@ -73,9 +74,15 @@ async def show_view(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    found = await standing(arm, call.path)
+    deletion = await begin_delete(arm, call, call.path)
+    return Reply(204) if deletion is None else accepted(call, *deletion)
+
+
+async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion | None:
+    """None if there is no such VM. Asking again joins the deletion that is under way."""
+    found = await standing(arm, path)
     if found is None:
-        return Reply(204)
+        return None
     machine = found.machine
     events = tuple(each.id for each in events_of(machine) if takes_away(each))
     if not events:
@@ -86,7 +93,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
         call, verb="delete", target=machine_id(machine), events=events
     )
     await _mark_going(arm, call, found, operation)
-    return accepted(call, operation, machine.scope.roster.location)
+    return Deletion(operation, machine.scope.roster.location)
 
 
 async def _mark_going(
@@ -100,7 +107,7 @@ async def _mark_going(
         try:
             await arm.shelf.put(replace(kept, is_going=True, operation=operation.id), by=call.by)
         except RecordChanged:
-            found = await standing(arm, call.path)
+            found = await standing_at(arm, machine_id(machine))
         else:
             return
 

@@ -5,7 +5,7 @@ from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.fleet_view import Machine
 from fairwarning.azure_api.instance_views import provisioning_state, view_json
 from fairwarning.azure_api.notice_profiles import policy_json, without_too_new
-from fairwarning.azure_api.operations import Operation, lro_headers
+from fairwarning.azure_api.operations import Operation, began
 from fairwarning.azure_api.paths import ResourcePath, resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
 from fairwarning.azure_api.resource_store import Kept
@@ -108,8 +108,8 @@ def shown(arm: Arm, call: ArmCall, found: Standing, *, with_view: bool = False) 
 async def written(arm: Arm, call: ArmCall, status: int, operation: Operation) -> Reply:
     """The answer to a PUT or PATCH: the VM as it is now, and where to ask how far it is."""
     found = await existing(arm, call.path)
-    headers = lro_headers(call, operation, found.machine.scope.roster.location)
-    return Reply(status, shown(arm, call, found), headers)
+    location = found.machine.scope.roster.location
+    return began(call, operation, location, status, shown(arm, call, found))
 
 
 async def existing(arm: Arm, path: ResourcePath) -> Standing:
