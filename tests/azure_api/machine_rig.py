@@ -8,7 +8,7 @@ import httpx
 
 from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
-from fairwarning.azure_api.resource_store import Shelf
+from fairwarning.azure_api.resource_store import ResourceStore
 from fairwarning.boot import make_control
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.operator_api.context import AzureDoor
@@ -45,7 +45,7 @@ class Azure:
             control=make_control(
                 node.engine, node.store, node.engine.views, node.clock, AzureDoor()
             ),
-            shelf=Shelf(node.store),
+            resources=ResourceStore(node.store),
             operations=Operations(node.store, node.clock),
             answer=answer,
         )

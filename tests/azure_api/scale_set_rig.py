@@ -70,8 +70,8 @@ class Arm:
         return str((await self.progress(started))["status"])
 
     async def ids(self, name: str = "s") -> list[str]:
-        listed = await self.get(f"{name}/virtualMachines")
-        return [each["instanceId"] for each in listed["value"]]
+        list_reply = await self.get(f"{name}/virtualMachines")
+        return [each["instanceId"] for each in list_reply["value"]]
 
     async def capacity(self, name: str = "s") -> int:
         return int((await self.get(name))["sku"]["capacity"])

@@ -14,7 +14,7 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.networks.addresses import (
     FRESH_MS,
     KIND,
-    _claimed,
+    _try_claim,
     allocate,
     release,
     reserve,
@@ -205,7 +205,7 @@ async def test_who_is_late_takes_no_address_from_its_next_owner(azure: Azure) ->
     assert old is not None
     assert new is not None
     assert (old.key, old.revision) == (new.key, new.revision)
-    assert not await _claimed(arm, address, old, f"{NICS}/late", ME)
+    assert not await _try_claim(arm, address, old, f"{NICS}/late", ME)
     await release(arm, address, f"{NICS}/gone", by=ME)
     await release(arm, address, "", by=ME)
     assert await arm.control.store.record(KIND, address) == new
@@ -217,7 +217,7 @@ async def test_addresses_of_a_group_that_is_gone_are_free(azure: Azure) -> None:
     await azure.put(f"{NETWORK}/virtualNetworks/net", network_body("10.9.0.0/29"))
     for name in ("a", "b", "c"):
         await azure.interface(name)
-        await azure.arm.shelf.drop_any(f"{NICS}/{name}", by=ME)
+        await azure.arm.resources.delete_by_id(f"{NICS}/{name}", by=ME)
     await azure.advance(f"{FRESH_MS // 1_000}s")
     assert address_of(await azure.interface("d")) == "10.9.0.4"
 

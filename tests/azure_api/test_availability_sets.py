@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.azure_api import availability_sets
-from fairwarning.azure_api.instance_changes import revise
+from fairwarning.azure_api.instance_changes import update_roster
 from tests.azure_api.machine_rig import (
     COMPUTE,
     SETS,
@@ -75,9 +75,9 @@ async def test_domains_stay_for_who_is_placed_meanwhile(
 
     async def revise_late(*args: Any) -> None:
         await azure.vm("box", availabilitySet={"id": f"{SETS}/mine"})
-        await revise(*args)
+        await update_roster(*args)
 
-    monkeypatch.setattr(availability_sets, "revise", revise_late)
+    monkeypatch.setattr(availability_sets, "update_roster", revise_late)
     body = set_body(platformUpdateDomainCount=1)
     code, _ = await azure.refused("PUT", f"{SETS}/mine", body, 409)
     assert code == "PropertyChangeNotAllowed"
@@ -155,5 +155,5 @@ async def test_a_set_is_deleted_when_it_is_empty(azure: Azure) -> None:
 async def test_lists_hold_empty_sets_and_those_of_the_fleet(azure: Azure) -> None:
     await azure.put(f"{SETS}/mine", set_body(), 200)
     for path in (SETS, f"{SUBSCRIPTION}/providers/Microsoft.Compute/availabilitySets"):
-        listed = (await azure.get(path))["value"]
-        assert [each["name"] for each in listed] == ["mine", "web"]
+        list_reply = (await azure.get(path))["value"]
+        assert [each["name"] for each in list_reply] == ["mine", "web"]

@@ -148,8 +148,8 @@ async def test_a_scale_set_is_made_as_az_makes_it(arm: Deployments) -> None:
     assert found["outputs"]["vmss"]["value"]["orchestrationMode"] == "Uniform"
     assert found["outputs"]["vmss"]["value"]["provisioningState"] == "Succeeded"
     assert len(found["dependencies"]) == 2
-    listed = await arm.get(f"{COMPUTE}/virtualMachineScaleSets/s/virtualMachines")
-    assert len(listed["value"]) == 2
+    list_reply = await arm.get(f"{COMPUTE}/virtualMachineScaleSets/s/virtualMachines")
+    assert len(list_reply["value"]) == 2
     kept = await arm.get(f"{NETWORK}/loadBalancers/lb")
     assert kept["properties"]["pool"] == f"{NETWORK}/loadBalancers/lb/backendAddressPools/b"
 
@@ -331,8 +331,8 @@ async def test_a_deployment_within_a_deployment_tells_its_outputs(arm: Deploymen
     )
     assert found["outputs"]["x"]["value"] == "inner"
     assert (await arm.get(f"{DEPLOYMENTS}/below"))["properties"]["outputResources"]
-    listed = await arm.get(DEPLOYMENTS)
-    assert {each["name"] for each in listed["value"]} == {"outer", "below"}
+    list_reply = await arm.get(DEPLOYMENTS)
+    assert {each["name"] for each in list_reply["value"]} == {"outer", "below"}
 
 
 async def test_deployments_cannot_multiply(arm: Deployments) -> None:
@@ -373,5 +373,5 @@ async def test_deployments_are_listed_and_forgotten(arm: Deployments) -> None:
 async def test_copies_are_made(arm: Deployments) -> None:
     loop = {"name": "all", "count": 3}
     await arm.deploy("many", balancer("[concat('lb', copyIndex(1))]", copy=loop))
-    listed = await arm.get(f"{NETWORK}/loadBalancers")
-    assert [each["name"] for each in listed["value"]] == ["lb1", "lb2", "lb3"]
+    list_reply = await arm.get(f"{NETWORK}/loadBalancers")
+    assert [each["name"] for each in list_reply["value"]] == ["lb1", "lb2", "lb3"]

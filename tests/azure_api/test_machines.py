@@ -198,8 +198,8 @@ async def test_a_vm_joins_a_flexible_scale_set_only(azure: Azure) -> None:
     made = await azure.vm("own", virtualMachineScaleSet={"id": flexible})
     assert made["properties"]["virtualMachineScaleSet"] == {"id": flexible}
     assert (await azure.instance("own"))["scope"].endswith("/scale-set/flex/0")
-    listed = await azure.get(VMS, **{"$filter": f"'virtualMachineScaleSet/id' eq '{flexible}'"})
-    names = [each["name"] for each in listed["value"]]
+    list_reply = await azure.get(VMS, **{"$filter": f"'virtualMachineScaleSet/id' eq '{flexible}'"})
+    names = [each["name"] for each in list_reply["value"]]
     assert "own" in names
     assert len(names) == 2
     uniform = vm_body(virtualMachineScaleSet={"id": f"{COMPUTE}/virtualMachineScaleSets/workers"})
@@ -448,5 +448,5 @@ async def test_what_arm_made_outlives_a_restart(tmp_path: Path) -> None:
     async with running_azure(**store) as azure:
         assert await azure.get(f"{VMS}/box") == made
         assert (await azure.get(f"{NICS}/nic"))["properties"]["virtualMachine"]
-        listed = await azure.get(f"{GROUP}/providers/Microsoft.Compute/virtualMachines")
-        assert "box" in [each["name"] for each in listed["value"]]
+        list_reply = await azure.get(f"{GROUP}/providers/Microsoft.Compute/virtualMachines")
+        assert "box" in [each["name"] for each in list_reply["value"]]

@@ -75,8 +75,8 @@ async def test_a_subnet_is_a_resource_of_its_own_too(azure: Azure) -> None:
     )
     await azure.put(SUBNET, {"properties": {"addressPrefix": "10.9.0.0/25"}})
     await azure.put(f"{VNET}/subnets/outer", {"properties": {"addressPrefix": "10.9.0.128/25"}})
-    listed = await azure.get(f"{VNET}/subnets")
-    assert [each["name"] for each in listed["value"]] == ["inner", "outer"]
+    list_reply = await azure.get(f"{VNET}/subnets")
+    assert [each["name"] for each in list_reply["value"]] == ["inner", "outer"]
     assert (await azure.get(SUBNET))["properties"]["addressPrefix"] == "10.9.0.0/25"
     await azure.ask("DELETE", f"{VNET}/subnets/outer")
     await azure.ask("DELETE", f"{VNET}/subnets/outer", status=204)
@@ -212,8 +212,8 @@ async def test_a_network_that_is_changed_while_it_is_deleted_keeps_what_is_below
     azure: Azure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
-    below = f"{VNET}/taps/one"
-    await azure.put(below, {"properties": {}})
+    list_below = f"{VNET}/taps/one"
+    await azure.put(list_below, {"properties": {}})
     store = azure.rig.node.store
     real, is_first = store.drop, iter((True,))
 
@@ -225,17 +225,17 @@ async def test_a_network_that_is_changed_while_it_is_deleted_keeps_what_is_below
     monkeypatch.setattr(store, "drop", drop)
     await azure.refused("DELETE", VNET, status=409)
     assert (await azure.get(VNET))["tags"] == {"owner": "ana"}
-    await azure.get(below)
+    await azure.get(list_below)
     await azure.ask("DELETE", VNET)
-    await azure.ask("GET", below, status=404)
+    await azure.ask("GET", list_below, status=404)
 
 
 async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
     azure: Azure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
-    below = f"{VNET}/taps/one"
-    await azure.put(below, {"properties": {}})
+    list_below = f"{VNET}/taps/one"
+    await azure.put(list_below, {"properties": {}})
     store = azure.rig.node.store
     real = store.drop
 
@@ -249,4 +249,4 @@ async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
         await azure.ask("DELETE", VNET, status=503)
     await azure.client.delete(VNET, params={"api-version": "2026-04-01"})
     await azure.network()
-    await azure.ask("GET", below, status=404)
+    await azure.ask("GET", list_below, status=404)

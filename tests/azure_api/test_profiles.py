@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.notice_profiles import (
-    Terms,
+    NoticeTerms,
     policy_json,
-    policy_of,
-    refuse_too_new,
+    read_policy,
+    read_terms,
+    refuse_newer_members,
     terms_json,
-    terms_of,
     with_terms,
-    without_too_new,
+    without_newer_members,
 )
 from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import ArmCall
@@ -50,8 +50,8 @@ def _terminate(**said: object) -> dict[str, Any]:
     ],
 )
 def test_a_terminate_notice_is_read(said: dict[str, Any], minutes: int) -> None:
-    assert terms_of(_terminate(**said)) == Terms(minutes * MINUTE_MS, None)
-    assert terms_of({"virtualMachineProfile": _terminate(**said)}).reimage_notice_ms is None
+    assert read_terms(_terminate(**said)) == NoticeTerms(minutes * MINUTE_MS, None)
+    assert read_terms({"virtualMachineProfile": _terminate(**said)}).reimage_notice_ms is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_terminate_notice_is_read(said: dict[str, Any], minutes: int) -> None:
     ],
 )
 def test_what_is_not_enabled_is_not_told(properties: dict[str, Any]) -> None:
-    assert terms_of(properties) == Terms(None, None)
+    assert read_terms(properties) == NoticeTerms(None, None)
 
 
 @pytest.mark.parametrize(
@@ -85,30 +85,30 @@ def test_what_is_not_enabled_is_not_told(properties: dict[str, Any]) -> None:
 )
 def test_what_azure_does_not_allow_is_refused(properties: dict[str, Any]) -> None:
     with pytest.raises(ArmError) as refused:
-        terms_of(properties)
+        read_terms(properties)
     assert (refused.value.status, refused.value.failure.code) == (400, "InvalidParameter")
 
 
 @given(terminate=st.none() | st.integers(5, 15), reimage=st.none() | st.just(15))
 def test_what_is_shown_reads_the_same(terminate: int | None, reimage: int | None) -> None:
-    terms = Terms(
+    terms = NoticeTerms(
         None if terminate is None else terminate * MINUTE_MS,
         None if reimage is None else reimage * MINUTE_MS,
     )
-    assert terms_of({"scheduledEventsProfile": terms_json(terms)}) == terms
+    assert read_terms({"scheduledEventsProfile": terms_json(terms)}) == terms
 
 
 def test_what_was_turned_off_elsewhere_is_shown_as_off() -> None:
     kept = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT10M"}}
-    shown = with_terms(kept, Terms(None, None))
+    shown = with_terms(kept, NoticeTerms(None, None))
     assert shown["terminateNotificationProfile"]["enable"] is False
-    assert terms_of({"scheduledEventsProfile": shown}) == Terms(None, None)
+    assert read_terms({"scheduledEventsProfile": shown}) == NoticeTerms(None, None)
 
 
 def test_a_policy_that_is_not_mentioned_stays() -> None:
     before = Policy(approve_user_reboot=True, approve_all_instances_down=False)
-    assert policy_of({}, before) == before
-    assert policy_of({"scheduledEventsPolicy": {"userInitiatedRedeploy": None}}, before) == before
+    assert read_policy({}, before) == before
+    assert read_policy({"scheduledEventsPolicy": {"userInitiatedRedeploy": None}}, before) == before
 
 
 def test_an_empty_part_of_a_policy_means_its_default() -> None:
@@ -120,7 +120,7 @@ def test_an_empty_part_of_a_policy_means_its_default() -> None:
         "userInitiatedRedeploy": {},
         "allInstancesDown": {},
     }
-    assert policy_of({"scheduledEventsPolicy": said}, before) == Policy()
+    assert read_policy({"scheduledEventsPolicy": said}, before) == Policy()
 
 
 @given(reboot=st.booleans(), redeploy=st.booleans(), down=st.booleans())
@@ -128,7 +128,7 @@ def test_a_policy_that_is_shown_reads_the_same(reboot: bool, redeploy: bool, dow
     policy = Policy(
         approve_user_reboot=reboot, approve_user_redeploy=redeploy, approve_all_instances_down=down
     )
-    assert policy_of({"scheduledEventsPolicy": policy_json(policy)}, Policy()) == policy
+    assert read_policy({"scheduledEventsPolicy": policy_json(policy)}, Policy()) == policy
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_a_policy_that_is_shown_reads_the_same(reboot: bool, redeploy: bool, dow
 def test_an_api_version_knows_what_it_knew(
     type: str, properties: dict[str, Any], since: str, member: str
 ) -> None:
-    refuse_too_new(_call(since, type), properties)
-    refuse_too_new(_call("2026-04-01", type), properties)
+    refuse_newer_members(_call(since, type), properties)
+    refuse_newer_members(_call("2026-04-01", type), properties)
     earlier = f"{int(since[:4]) - 1}{since[4:]}" if type != "availabilitySets" else "2024-11-01"
     with pytest.raises(ArmError, match="Could not find member") as refused:
-        refuse_too_new(_call(earlier, type), properties)
+        refuse_newer_members(_call(earlier, type), properties)
     assert (refused.value.status, refused.value.failure.code) == (400, "BadRequest")
     assert member in str(refused.value)
 
@@ -196,6 +196,6 @@ _parts = {
 def test_whatever_a_version_is_shown_it_may_send_back(year: int, month: int, type: str) -> None:
     call = _call(f"{year}-{month:02}-01", type)
     properties = {**_parts, "virtualMachineProfile": _parts}
-    refuse_too_new(call, without_too_new(call, properties))
+    refuse_newer_members(call, without_newer_members(call, properties))
     newest = _call("2030-01-01", type)
-    assert without_too_new(newest, properties) == properties
+    assert without_newer_members(newest, properties) == properties

@@ -112,8 +112,8 @@ async def test_sending_back_a_set_of_the_fleet_changes_nothing(arm: Arm) -> None
 
 
 async def _on_latest_model(arm: Arm, name: str = "s") -> list[bool]:
-    listed = (await arm.get(f"{name}/virtualMachines"))["value"]
-    return [each["properties"]["latestModelApplied"] for each in listed]
+    list_reply = (await arm.get(f"{name}/virtualMachines"))["value"]
+    return [each["properties"]["latestModelApplied"] for each in list_reply]
 
 
 async def test_any_change_of_the_profile_makes_a_model(arm: Arm) -> None:
@@ -260,9 +260,9 @@ async def test_patch_needs_a_set(arm: Arm) -> None:
 async def test_sets_are_listed_whoever_made_them_and_however_empty(arm: Arm) -> None:
     await arm.make("none", capacity=0)
     for place in (COMPUTE, f"/subscriptions/{DEFAULT_SUBSCRIPTION}/providers/Microsoft.Compute"):
-        listed = await arm.get(f"{place}/virtualMachineScaleSets")
-        assert [each["name"] for each in listed["value"]] == ["none", "workers"]
-        assert "nextLink" not in listed
+        list_reply = await arm.get(f"{place}/virtualMachineScaleSets")
+        assert [each["name"] for each in list_reply["value"]] == ["none", "workers"]
+        assert "nextLink" not in list_reply
 
 
 async def test_a_list_can_be_read_in_pages(arm: Arm) -> None:

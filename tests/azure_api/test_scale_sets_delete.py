@@ -31,8 +31,8 @@ async def test_a_set_is_there_until_its_last_instance_is_gone(arm: Arm) -> None:
     await arm.pass_time("6m")
     assert await arm.status(started) == "Succeeded"
     await arm.get("s", 404)
-    listed = await arm.get(f"{COMPUTE}/virtualMachineScaleSets")
-    assert [each["name"] for each in listed["value"]] == ["workers"]
+    list_reply = await arm.get(f"{COMPUTE}/virtualMachineScaleSets")
+    assert [each["name"] for each in list_reply["value"]] == ["workers"]
     await arm.ask("DELETE", "s", status=204)
     assert await arm.rig.node.store.records("arm", limit=10) == []
 
@@ -44,9 +44,9 @@ async def test_a_set_may_come_again_under_the_same_name(arm: Arm) -> None:
     await arm.pass_time("6m")
     shown = await arm.make(capacity=2, **connected())
     assert "scheduledEventsProfile" not in shown["properties"]["virtualMachineProfile"]
-    listed = (await arm.get("s/virtualMachines"))["value"]
-    assert [each["instanceId"] for each in listed] == ["0", "1"]
-    assert all(each["properties"]["latestModelApplied"] for each in listed)
+    list_reply = (await arm.get("s/virtualMachines"))["value"]
+    assert [each["instanceId"] for each in list_reply] == ["0", "1"]
+    assert all(each["properties"]["latestModelApplied"] for each in list_reply)
     assert await arm.rig.node.store.locate("10.0.0.4") is not None
     await arm.ask("PATCH", "s", {"sku": {"capacity": 3}})
     assert await arm.capacity() == 3

@@ -99,19 +99,19 @@ async def test_the_address_of_an_instance_is_its_interface_and_tells_who_asks(ar
 
 async def test_a_flexible_instance_shows_only_its_place(arm: Arm) -> None:
     await arm.make(mode="Flexible", capacity=1)
-    (listed,) = (await arm.get("s/virtualMachines"))["value"]
-    assert "properties" not in listed
-    assert listed["name"] == listed["instanceId"]
-    assert await arm.get(f"s/virtualMachines/{listed['name'].upper()}") == listed
-    view = await arm.get(f"s/virtualMachines/{listed['name']}/instanceView")
+    (list_reply,) = (await arm.get("s/virtualMachines"))["value"]
+    assert "properties" not in list_reply
+    assert list_reply["name"] == list_reply["instanceId"]
+    assert await arm.get(f"s/virtualMachines/{list_reply['name'].upper()}") == list_reply
+    view = await arm.get(f"s/virtualMachines/{list_reply['name']}/instanceView")
     assert view["computerName"].startswith("vm")
 
 
 async def test_instances_are_listed_by_number_with_their_views_if_asked(arm: Arm) -> None:
     await arm.make(capacity=11)
-    listed = (await arm.get("s/virtualMachines", expand="instanceView"))["value"]
-    assert [each["instanceId"] for each in listed] == [str(number) for number in range(11)]
-    views = [each["properties"]["instanceView"] for each in listed]
+    list_reply = (await arm.get("s/virtualMachines", expand="instanceView"))["value"]
+    assert [each["instanceId"] for each in list_reply] == [str(number) for number in range(11)]
+    views = [each["properties"]["instanceView"] for each in list_reply]
     assert [each["platformUpdateDomain"] for each in views[:6]] == [0, 1, 2, 3, 4, 0]
     codes = [each["code"] for each in views[0]["statuses"]]
     assert codes == ["ProvisioningState/succeeded", "PowerState/running"]
@@ -123,8 +123,8 @@ async def test_instances_can_be_chosen(arm: Arm) -> None:
     await arm.pass_time()
 
     async def chosen(text: str) -> list[str]:
-        listed = await arm.get("s/virtualMachines", filter=text)
-        return [each["instanceId"] for each in listed["value"]]
+        list_reply = await arm.get("s/virtualMachines", filter=text)
+        return [each["instanceId"] for each in list_reply["value"]]
 
     status = "startswith(instanceView/statuses/code, '{}') eq true"
     assert await chosen(status.format("PowerState")) == ["0", "1", "2"]

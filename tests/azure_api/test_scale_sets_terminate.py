@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairwarning.azure_api.fleet_view import scopes_of
+from fairwarning.azure_api.fleet_view import scopes_of_resource
 from fairwarning.azure_api.scale_sets import update
 from tests.azure_api.scale_set_rig import (
     GROUP,
@@ -266,9 +266,9 @@ async def test_creating_does_not_replace_what_was_declared_meanwhile(
     async def find_late(*named: Any) -> Any:
         """Between looking and creating, somebody else declares a set of that name."""
         await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 2}]})
-        return await scopes_of(*named)
+        return await scopes_of_resource(*named)
 
-    monkeypatch.setattr(update, "scopes_of", find_late)
+    monkeypatch.setattr(update, "scopes_of_resource", find_late)
     code, message = await arm.refused("PUT", "s", body_of(capacity=1), 409)
     assert code == "Conflict"
     assert "meanwhile" in message
