@@ -11,7 +11,7 @@ from fairwarning.azure_api.inventory import scopes_in
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.templates.errors import shown
+from fairwarning.azure_api.templates.errors import shorten
 from fairwarning.core.model import ScopeKind
 from fairwarning.core.resources import DEFAULT_LOCATION
 
@@ -58,7 +58,7 @@ async def refuse_image(_: Arm, call: ArmCall) -> Reply:
     raise ArmError(
         404,
         "ImageNotFound",
-        f"There is no image '{shown(call.path.name)}'; write publisher:offer:sku:version, or one "
+        f"There is no image '{shorten(call.path.name)}'; write publisher:offer:sku:version, or one "
         f"of {', '.join(alias_names())}.",
     )
 

@@ -6,12 +6,12 @@ import pytest
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.templates.plan import Plan
-from fairwarning.azure_api.templates.scope_functions import Surroundings
+from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 
 SUBSCRIPTION = "11111111-1111-1111-1111-111111111111"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/web"
 NETWORK = f"{GROUP}/providers/Microsoft.Network"
-PLACE = Surroundings(
+PLACE = DeploymentContext(
     subscription={"id": f"/subscriptions/{SUBSCRIPTION}", "subscriptionId": SUBSCRIPTION},
     group={"id": GROUP, "name": "web", "location": "west", "tags": {}},
     deployment={"name": "first", "properties": {"mode": "Incremental"}},

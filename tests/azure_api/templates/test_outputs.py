@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairwarning.azure_api.templates.plan import camel_cased
+from fairwarning.azure_api.templates.plan import camel_case
 from tests.azure_api.templates.rig import NETWORK, network, plan, refusal
 
 
@@ -23,7 +23,7 @@ from tests.azure_api.templates.rig import NETWORK, network, plan, refusal
     ],
 )
 def test_names_are_answered_as_arm_spells_them(name: str, answered: str) -> None:
-    assert camel_cased(name) == answered
+    assert camel_case(name) == answered
 
 
 def output(value: Any, kind: str = "string", **more: Any) -> dict[str, Any]:

@@ -18,17 +18,17 @@ from fairwarning.azure_api.deployments.records import (
     deployment_body,
     read_deployment,
 )
+from fairwarning.azure_api.deployments.template_runner import TemplateRunner
 from fairwarning.azure_api.errors import ArmError, Failure, as_arm_error
 from fairwarning.azure_api.group_state import get_group, refuse_deleting
 from fairwarning.azure_api.operations import Operation, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json
 from fairwarning.azure_api.resource_store import ResourceRecord
-from fairwarning.azure_api.template_sessions import TemplateSession
-from fairwarning.azure_api.templates.errors import invalid, shown
-from fairwarning.azure_api.templates.resolve import Wanted
-from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, Surroundings
-from fairwarning.azure_api.templates.worker import ROOT, Evaluated, Planning, Resource
+from fairwarning.azure_api.templates.errors import invalid, shorten
+from fairwarning.azure_api.templates.resolve import WantedResource
+from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, DeploymentContext
+from fairwarning.azure_api.templates.template_job import ROOT, DeploymentPlan, Evaluated, Resource
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import RecordChanged
@@ -56,7 +56,7 @@ class Outcome:
 
 
 async def deploy(
-    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, *, level: int = 1
+    arm: Arm, call: ArmCall, runner: TemplateRunner, deployment: int = ROOT, *, level: int = 1
 ) -> ResourceRecord:
     """Executes the deployment and stores its outcome.
 
@@ -67,11 +67,11 @@ async def deploy(
     if before is not None:
         await refuse_running(arm, before)
     outcome = Outcome()
-    outcome.tags, outcome.template_hash = await session.about(deployment)
+    outcome.tags, outcome.template_hash = await runner.summary(deployment)
     try:
-        plan = await plan_deployment(arm, call, session, deployment, level)
+        plan = await plan_deployment(arm, call, runner, deployment, level)
         outcome.parameters, outcome.needs = plan.parameters, plan.needs
-        await _Executor(arm, call, session, deployment, plan, outcome, level).run()
+        await _Executor(arm, call, runner, deployment, plan, outcome, level).run()
     except Problem as problem:
         if problem.status in _RETRY_STATUSES and not outcome.steps:
             raise
@@ -96,17 +96,17 @@ def _active(name: str) -> ArmError:
 
 
 async def plan_deployment(
-    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, level: int = 1
-) -> Planning:
+    arm: Arm, call: ArmCall, runner: TemplateRunner, deployment: int = ROOT, level: int = 1
+) -> DeploymentPlan:
     """Plans what the deployment would do. Raises ArmError or Problem."""
     if level > LEVELS_MAX:
         raise invalid(f"Deployments are nested more than {LEVELS_MAX} levels deep")
-    return await session.plan(deployment, await _surroundings(arm, call))
+    return await runner.plan(deployment, await _context(arm, call))
 
 
-async def _surroundings(arm: Arm, call: ArmCall) -> Surroundings:
+async def _context(arm: Arm, call: ArmCall) -> DeploymentContext:
     path = call.path
-    return Surroundings(
+    return DeploymentContext(
         subscription=await _read(arm, call, f"/subscriptions/{path.subscription}", _VERSION),
         group=await _read(arm, call, path.place, _VERSION),
         deployment={
@@ -128,9 +128,9 @@ def _path(id: str) -> ResourcePath:
     try:
         path = resource_path(id)
     except BadPath as problem:
-        raise invalid(f"The id '{shown(id)}' is not valid: {problem}") from None
+        raise invalid(f"The id '{shorten(id)}' is not valid: {problem}") from None
     if path.tail:
-        raise invalid(f"The id '{shown(id)}' names no resource")
+        raise invalid(f"The id '{shorten(id)}' names no resource")
     return path
 
 
@@ -139,15 +139,15 @@ class _Executor:
         self,
         arm: Arm,
         call: ArmCall,
-        session: TemplateSession,
+        runner: TemplateRunner,
         deployment: int,
-        plan: Planning,
+        plan: DeploymentPlan,
         outcome: Outcome,
         level: int,
     ) -> None:
         self._arm = arm
         self._call = call
-        self._session = session
+        self._runner = runner
         self._deployment = deployment
         self._plan = plan
         self._outcome = outcome
@@ -155,10 +155,10 @@ class _Executor:
 
     async def run(self) -> None:
         """Creates all resources up to the first failure. Raises ArmError, Refused or Problem."""
-        session, deployment = self._session, self._deployment
+        runner, deployment = self._runner, self._deployment
         for number, each in enumerate(self._plan.resources):
             await self._step(number, each)
-        found = await self._evaluate(lambda: session.outputs(deployment))
+        found = await self._evaluate(lambda: runner.outputs(deployment))
         self._outcome.outputs = found.value
 
     async def _step(self, number: int, each: Resource) -> None:
@@ -180,8 +180,8 @@ class _Executor:
 
     async def _create(self, number: int, each: Resource) -> tuple[int, Operation | None]:
         refuse_version(each.api_version)
-        session, deployment = self._session, self._deployment
-        found = await self._evaluate(lambda: session.body(deployment, number))
+        runner, deployment = self._runner, self._deployment
+        found = await self._evaluate(lambda: runner.body(deployment, number))
         path = _path(each.id)
         query = {"api-version": each.api_version}
         call = replace(
@@ -199,7 +199,7 @@ class _Executor:
         group = await get_group(self._arm, path.subscription, path.group)
         refuse_deleting(group)
         call = replace(call, path=replace(path, group=group.name))
-        record = await deploy(self._arm, call, self._session, deployment, level=self._level + 1)
+        record = await deploy(self._arm, call, self._runner, deployment, level=self._level + 1)
         operation = read_deployment(record).operation
         await self._refuse_failed(operation)
         return operation
@@ -213,10 +213,10 @@ class _Executor:
         """Evaluates until all references are read; each round reads new ones, so it ends."""
         while (found := await ask()).wanted:
             for each in found.wanted:
-                await self._session.tell(each.id, await self._read_reference(each))
+                await self._runner.add_resource(each.id, await self._read_reference(each))
         return found
 
-    async def _read_reference(self, wanted: Wanted) -> Json:
+    async def _read_reference(self, wanted: WantedResource) -> Json:
         version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
         refuse_version(version)
         return await _read(self._arm, self._call, wanted.id, version)

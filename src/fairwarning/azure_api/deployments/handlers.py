@@ -16,6 +16,7 @@ from fairwarning.azure_api.deployments.records import (
     state_word,
     step_json,
 )
+from fairwarning.azure_api.deployments.template_runner import template_runner
 from fairwarning.azure_api.errors import ArmError, Failure
 from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.operations import (
@@ -28,23 +29,22 @@ from fairwarning.azure_api.operations import (
 from fairwarning.azure_api.paths import resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.resource_store import ResourceRecord
-from fairwarning.azure_api.template_sessions import template_session
-from fairwarning.azure_api.templates.errors import shown
+from fairwarning.azure_api.templates.errors import shorten
 
 _NAME = re.compile(r"[-\w._()]{1,64}")
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     _refuse_place(call)
-    async with template_session(arm, call) as session:
+    async with template_runner(arm, call) as runner:
         is_new = await arm.resources.find(call.path.id) is None
-        record = await deploy(arm, call, session)
+        record = await deploy(arm, call, runner)
     operation = read_deployment(record).operation
     place = f"{call.base_url}{record.id}/operationStatuses"
     url = f"{place}/{operation.id}?api-version={call.api_version}"
     headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
-    shown = deployment_json(record, await _state(arm, operation), "Accepted")
-    return Reply(201 if is_new else 200, shown, headers)
+    body = deployment_json(record, await _state(arm, operation), "Accepted")
+    return Reply(201 if is_new else 200, body, headers)
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
@@ -92,8 +92,8 @@ async def get_status(arm: Arm, call: ArmCall) -> Reply:
 
 async def validate(arm: Arm, call: ArmCall) -> Reply:
     _refuse_place(call)
-    async with template_session(arm, call) as session:
-        plan = await plan_deployment(arm, call, session)
+    async with template_runner(arm, call) as runner:
+        plan = await plan_deployment(arm, call, runner)
     properties = {
         "mode": "Incremental",
         "provisioningState": "Succeeded",
@@ -127,7 +127,7 @@ async def get_operation(arm: Arm, call: ArmCall) -> Reply:
         if each["operationId"] == path.name.upper():
             return Reply(200, each)
     raise ArmError(
-        404, "DeploymentOperationNotFound", f"There is no operation '{shown(path.name)}' here."
+        404, "DeploymentOperationNotFound", f"There is no operation '{shorten(path.name)}' here."
     )
 
 
@@ -157,7 +157,7 @@ async def _get_record(arm: Arm, call: ArmCall) -> ResourceRecord:
     record = await arm.resources.find(_id(call))
     if record is None:
         raise ArmError(
-            404, "DeploymentNotFound", f"Deployment '{shown(call.path.name)}' could not be found."
+            404, "DeploymentNotFound", f"Deployment '{shorten(call.path.name)}' could not be found."
         )
     return record
 
@@ -178,8 +178,8 @@ def _refuse_place(call: ArmCall) -> None:
         raise ArmError(
             400,
             "InvalidDeploymentName",
-            f"The deployment name '{shown(call.path.name)}' is not valid. It has 1 to 64 letters, "
-            "digits, hyphens, underscores, dots and parentheses.",
+            f"The deployment name '{shorten(call.path.name)}' is not valid. It has 1 to 64 "
+            "letters, digits, hyphens, underscores, dots and parentheses.",
         )
 
 

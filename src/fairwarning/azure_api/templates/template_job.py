@@ -1,10 +1,10 @@
-"""All of a deployment that takes time: reading its body, planning, evaluating. Pure.
+"""Does the costly work of a deployment: it parses, plans and evaluates the template. Pure.
 
-Theory of operation. A template may cost a second and a hundred megabytes. So nothing of it is
-ever a value of our own process unless it is small: a worker reads the body and keeps the plans,
-and is asked for one resource at a time, whose size is bounded. Small templates have their worker
-in a thread, others in a process (`template_job`); `template_sessions.py` decides. The same
-questions in the same order get the same answers, so another worker can take over.
+A template may cost a second and a hundred megabytes, so it is worked on by a job outside of the
+event loop. The job keeps the body and the plans, and is asked for one resource at a time, whose
+size is limited. Small templates have their job in a thread, others in a process of their own
+(`serve_template_job`); `deployments/template_runner.py` decides. The same questions in the same
+order get the same answers, so another job can take over.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from fairwarning.azure_api.body_values import tags_of
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.lenient_json import read_json
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.copies import Planned
-from fairwarning.azure_api.templates.errors import invalid, shown
+from fairwarning.azure_api.templates.copies import PlannedResource
+from fairwarning.azure_api.templates.errors import invalid, shorten
 from fairwarning.azure_api.templates.limits import WORK_MAX, Budget
 from fairwarning.azure_api.templates.plan import Plan
-from fairwarning.azure_api.templates.resolve import Wanted
-from fairwarning.azure_api.templates.scope_functions import Surroundings
+from fairwarning.azure_api.templates.resolve import WantedResource
+from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 
 KEPT_BYTES_MAX = 512 * 1024
-"""Of the parameters of a deployment, of its outputs, and of each resource."""
+"""The largest parameters of a deployment, outputs, and body of a resource."""
 KEPT_VALUES_MAX = 20_000
 NEEDS_MAX = 5_000
-"""So many dependencies between resources a deployment shows."""
+"""How many dependencies between resources a deployment shows at most."""
 ROOT = 0
 """The number of the deployment that the body is; nested ones get others."""
 
@@ -42,7 +42,7 @@ class Resource(NamedTuple):
     is_deployment: bool
 
 
-class Planning(NamedTuple):
+class DeploymentPlan(NamedTuple):
     parameters: Json
     needs: Mapping[str, Sequence[str]]
     resources: Sequence[Resource]
@@ -50,28 +50,28 @@ class Planning(NamedTuple):
 
 class Evaluated(NamedTuple):
     value: Json
-    wanted: Sequence[Wanted] = ()
-    """What must be read and told first; there is no value until then."""
+    wanted: Sequence[WantedResource] = ()
+    """The resources to read and add first; there is no value until then."""
     nested: int = 0
-    """The number of the deployment that the resource is; its body stays here."""
+    """The number of the nested deployment that the resource is; its body stays in the job."""
 
 
-class TemplateWorker:
-    """Raises ArmError."""
+class TemplateJob:
+    """Works on the template of one deployment and of those nested in it. Raises ArmError."""
 
     def __init__(self, work_max: int) -> None:
         self.budget = Budget(work_max)
         self._bodies: list[Json] = []
         self._plans: dict[int, Plan] = {}
-        self._read: dict[str, Json] = {}
-        """Resources as they are, by id in lower case, for the evaluation under way."""
+        self._resources: dict[str, Json] = {}
+        """Existing resources by id in lower case, for the evaluation under way."""
 
     def read(self, raw: bytes) -> None:
-        """The body of the whole deployment."""
-        self._bodies = [_refuse_nothing(read_json(raw))]
+        """Parses the body of the whole deployment."""
+        self._bodies = [_deployment_body(read_json(raw))]
 
-    def about(self, deployment: int) -> tuple[Json, str]:
-        """Its tags, and the hash of its template."""
+    def summary(self, deployment: int) -> tuple[Json, str]:
+        """The tags of a deployment, and the hash of its template."""
         body = self._bodies[deployment]
         try:
             tags: Json = dict(tags_of(body))
@@ -80,7 +80,7 @@ class TemplateWorker:
         template = msgspec.json.encode(body["properties"].get("template"), order="sorted")
         return tags, str(int.from_bytes(hashlib.sha256(template).digest()[:8]))
 
-    def plan(self, deployment: int, place: Surroundings) -> Planning:
+    def plan(self, deployment: int, context: DeploymentContext) -> DeploymentPlan:
         tags_of(self._bodies[deployment])
         properties = self._bodies[deployment]["properties"]
         _refuse_mode(properties.get("mode"))
@@ -94,11 +94,11 @@ class TemplateWorker:
         template = properties.get("template")
         if not isinstance(template, dict):
             raise invalid("The template must be an object")
-        plan = Plan(template, properties.get("parameters"), place, self.budget)
+        plan = Plan(template, properties.get("parameters"), context, self.budget)
         self._plans[deployment] = plan
         parameters = plan.parameters
         _refuse_large("The parameters of a deployment", parameters)
-        return Planning(
+        return DeploymentPlan(
             parameters=parameters,
             needs=_first(plan.needs, NEEDS_MAX),
             resources=[_resource(each) for each in plan.resources],
@@ -107,32 +107,32 @@ class TemplateWorker:
     def body(self, deployment: int, number: int) -> Evaluated:
         plan = self._plans[deployment]
         planned = plan.resources[number]
-        value, wanted = plan.body(planned, self._read)
+        value, wanted = plan.body(planned, self._resources)
         if wanted:
             return Evaluated({}, wanted)
-        self._read = {}
+        self._resources = {}
         if planned.is_deployment:
-            self._bodies.append(_refuse_nothing(value))
+            self._bodies.append(_deployment_body(value))
             return Evaluated({}, nested=len(self._bodies) - 1)
-        _refuse_large(f"The resource '{shown(planned.name)}'", value)
+        _refuse_large(f"The resource '{shorten(planned.name)}'", value)
         return Evaluated(value)
 
     def outputs(self, deployment: int) -> Evaluated:
-        value, wanted = self._plans[deployment].outputs(self._read)
+        value, wanted = self._plans[deployment].outputs(self._resources)
         if wanted:
             return Evaluated({}, wanted)
-        self._read = {}
+        self._resources = {}
         _refuse_large("The outputs of a deployment", value)
         return Evaluated(value)
 
-    def tell(self, id: str, found: Json) -> None:
-        """A resource that the evaluation under way wanted."""
-        self._read[id.lower()] = found
+    def add_resource(self, id: str, found: Json) -> None:
+        """Adds a resource that the evaluation under way wants."""
+        self._resources[id.lower()] = found
 
 
-def template_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """The work of the process: each frame is a question, and gets one for an answer."""
-    worker = TemplateWorker(WORK_MAX)
+def serve_template_job(given: Iterator[bytes]) -> Iterator[bytes]:
+    """Runs a job in its own process: each frame is a question and gets a frame as its answer."""
+    worker = TemplateJob(WORK_MAX)
     for frame in given:
         name, arguments = pickle.loads(frame)  # noqa: S301  Only we ourselves write these.
         try:
@@ -146,8 +146,8 @@ def question(name: str, arguments: Sequence[object]) -> bytes:
     return pickle.dumps((name, arguments))
 
 
-def answer_in(frame: bytes) -> Any:
-    """Raises the ArmError that the worker raised."""
+def read_answer(frame: bytes) -> Any:
+    """The value that the job answered. Raises the ArmError that the job raised."""
     error, value = pickle.loads(frame)  # noqa: S301  Only we ourselves write these.
     if error is None:
         return value
@@ -158,8 +158,8 @@ def answer_in(frame: bytes) -> Any:
     )  # fmt: skip
 
 
-def _refuse_nothing(body: Json | None) -> Json:
-    """The body, if it can be a deployment at all. Raises ArmError."""
+def _deployment_body(body: Json | None) -> Json:
+    """The body. Raises ArmError if it has no template."""
     properties = body.get("properties") if body is not None else None
     if body is None or not isinstance(properties, dict):
         why = "a deployment has 'properties' with a 'template'"
@@ -176,13 +176,13 @@ def _refuse_mode(mode: object) -> None:
     raise ArmError(
         400,
         "InvalidDeploymentMode",
-        f"The deployment mode '{shown(str(mode))}' is not supported: nothing is ever deleted "
+        f"The deployment mode '{shorten(str(mode))}' is not supported: nothing is ever deleted "
         "because a template does not name it. Use the mode 'Incremental'.",
     )
 
 
 def _refuse_large(what: str, value: Json) -> None:
-    """What leaves the worker is handled where polls wait for it."""
+    """Refuses a large value: it would be handled in the event loop, where polls wait."""
     left = KEPT_VALUES_MAX
     level: list[Any] = [value]
     while level:
@@ -197,7 +197,7 @@ def _refuse_large(what: str, value: Json) -> None:
 
 
 def _first(needs: Mapping[str, Sequence[str]], count: int) -> dict[str, Sequence[str]]:
-    """The needs of as many resources as have no more than this in all."""
+    """The needs of the first resources that have no more than `count` in all."""
     found: dict[str, Sequence[str]] = {}
     for id, others in needs.items():
         count -= len(others)
@@ -207,7 +207,7 @@ def _first(needs: Mapping[str, Sequence[str]], count: int) -> dict[str, Sequence
     return found
 
 
-def _resource(planned: Planned) -> Resource:
+def _resource(planned: PlannedResource) -> Resource:
     return Resource(
         planned.id, planned.type, planned.name, planned.api_version, planned.is_deployment
     )
