@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.templates.functions import PURE_FUNCTIONS
-from tests.azure_api.templates.rig import names, network, plan, refusal
+from tests.azure_api.templates.plans import names, network, plan, refusal
 
 WORDS = st.sampled_from(
     [*PURE_FUNCTIONS, "if", "and", "or", "coalesce", "parameters", "variables", "reference",

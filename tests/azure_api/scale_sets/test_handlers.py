@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.azure_api.scale_set_rig import (
-    COMPUTE,
-    NETWORK,
+from tests.azure_api.arm_client import COMPUTE
+from tests.azure_api.scale_set_client import (
     NETWORK_BODY,
     SETS,
-    Arm,
+    VNET,
+    ScaleSetClient,
     body_of,
     connected,
     telling,
@@ -19,7 +19,7 @@ from tests.azure_api.scale_set_rig import (
 )
 
 
-async def test_a_set_is_made_and_shown_as_its_owner_said(arm: Arm) -> None:
+async def test_a_set_is_made_and_shown_as_its_owner_said(arm: ScaleSetClient) -> None:
     started = await arm.ask("PUT", "s", {**body_of(**told("PT10M", "true")), "zones": ["1"]}, 201)
     assert await arm.status(started) == "Succeeded"
     found = await arm.get("S")
@@ -39,14 +39,14 @@ async def test_a_set_is_made_and_shown_as_its_owner_said(arm: Arm) -> None:
     assert len(properties["uniqueId"]) == 36
 
 
-async def test_the_operator_sees_the_same_set(arm: Arm) -> None:
+async def test_the_operator_sees_the_same_set(arm: ScaleSetClient) -> None:
     await arm.make(**told("PT7M"))
     scope = await arm.rig.get("/scopes/scale-set%2Fs%2F0")
     assert [each["name"] for each in scope["instances"]] == ["s_0", "s_1"]
     assert (scope["terminateNotice"], scope["origin"]) == ("PT7M", "arm")
 
 
-async def test_a_set_of_the_fleet_is_shown_and_changed_like_any_other(arm: Arm) -> None:
+async def test_a_set_of_the_fleet_is_shown_and_changed_like_any_other(arm: ScaleSetClient) -> None:
     before = await arm.get("workers")
     profile = before["properties"]["virtualMachineProfile"]["scheduledEventsProfile"]
     assert profile["terminateNotificationProfile"]["notBeforeTimeout"] == "PT5M"
@@ -57,13 +57,13 @@ async def test_a_set_of_the_fleet_is_shown_and_changed_like_any_other(arm: Arm) 
     assert await arm.capacity("workers") == 3
 
 
-async def test_what_the_operator_changes_shows_in_arm(arm: Arm) -> None:
+async def test_what_the_operator_changes_shows_in_arm(arm: ScaleSetClient) -> None:
     await arm.make()
     await arm.rig.post("/instances/s_1/delete", {}, 202)
     assert await arm.capacity() == 1
 
 
-async def test_the_body_of_the_documentation_changes_the_model_alone(arm: Arm) -> None:
+async def test_the_body_of_the_documentation_changes_the_model_alone(arm: ScaleSetClient) -> None:
     await arm.make()
     before = await arm.get("s")
     await arm.ask("PUT", "s", telling("PT5M"), version="2019-03-01")
@@ -73,7 +73,7 @@ async def test_the_body_of_the_documentation_changes_the_model_alone(arm: Arm) -
     assert after == before
 
 
-async def test_an_old_api_version_does_not_know_the_profile(arm: Arm) -> None:
+async def test_an_old_api_version_does_not_know_the_profile(arm: ScaleSetClient) -> None:
     await arm.make(**told())
     code, message = await arm.refused("PUT", "s", telling(), version="2018-10-01")
     assert code == "BadRequest"
@@ -87,7 +87,9 @@ async def test_an_old_api_version_does_not_know_the_profile(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("notice", ["PT4M59S", "PT15M1S", "5", "P1D", "PT0S"])
-async def test_a_timeout_outside_five_to_fifteen_minutes_is_refused(arm: Arm, notice: str) -> None:
+async def test_a_timeout_outside_five_to_fifteen_minutes_is_refused(
+    arm: ScaleSetClient, notice: str
+) -> None:
     await arm.make()
     code, message = await arm.refused("PATCH", "s", telling(notice))
     assert code == "InvalidParameter"
@@ -95,7 +97,7 @@ async def test_a_timeout_outside_five_to_fifteen_minutes_is_refused(arm: Arm, no
     assert (await arm.rig.get("/scopes/scale-set%2Fs%2F0"))["terminateNotice"] is None
 
 
-async def test_sending_back_what_was_shown_changes_nothing(arm: Arm) -> None:
+async def test_sending_back_what_was_shown_changes_nothing(arm: ScaleSetClient) -> None:
     await arm.make(**told(), priority="Regular")
     shown = await arm.get("s")
     del shown["properties"]["virtualMachineProfile"]["storageProfile"]["imageReference"]
@@ -105,18 +107,18 @@ async def test_sending_back_what_was_shown_changes_nothing(arm: Arm) -> None:
     assert profile["storageProfile"]["imageReference"]["offer"] == "Ubuntu"
 
 
-async def test_sending_back_a_set_of_the_fleet_changes_nothing(arm: Arm) -> None:
+async def test_sending_back_a_set_of_the_fleet_changes_nothing(arm: ScaleSetClient) -> None:
     shown = await arm.get("workers")
     await arm.ask("PUT", "workers", shown)
     assert all(await _on_latest_model(arm, "workers"))
 
 
-async def _on_latest_model(arm: Arm, name: str = "s") -> list[bool]:
+async def _on_latest_model(arm: ScaleSetClient, name: str = "s") -> list[bool]:
     list_reply = (await arm.get(f"{name}/virtualMachines"))["value"]
     return [each["properties"]["latestModelApplied"] for each in list_reply]
 
 
-async def test_any_change_of_the_profile_makes_a_model(arm: Arm) -> None:
+async def test_any_change_of_the_profile_makes_a_model(arm: ScaleSetClient) -> None:
     await arm.make()
     image = {"storageProfile": {"imageReference": {"sku": "24.04"}}}
     await arm.ask("PATCH", "s", {"properties": {"virtualMachineProfile": image}})
@@ -126,7 +128,9 @@ async def test_any_change_of_the_profile_makes_a_model(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("mode", ["Automatic", "rolling"])
-async def test_an_automatic_upgrade_brings_a_changed_model_to_all(arm: Arm, mode: str) -> None:
+async def test_an_automatic_upgrade_brings_a_changed_model_to_all(
+    arm: ScaleSetClient, mode: str
+) -> None:
     await arm.make()
     body = telling()
     body["properties"]["upgradePolicy"] = {"mode": mode}
@@ -136,7 +140,7 @@ async def test_an_automatic_upgrade_brings_a_changed_model_to_all(arm: Arm, mode
     assert shown["upgradePolicy"]["mode"] == mode.capitalize()
 
 
-async def test_scaling_says_only_location_and_sku(arm: Arm) -> None:
+async def test_scaling_says_only_location_and_sku(arm: ScaleSetClient) -> None:
     await arm.make(**told())
     sku = {"name": "Standard_D2s_v5", "tier": "Standard", "capacity": "4"}
     await arm.ask("PUT", "s", {"location": "local", "sku": sku})
@@ -144,7 +148,7 @@ async def test_scaling_says_only_location_and_sku(arm: Arm) -> None:
     assert await _on_latest_model(arm) == [True] * 4
 
 
-async def test_who_comes_later_is_like_the_others(arm: Arm) -> None:
+async def test_who_comes_later_is_like_the_others(arm: ScaleSetClient) -> None:
     body = body_of(1, priority="Spot", evictionPolicy="Delete")
     await arm.ask("PUT", "s", {**body, "tags": {"team": "a"}}, 201)
     await arm.ask("PATCH", "s", {"sku": {"capacity": 2}})
@@ -154,7 +158,7 @@ async def test_who_comes_later_is_like_the_others(arm: Arm) -> None:
         assert each["tags"] == {"team": "a"}
 
 
-async def test_a_policy_part_left_empty_means_its_default(arm: Arm) -> None:
+async def test_a_policy_part_left_empty_means_its_default(arm: ScaleSetClient) -> None:
     await arm.make()
     grid = {"eventGridAndResourceGraph": {"enable": "true"}}
     policy: dict[str, Any] = {
@@ -179,7 +183,7 @@ async def test_a_policy_part_left_empty_means_its_default(arm: Arm) -> None:
     }
 
 
-async def test_an_approved_in_advance_restart_starts_at_once(arm: Arm) -> None:
+async def test_an_approved_in_advance_restart_starts_at_once(arm: ScaleSetClient) -> None:
     await arm.make()
     policy = {"userInitiatedReboot": {"automaticallyApprove": True}}
     await arm.ask("PATCH", "s", {"properties": {"scheduledEventsPolicy": policy}})
@@ -209,22 +213,22 @@ async def test_an_approved_in_advance_restart_starts_at_once(arm: Arm) -> None:
     ],
 )
 async def test_a_body_that_makes_no_sense_is_refused(
-    arm: Arm, change: dict[str, Any], code: str
+    arm: ScaleSetClient, change: dict[str, Any], code: str
 ) -> None:
     assert (await arm.refused("PUT", "s", {**body_of(), **change}))[0] == code
     await arm.get("s", 404)
 
 
-async def test_a_name_too_long_is_refused(arm: Arm) -> None:
+async def test_a_name_too_long_is_refused(arm: ScaleSetClient) -> None:
     assert (await arm.refused("PUT", "s" * 65, body_of()))[0] == "InvalidResourceName"
     assert (await arm.refused("PUT", "s-", body_of()))[0] == "InvalidResourceName"
 
 
-async def test_a_body_is_needed(arm: Arm) -> None:
+async def test_a_body_is_needed(arm: ScaleSetClient) -> None:
     assert (await arm.refused("PUT", "s"))[0] == "InvalidRequestContent"
 
 
-async def test_terminate_is_not_for_spot(arm: Arm) -> None:
+async def test_terminate_is_not_for_spot(arm: ScaleSetClient) -> None:
     body = body_of(priority="Spot", evictionPolicy="Delete", **told())
     assert (await arm.refused("PUT", "s", body))[0] == "InvalidParameter"
     await arm.make(capacity=0, priority="Spot")
@@ -239,25 +243,25 @@ async def test_terminate_is_not_for_spot(arm: Arm) -> None:
         {"platformFaultDomainCount": 2},
     ],
 )
-async def test_what_a_set_is_made_with_stays(arm: Arm, change: dict[str, Any]) -> None:
+async def test_what_a_set_is_made_with_stays(arm: ScaleSetClient, change: dict[str, Any]) -> None:
     await arm.make()
     code, _ = await arm.refused("PATCH", "s", {"properties": change}, 409)
     assert code == "PropertyChangeNotAllowed"
 
 
-async def test_a_set_does_not_move(arm: Arm) -> None:
+async def test_a_set_does_not_move(arm: ScaleSetClient) -> None:
     await arm.make()
     code, _ = await arm.refused("PUT", "s", {"location": "elsewhere"}, 409)
     assert code == "InvalidResourceLocation"
 
 
-async def test_patch_needs_a_set(arm: Arm) -> None:
+async def test_patch_needs_a_set(arm: ScaleSetClient) -> None:
     code, message = await arm.refused("PATCH", "s", telling(), 404)
     assert code == "ResourceNotFound"
     assert "virtualMachineScaleSets/s" in message
 
 
-async def test_sets_are_listed_whoever_made_them_and_however_empty(arm: Arm) -> None:
+async def test_sets_are_listed_whoever_made_them_and_however_empty(arm: ScaleSetClient) -> None:
     await arm.make("none", capacity=0)
     for place in (COMPUTE, f"/subscriptions/{DEFAULT_SUBSCRIPTION}/providers/Microsoft.Compute"):
         list_reply = await arm.get(f"{place}/virtualMachineScaleSets")
@@ -265,16 +269,16 @@ async def test_sets_are_listed_whoever_made_them_and_however_empty(arm: Arm) -> 
         assert "nextLink" not in list_reply
 
 
-async def test_a_list_can_be_read_in_pages(arm: Arm) -> None:
+async def test_a_list_can_be_read_in_pages(arm: ScaleSetClient) -> None:
     await arm.make("none", capacity=0)
     first = await arm.get(f"{COMPUTE}/virtualMachineScaleSets", top="1")
     assert [each["name"] for each in first["value"]] == ["none"]
-    second = (await arm.client.get(first["nextLink"])).json()
+    second = (await arm.http.get(first["nextLink"])).json()
     assert [each["name"] for each in second["value"]] == ["workers"]
 
 
-async def test_instances_get_addresses_of_their_subnet(arm: Arm) -> None:
-    await arm.ask("PUT", NETWORK, NETWORK_BODY, 201)
+async def test_instances_get_addresses_of_their_subnet(arm: ScaleSetClient) -> None:
+    await arm.ask("PUT", VNET, NETWORK_BODY, 201)
     await arm.make(**connected())
     await arm.ask("PATCH", "s", {"sku": {"capacity": 3}})
     scope = await arm.rig.get("/scopes/scale-set%2Fs%2F0")
@@ -284,16 +288,16 @@ async def test_instances_get_addresses_of_their_subnet(arm: Arm) -> None:
 
 
 async def test_a_subnet_that_is_full_or_missing_is_refused_before_anything_changes(
-    arm: Arm,
+    arm: ScaleSetClient,
 ) -> None:
     assert (await arm.refused("PUT", "s", body_of(**connected())))[0] == "InvalidResourceReference"
-    await arm.ask("PUT", NETWORK, NETWORK_BODY, 201)
+    await arm.ask("PUT", VNET, NETWORK_BODY, 201)
     assert (await arm.refused("PUT", "s", body_of(12, **connected())))[0] == "SubnetIsFull"
     await arm.get("s", 404)
     await arm.make(capacity=11, **connected())
 
 
-async def test_a_flexible_set_names_its_instances(arm: Arm) -> None:
+async def test_a_flexible_set_names_its_instances(arm: ScaleSetClient) -> None:
     shown = await arm.make(mode="Flexible", capacity=3)
     assert shown["properties"]["orchestrationMode"] == "Flexible"
     ids = await arm.ids()
@@ -301,14 +305,14 @@ async def test_a_flexible_set_names_its_instances(arm: Arm) -> None:
     assert all(each.startswith("s_") and len(each) == 10 for each in ids)
 
 
-async def test_a_set_may_have_several_placement_groups(arm: Arm) -> None:
+async def test_a_set_may_have_several_placement_groups(arm: ScaleSetClient) -> None:
     await arm.make(capacity=150)
     assert await arm.capacity() == 150
     await arm.ask("PATCH", "s", {"sku": {"capacity": 210}})
     assert await arm.ids() == [str(number) for number in range(210)]
 
 
-async def test_passwords_are_not_kept(arm: Arm) -> None:
+async def test_passwords_are_not_kept(arm: ScaleSetClient) -> None:
     body = body_of()
     body["properties"]["virtualMachineProfile"]["osProfile"]["adminPassword"] = "secret-word"
     await arm.ask("PUT", "s", body, 201)
@@ -317,10 +321,10 @@ async def test_passwords_are_not_kept(arm: Arm) -> None:
     assert "secret-word" not in str(records)
 
 
-async def test_two_who_make_the_same_set_make_one(arm: Arm) -> None:
+async def test_two_who_make_the_same_set_make_one(arm: ScaleSetClient) -> None:
     async def put() -> int:
         path = f"{SETS}/s?api-version=2025-04-01"
-        answer = await arm.client.put(path, json=body_of())
+        answer = await arm.http.put(path, json=body_of())
         return answer.status_code
 
     statuses = await asyncio.gather(*(put() for _ in range(5)))

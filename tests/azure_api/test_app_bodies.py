@@ -8,7 +8,7 @@ from fairwarning.azure_api.app import BODY_BYTES_MAX, SMALL_BYTES
 from fairwarning.azure_api.body_values import tags_of
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.operator_api.side_process import SideProcesses
-from tests.azure_api.asking import Asking, S, asking
+from tests.azure_api.arm_client import ArmClient, S, asking
 
 
 def test_tags_as_they_are() -> None:
@@ -33,7 +33,7 @@ def test_too_many_or_too_long_tags_are_refused_in_few_words(tags: dict[str, str]
     assert len(refused.value.failure.message) < 200
 
 
-async def sent(arm: Asking, padding: int) -> int:
+async def sent(arm: ArmClient, padding: int) -> int:
     """A body with so many characters that mean nothing; the status of the answer."""
     body = {"location": "x", "padding": "p" * padding}
     return (await arm.answer("PUT", f"{S}/resourcegroups/shop", body)).status_code

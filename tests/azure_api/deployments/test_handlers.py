@@ -3,38 +3,18 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 import pytest_asyncio
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.operator_api.rig import Rig, running
-from tests.support.http_client import http_client
+from tests.azure_api.arm_client import COMPUTE, GROUP, NETWORK, ArmClient, running_client
 
-GROUP = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourceGroups/default"
-NETWORK = f"{GROUP}/providers/Microsoft.Network"
-COMPUTE = f"{GROUP}/providers/Microsoft.Compute"
 DEPLOYMENTS = f"{GROUP}/providers/Microsoft.Resources/deployments"
 RESOURCES = "providers/Microsoft.Resources"
 OLD_DEPLOYMENTS = f"/subscriptions/{DEFAULT_SUBSCRIPTION}/resourcegroups/DEFAULT/deployments"
 
 
-class Deployments:
-    def __init__(self, rig: Rig, client: httpx.AsyncClient) -> None:
-        self.rig = rig
-        self._client = client
-
-    async def ask(
-        self, method: str, path: str, body: Any = None, status: int = 200, **query: str
-    ) -> httpx.Response:
-        parameters = {"api-version": "2024-11-01", **{f"${n}": v for n, v in query.items()}}
-        answer = await self._client.request(method, path, params=parameters, json=body)
-        assert answer.status_code == status, answer.text
-        return answer
-
-    async def get(self, path: str, status: int = 200, **query: str) -> Any:
-        return (await self.ask("GET", path, None, status, **query)).json()
-
+class DeploymentClient(ArmClient):
     async def start(self, name: str, *resources: Any, status: int = 201, **more: Any) -> Any:
         """What a client that waits is told."""
         answer = await self.ask(
@@ -43,11 +23,6 @@ class Deployments:
         assert int(answer.headers["Retry-After"]) >= 1
         assert answer.json()["properties"]["provisioningState"] == "Accepted"
         return answer.headers["Azure-AsyncOperation"]
-
-    async def progress(self, url: str) -> Any:
-        answer = await self._client.get(url)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
 
     async def deploy(self, name: str, *resources: Any, **more: Any) -> Any:
         """The deployment that went well."""
@@ -121,15 +96,12 @@ OF_AZ = {
 
 
 @pytest_asyncio.fixture
-async def arm() -> AsyncIterator[Deployments]:
-    async with (
-        running() as rig,
-        http_client(rig.node.control_url) as client,
-    ):
-        yield Deployments(rig, client)
+async def arm() -> AsyncIterator[DeploymentClient]:
+    async with running_client(DeploymentClient) as client:
+        yield client
 
 
-async def test_a_scale_set_is_made_as_az_makes_it(arm: Deployments) -> None:
+async def test_a_scale_set_is_made_as_az_makes_it(arm: DeploymentClient) -> None:
     rule = resource("Microsoft.Network/loadBalancers/inboundNatRules", "lb/rule")
     rule["dependsOn"] = ["[concat('Microsoft.Network/loadBalancers/', 'lb')]"]
     pool = "[concat(resourceId('Microsoft.Network/loadBalancers', 'lb'), '/backendAddressPools/b')]"
@@ -155,7 +127,7 @@ async def test_a_scale_set_is_made_as_az_makes_it(arm: Deployments) -> None:
 
 
 async def test_the_deployment_runs_until_the_events_of_its_resources_are_over(
-    arm: Deployments,
+    arm: DeploymentClient,
 ) -> None:
     await arm.deploy("first", network(), scale_set(capacity=2))
     await arm.rig.activate("s_0", "s_1")
@@ -176,7 +148,7 @@ async def test_the_deployment_runs_until_the_events_of_its_resources_are_over(
     await arm.deploy("second", network(), status=200)
 
 
-async def test_the_first_failure_stops_it_and_what_was_made_stays(arm: Deployments) -> None:
+async def test_the_first_failure_stops_it_and_what_was_made_stays(arm: DeploymentClient) -> None:
     detail = await arm.fail(
         "broken",
         network(),
@@ -210,7 +182,7 @@ async def test_the_first_failure_stops_it_and_what_was_made_stays(arm: Deploymen
     ],
 )
 async def test_a_template_that_is_not_valid_makes_nothing_and_is_told_to_who_waits(
-    arm: Deployments, members: Any, code: str, words: str
+    arm: DeploymentClient, members: Any, code: str, words: str
 ) -> None:
     detail = await arm.fail("broken", network(), **members)
     assert detail["code"] == code
@@ -223,7 +195,7 @@ async def test_a_template_that_is_not_valid_makes_nothing_and_is_told_to_who_wai
     assert words in refused.json()["error"]["message"]
 
 
-async def test_a_template_can_be_validated_without_making_anything(arm: Deployments) -> None:
+async def test_a_template_can_be_validated_without_making_anything(arm: DeploymentClient) -> None:
     answer = await arm.ask("POST", f"{DEPLOYMENTS}/x/validate", template(network()))
     assert answer.json()["properties"]["validatedResources"] == [
         {"id": f"{NETWORK}/virtualNetworks/net"}
@@ -247,7 +219,7 @@ async def test_a_template_can_be_validated_without_making_anything(arm: Deployme
     ],
 )
 async def test_what_is_no_deployment_at_all_is_refused_at_once(
-    arm: Deployments, path: str, body: Any
+    arm: DeploymentClient, path: str, body: Any
 ) -> None:
     assert (await arm.ask("PUT", path, body, 400)).json()["error"]["message"]
 
@@ -255,21 +227,21 @@ async def test_what_is_no_deployment_at_all_is_refused_at_once(
 @pytest.mark.parametrize(
     "place", [DEPLOYMENTS, f"/subscriptions/{DEFAULT_SUBSCRIPTION}/{RESOURCES}/deployments"]
 )
-async def test_what_if_says_no_in_the_form_of_a_result(arm: Deployments, place: str) -> None:
+async def test_what_if_says_no_in_the_form_of_a_result(arm: DeploymentClient, place: str) -> None:
     answer = await arm.ask("POST", f"{place}/d/whatIf", {"properties": {"mode": "Incremental"}})
     error = answer.json()["error"]
     assert error["code"] == "WhatIfNotSupported"
     assert "az deployment group validate" in error["message"]
 
 
-async def test_a_link_to_a_template_is_refused_clearly(arm: Deployments) -> None:
+async def test_a_link_to_a_template_is_refused_clearly(arm: DeploymentClient) -> None:
     body = {"properties": {"templateLink": {"uri": "https://localhost/x.json"}}}
     answer = await arm.ask("PUT", f"{DEPLOYMENTS}/x", body, 201)
     found = await arm.progress(answer.headers["Azure-AsyncOperation"])
     assert "send the content itself" in found["error"]["details"][0]["message"]
 
 
-async def test_secrets_are_neither_shown_nor_kept(arm: Deployments) -> None:
+async def test_secrets_are_neither_shown_nor_kept(arm: DeploymentClient) -> None:
     found = await arm.deploy(
         "secret",
         balancer(tags={"length": "[string(length(parameters('key')))]"}),
@@ -285,7 +257,7 @@ async def test_secrets_are_neither_shown_nor_kept(arm: Deployments) -> None:
             assert "hunter2" not in record.body
 
 
-async def test_resources_refer_to_each_other_as_they_are(arm: Deployments) -> None:
+async def test_resources_refer_to_each_other_as_they_are(arm: DeploymentClient) -> None:
     prefix = "[reference('net').addressSpace.addressPrefixes[0]]"
     found = await arm.deploy(
         "linked",
@@ -297,7 +269,7 @@ async def test_resources_refer_to_each_other_as_they_are(arm: Deployments) -> No
     assert (await arm.get(f"{NETWORK}/loadBalancers/lb"))["tags"]["tier"] == "net"
 
 
-async def test_what_is_referred_to_must_exist(arm: Deployments) -> None:
+async def test_what_is_referred_to_must_exist(arm: DeploymentClient) -> None:
     gone = "[reference(resourceId('Microsoft.Network/virtualNetworks', 'gone')).x]"
     detail = await arm.fail("broken", balancer(properties={"x": gone}))
     assert detail["code"] == "ResourceNotFound"
@@ -306,7 +278,7 @@ async def test_what_is_referred_to_must_exist(arm: Deployments) -> None:
     assert "'lb' at 'properties.x'" in wrong["message"]
 
 
-async def test_each_resource_has_its_own_version(arm: Deployments) -> None:
+async def test_each_resource_has_its_own_version(arm: DeploymentClient) -> None:
     old = {**scale_set(), "apiVersion": "2018-10-01"}
     detail = await arm.fail("old", network(), old)
     assert "Could not find member 'scheduledEventsProfile'" in detail["message"]
@@ -322,7 +294,7 @@ def nested(name: str, *resources: Any, **more: Any) -> dict[str, Any]:
     return {"type": kind, "name": name, "apiVersion": "2024-11-01", "properties": properties}
 
 
-async def test_a_deployment_within_a_deployment_tells_its_outputs(arm: Deployments) -> None:
+async def test_a_deployment_within_a_deployment_tells_its_outputs(arm: DeploymentClient) -> None:
     inner = {"x": {"type": "string", "value": "[concat('in', 'ner')]"}}
     found = await arm.deploy(
         "outer",
@@ -335,7 +307,7 @@ async def test_a_deployment_within_a_deployment_tells_its_outputs(arm: Deploymen
     assert {each["name"] for each in list_reply["value"]} == {"outer", "below"}
 
 
-async def test_deployments_cannot_multiply(arm: Deployments) -> None:
+async def test_deployments_cannot_multiply(arm: DeploymentClient) -> None:
     loop = {"name": "all", "count": 40}
     many = balancer("[concat('lb', copyIndex())]", copy=loop)
     inner = nested("[concat('d', copyIndex())]", many)
@@ -347,12 +319,12 @@ async def test_deployments_cannot_multiply(arm: Deployments) -> None:
     assert "nested more than 5 levels deep" in str(await arm.fail("deep", deep))
 
 
-async def test_a_nested_failure_is_that_of_the_deployment(arm: Deployments) -> None:
+async def test_a_nested_failure_is_that_of_the_deployment(arm: DeploymentClient) -> None:
     detail = await arm.fail("outer", nested("below", resource("Microsoft.Nobody/things", "x")))
     assert "Microsoft.Nobody" in str(detail)
 
 
-async def test_deployments_are_listed_and_forgotten(arm: Deployments) -> None:
+async def test_deployments_are_listed_and_forgotten(arm: DeploymentClient) -> None:
     await arm.deploy("good", network(), tags={})
     await arm.fail("bad", resource("Microsoft.Nobody/things", "x"))
     assert {each["name"] for each in (await arm.get(DEPLOYMENTS))["value"]} == {"good", "bad"}
@@ -363,14 +335,14 @@ async def test_deployments_are_listed_and_forgotten(arm: Deployments) -> None:
     await arm.ask("DELETE", f"{DEPLOYMENTS}/good", None, 204)
     await arm.ask("DELETE", f"{DEPLOYMENTS}/good", None, 204)
     await arm.ask("HEAD", f"{DEPLOYMENTS}/good", None, 404)
-    assert (await arm.get(f"{DEPLOYMENTS}/good", 404))["error"]["code"] == "DeploymentNotFound"
+    assert (await arm.get(f"{DEPLOYMENTS}/good", 404))["code"] == "DeploymentNotFound"
     await arm.get(f"{NETWORK}/virtualNetworks/net")
     await arm.get(f"{DEPLOYMENTS}/bad/operationStatuses/77", 404)
     resources = await arm.get(f"{GROUP}/resources")
     assert not [each for each in resources["value"] if "deployments" in each["type"]]
 
 
-async def test_copies_are_made(arm: Deployments) -> None:
+async def test_copies_are_made(arm: DeploymentClient) -> None:
     loop = {"name": "all", "count": 3}
     await arm.deploy("many", balancer("[concat('lb', copyIndex(1))]", copy=loop))
     list_reply = await arm.get(f"{NETWORK}/loadBalancers")

@@ -14,9 +14,7 @@ from fairwarning.azure_api.lenient_json import TooMuch, read_json, strict_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9),
-    lambda list_below: (
-        st.lists(list_below, max_size=3) | st.dictionaries(st.text(max_size=9), list_below)
-    ),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=9), below),
     max_leaves=9,
 )
 

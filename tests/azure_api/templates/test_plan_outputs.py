@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairwarning.azure_api.templates.plan import camel_case
-from tests.azure_api.templates.rig import NETWORK, network, plan, refusal
+from tests.azure_api.templates.plans import NETWORK, network, plan, refusal
 
 
 @pytest.mark.parametrize(

@@ -11,34 +11,23 @@ import pytest_asyncio
 from fairwarning.azure_api.virtual_machines.body import without_secrets
 from fairwarning.core.commands import AddInstances
 from fairwarning.core.model import Instance, InstanceName, ScopeId
-from tests.azure_api.machine_rig import (
-    COMPUTE,
-    GROUP,
-    NICS,
-    SETS,
-    SUBNET,
-    SUBSCRIPTION,
-    VMS,
-    Azure,
-    running_azure,
-    uses,
-    vm_body,
-)
+from tests.azure_api.arm_client import COMPUTE, GROUP, S, running_client
+from tests.azure_api.vm_client import NICS, SETS, SUBNET, VMS, VmClient, uses, vm_body
 from tests.operator_api.rig import ME
 
 
 @pytest_asyncio.fixture
-async def azure() -> AsyncIterator[Azure]:
-    async with running_azure() as found:
+async def azure() -> AsyncIterator[VmClient]:
+    async with running_client(VmClient) as found:
         yield found
 
 
-async def test_what_arm_made_is_in_every_view(azure: Azure) -> None:
+async def test_what_arm_made_is_in_every_view(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     body = {**vm_body(networkProfile=uses("nic")), "tags": {"team": "a"}}
     answer = await azure.ask("PUT", f"{VMS}/box", body, 201)
-    assert await azure.state(answer.headers["azure-asyncoperation"]) == "Succeeded"
+    assert await azure.status(answer.headers["azure-asyncoperation"]) == "Succeeded"
     assert "location" not in answer.headers, "az would take its empty answer for the VM"
     shown = await azure.get(f"{VMS}/box")
     assert shown["id"] == f"{VMS}/box"
@@ -62,7 +51,7 @@ async def test_what_arm_made_is_in_every_view(azure: Azure) -> None:
     assert address["privateIpAddress"] == "10.9.0.4"
 
 
-async def test_what_the_fleet_declared_is_a_vm(azure: Azure) -> None:
+async def test_what_the_fleet_declared_is_a_vm(azure: VmClient) -> None:
     shown = await azure.get(f"{VMS}/DB")
     assert (shown["name"], shown["location"]) == ("db", "local")
     disk = shown["properties"]["storageProfile"]["osDisk"]
@@ -80,7 +69,7 @@ async def test_what_the_fleet_declared_is_a_vm(azure: Azure) -> None:
     )
 
 
-async def test_an_instance_view_says_power_and_domains(azure: Azure) -> None:
+async def test_an_instance_view_says_power_and_domains(azure: VmClient) -> None:
     expanded = await azure.get(f"{VMS}/web-1", **{"$expand": "instanceView"})
     view = expanded["properties"]["instanceView"]
     assert view == await azure.get(f"{VMS}/web-1/instanceView")
@@ -89,7 +78,7 @@ async def test_an_instance_view_says_power_and_domains(azure: Azure) -> None:
     assert codes == ["ProvisioningState/succeeded", "PowerState/running"]
 
 
-async def test_a_whole_vm_that_is_sent_back_changes_nothing(azure: Azure) -> None:
+async def test_a_whole_vm_that_is_sent_back_changes_nothing(azure: VmClient) -> None:
     """As `az vm update` does it, with all that was derived, and without its image."""
     made = await azure.vm("box", storageProfile={"imageReference": {"offer": "u"}, "dataDisks": []})
     echoed = await azure.get(f"{VMS}/box", **{"$expand": "instanceView"})
@@ -101,7 +90,7 @@ async def test_a_whole_vm_that_is_sent_back_changes_nothing(azure: Azure) -> Non
     assert (await azure.instance("web-0"))["addresses"] == ["127.0.1.10"]
 
 
-async def test_tags_are_the_instances(azure: Azure) -> None:
+async def test_tags_are_the_instances(azure: VmClient) -> None:
     await azure.put(f"{VMS}/box", {**vm_body(), "tags": {"a": "1", "b": "2"}})
     patched = await azure.patch(f"{VMS}/box", {"tags": {"b": "3"}})
     assert patched["tags"] == {"b": "3"}
@@ -112,7 +101,7 @@ async def test_tags_are_the_instances(azure: Azure) -> None:
     assert (await azure.instance("web-0"))["updateDomain"] == 0
 
 
-async def test_tags_that_somebody_else_set_stay(azure: Azure) -> None:
+async def test_tags_that_somebody_else_set_stay(azure: VmClient) -> None:
     await azure.put(f"{VMS}/box", {**vm_body(), "tags": {"by": "arm"}})
     declared = [{"name": "box", "tags": {"by": "file"}}, {"name": "new", "tags": {"by": "file"}}]
     await azure.rig.post("/fleet", {"vm": declared})
@@ -123,11 +112,11 @@ async def test_tags_that_somebody_else_set_stay(azure: Azure) -> None:
 
 async def test_tags_that_change_at_once_lose_no_one(tmp_path: Path) -> None:
     """Each is a declaration of the whole set, so one that is stale would undo the others."""
-    async with running_azure(store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
+    async with running_client(VmClient, store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
         await _change_many(azure)
 
 
-async def _change_many(azure: Azure) -> None:
+async def _change_many(azure: VmClient) -> None:
     names = [f"web-{n}" for n in range(4)]
     made = [
         azure.put(f"{VMS}/new-{n}", vm_body(availabilitySet={"id": f"{SETS}/web"}))
@@ -143,7 +132,7 @@ async def _change_many(azure: Azure) -> None:
 
 
 async def test_a_change_that_was_overtaken_undoes_nothing(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by another node, which waits for no lock of this one."""
     engine = azure.rig.node.engine
@@ -163,10 +152,10 @@ async def test_a_change_that_was_overtaken_undoes_nothing(
 
 
 async def test_a_name_in_several_spellings_is_one_machine(tmp_path: Path) -> None:
-    async with running_azure(store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
+    async with running_client(VmClient, store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
         query = {"api-version": "2026-04-01"}
         asked = [
-            azure.client.put(f"{VMS}/{name}", json=vm_body(), params=query)
+            azure.http.put(f"{VMS}/{name}", json=vm_body(), params=query)
             for name in ("box", "BOX", "Box", "bOx")
         ]
         statuses = [each.status_code for each in await asyncio.gather(*asked)]
@@ -176,7 +165,7 @@ async def test_a_name_in_several_spellings_is_one_machine(tmp_path: Path) -> Non
         assert names.count("box") == 1
 
 
-async def test_a_member_of_an_availability_set_is_placed_in_turn(azure: Azure) -> None:
+async def test_a_member_of_an_availability_set_is_placed_in_turn(azure: VmClient) -> None:
     body = {"location": "local", "properties": {"platformUpdateDomainCount": 3}}
     await azure.put(f"{SETS}/mine", body, 200)
     for n in range(4):
@@ -187,7 +176,7 @@ async def test_a_member_of_an_availability_set_is_placed_in_turn(azure: Azure) -
     assert shown["availabilitySet"] == {"id": f"{SETS}/mine"}
 
 
-async def test_a_vm_joins_a_flexible_scale_set_only(azure: Azure) -> None:
+async def test_a_vm_joins_a_flexible_scale_set_only(azure: VmClient) -> None:
     flexible = f"{COMPUTE}/virtualMachineScaleSets/flex"
     body = {
         "location": "local",
@@ -208,7 +197,7 @@ async def test_a_vm_joins_a_flexible_scale_set_only(azure: Azure) -> None:
     assert "uniform" in message
 
 
-async def test_a_vm_joins_no_scale_set_that_is_being_deleted(azure: Azure) -> None:
+async def test_a_vm_joins_no_scale_set_that_is_being_deleted(azure: VmClient) -> None:
     flexible = f"{COMPUTE}/virtualMachineScaleSets/flex"
     told = {"terminateNotificationProfile": {"notBeforeTimeout": "PT5M", "enable": True}}
     body = {
@@ -227,13 +216,13 @@ async def test_a_vm_joins_no_scale_set_that_is_being_deleted(azure: Azure) -> No
     assert (await azure.refused("PUT", f"{VMS}/late", late, 409))[0] == "Conflict"
 
 
-async def test_lists_of_the_group_and_of_the_subscription(azure: Azure) -> None:
-    other = f"{SUBSCRIPTION}/resourceGroups/other"
+async def test_lists_of_the_group_and_of_the_subscription(azure: VmClient) -> None:
+    other = f"{S}/resourceGroups/other"
     await azure.put(other, {"location": "local"})
     far = f"{other}/providers/Microsoft.Compute/virtualMachines"
     await azure.put(f"{far}/far", vm_body())
     assert [each["name"] for each in (await azure.get(far))["value"]] == ["far"]
-    everywhere = await azure.get(f"{SUBSCRIPTION}/providers/Microsoft.Compute/virtualMachines")
+    everywhere = await azure.get(f"{S}/providers/Microsoft.Compute/virtualMachines")
     assert len(everywhere["value"]) == 6
     other_filter: dict[str, Any] = {"$filter": "name eq 'db'"}
     code, _ = await azure.refused("GET", VMS, **other_filter)
@@ -288,19 +277,19 @@ async def test_lists_of_the_group_and_of_the_subscription(azure: Azure) -> None:
     ],
 )
 async def test_a_vm_that_cannot_be_is_refused(
-    azure: Azure, body: object, status: int, code: str
+    azure: VmClient, body: object, status: int, code: str
 ) -> None:
     assert (await azure.refused("PUT", f"{VMS}/box", body, status))[0] == code
     await azure.ask("GET", f"{VMS}/box", status=404)
 
 
-async def test_names_have_a_form(azure: Azure) -> None:
+async def test_names_have_a_form(azure: VmClient) -> None:
     for name in ("n" * 65, "-box", "b%20x"):
         code, _ = await azure.refused("PUT", f"{VMS}/{name}", vm_body())
         assert code == "InvalidResourceName"
 
 
-async def test_a_patch_needs_a_vm(azure: Azure) -> None:
+async def test_a_patch_needs_a_vm(azure: VmClient) -> None:
     code, _ = await azure.refused("PATCH", f"{VMS}/box", {"tags": {}}, 404)
     assert code == "ResourceNotFound"
     wrong = {"properties": {"osProfile": "linux"}}
@@ -308,7 +297,7 @@ async def test_a_patch_needs_a_vm(azure: Azure) -> None:
     assert code.startswith("InvalidRequest")
 
 
-async def test_what_a_vm_was_made_with_stays(azure: Azure) -> None:
+async def test_what_a_vm_was_made_with_stays(azure: VmClient) -> None:
     await azure.vm("box")
     member = {"availabilitySet": {"id": f"{SETS}/web"}}
     for properties in (member, {"priority": "Spot"}):
@@ -320,22 +309,22 @@ async def test_what_a_vm_was_made_with_stays(azure: Azure) -> None:
     await azure.put(f"{VMS}/web-0", vm_body(**member), 200)
 
 
-async def test_old_versions_do_not_know_the_policy(azure: Azure) -> None:
+async def test_old_versions_do_not_know_the_policy(azure: VmClient) -> None:
     approving = {"userInitiatedReboot": {"automaticallyApprove": True}}
     body = vm_body(scheduledEventsPolicy=approving)
-    code, message = await azure.refused("PUT", f"{VMS}/box", body, api_version="2024-03-01")
+    code, message = await azure.refused("PUT", f"{VMS}/box", body, version="2024-03-01")
     assert code == "BadRequest"
     assert "Could not find member 'scheduledEventsPolicy'" in message
     made = await azure.put(f"{VMS}/box", body)
     assert made["properties"]["scheduledEventsPolicy"]["userInitiatedReboot"] == {
         "automaticallyApprove": True
     }
-    old = await azure.get(f"{VMS}/box", api_version="2020-06-01")
+    old = await azure.get(f"{VMS}/box", version="2020-06-01")
     assert "scheduledEventsPolicy" not in old["properties"]
-    assert await azure.put(f"{VMS}/box", old, 200, api_version="2020-06-01") == old
+    assert await azure.put(f"{VMS}/box", old, 200, version="2020-06-01") == old
 
 
-async def test_an_interface_serves_one_vm(azure: Azure) -> None:
+async def test_an_interface_serves_one_vm(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     await azure.vm("box", networkProfile=uses("nic"))
@@ -350,7 +339,7 @@ async def test_an_interface_serves_one_vm(azure: Azure) -> None:
     assert (await azure.refused("DELETE", f"{NICS}/nic"))[0] == "NicInUse"
 
 
-async def test_a_second_interface_adds_its_address(azure: Azure) -> None:
+async def test_a_second_interface_adds_its_address(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("one")
     await azure.interface("two")
@@ -366,7 +355,7 @@ async def test_a_second_interface_adds_its_address(azure: Azure) -> None:
     await azure.ask("DELETE", f"{NICS}/one")
 
 
-async def test_the_primary_address_comes_first(azure: Azure) -> None:
+async def test_the_primary_address_comes_first(azure: VmClient) -> None:
     await azure.network()
     configurations = [
         {"name": name, "properties": {"subnet": {"id": SUBNET}, "primary": name == "main"}}
@@ -379,7 +368,7 @@ async def test_the_primary_address_comes_first(azure: Azure) -> None:
 
 
 async def test_an_interface_that_changes_while_it_is_attached_is_attached(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
     await azure.interface("nic")
@@ -397,7 +386,7 @@ async def test_an_interface_that_changes_while_it_is_attached_is_attached(
     assert (await azure.refused("DELETE", f"{NICS}/nic"))[0] == "NicInUse"
 
 
-async def test_addresses_that_the_fleet_declared_stay_and_come_first(azure: Azure) -> None:
+async def test_addresses_that_the_fleet_declared_stay_and_come_first(azure: VmClient) -> None:
     (declared,) = (await azure.instance("db"))["addresses"]
     await azure.network()
     await azure.interface("nic")
@@ -410,7 +399,7 @@ async def test_addresses_that_the_fleet_declared_stay_and_come_first(azure: Azur
     assert (await azure.instance("db"))["addresses"] == [declared]
 
 
-async def test_a_vm_without_interfaces_has_no_address_left(azure: Azure) -> None:
+async def test_a_vm_without_interfaces_has_no_address_left(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     await azure.vm("box", networkProfile=uses("nic"))
@@ -423,7 +412,7 @@ async def test_a_vm_without_interfaces_has_no_address_left(azure: Azure) -> None
 
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper])
-async def test_secrets_are_not_kept(azure: Azure, spell: Callable[[str], str]) -> None:
+async def test_secrets_are_not_kept(azure: VmClient, spell: Callable[[str], str]) -> None:
     profile = {
         "computerName": "box",
         spell("adminPassword"): "s3cret!",
@@ -441,11 +430,11 @@ async def test_secrets_are_not_kept(azure: Azure, spell: Callable[[str], str]) -
 
 async def test_what_arm_made_outlives_a_restart(tmp_path: Path) -> None:
     store = {"store_url": f"sqlite:///{tmp_path}/fleet.db"}
-    async with running_azure(**store) as azure:
+    async with running_client(VmClient, **store) as azure:
         await azure.network()
         await azure.interface("nic")
         made = await azure.vm("box", networkProfile=uses("nic"))
-    async with running_azure(**store) as azure:
+    async with running_client(VmClient, **store) as azure:
         assert await azure.get(f"{VMS}/box") == made
         assert (await azure.get(f"{NICS}/nic"))["properties"]["virtualMachine"]
         list_reply = await azure.get(f"{GROUP}/providers/Microsoft.Compute/virtualMachines")

@@ -9,7 +9,7 @@ from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.routes import TABLES
 from fairwarning.operator_api.auth import LOCAL
-from tests.azure_api.asking import COMPUTE, S, asking
+from tests.azure_api.arm_client import COMPUTE, S, asking
 
 
 async def answer(_: Arm, call: ArmCall) -> Reply:
@@ -47,7 +47,7 @@ async def test_what_is_not_there_is_said_in_azures_codes(
     method: str, path: str, status: int, code: str
 ) -> None:
     async with asking() as arm:
-        assert (await arm.ask(method, path, None, status))["code"] == code
+        assert (await arm.read(method, path, None, status))["code"] == code
 
 
 async def test_a_wrong_method_is_told_the_right_ones() -> None:
@@ -60,7 +60,7 @@ async def test_handlers_see_true_spellings() -> None:
     async with asking() as arm:
         await arm.put_group("Shop")
         path = f"{S}/RESOURCEGROUPS/SHOP/providers/microsoft.network//PublicIpAddresses/Ip"
-        made = await arm.ask("PUT", path, {"location": "x"}, 201)
+        made = await arm.read("PUT", path, {"location": "x"}, 201)
         assert made["id"] == (
             f"{S}/resourceGroups/Shop/providers/Microsoft.Network/publicIPAddresses/Ip"
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.azure_api.templates.rig import GROUP, NETWORK, SUBSCRIPTION, refusal, value
+from tests.azure_api.templates.plans import GROUP, NETWORK, SUBSCRIPTION, refusal, value
 
 VALUES: list[tuple[str, Any]] = [
     ("plain", "plain"),

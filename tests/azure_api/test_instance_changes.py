@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
-from tests.azure_api.asking import COMPUTE, VERSION, Asking, asking
+from tests.azure_api.arm_client import COMPUTE, VERSION, ArmClient, asking
 from tests.operator_api.test_access import bearer, token
 
 COMMAND = {"type": "command", "run": "/bin/true"}
@@ -19,12 +19,12 @@ SET = {
 
 
 @pytest_asyncio.fixture
-async def arm() -> AsyncIterator[Asking]:
+async def arm() -> AsyncIterator[ArmClient]:
     async with asking() as found:
         yield found
 
 
-async def asked(arm: Asking, method: str, path: str, body: Any = None) -> httpx.Response:
+async def asked(arm: ArmClient, method: str, path: str, body: Any = None) -> httpx.Response:
     """As an operator."""
     for each in (await arm.rig.get("/tokens"))["tokens"]:
         await arm.rig.delete(f"/tokens/{each['id']}")
@@ -38,11 +38,11 @@ async def asked(arm: Asking, method: str, path: str, body: Any = None) -> httpx.
     )
 
 
-async def driver(arm: Asking, scope: str) -> str:
+async def driver(arm: ArmClient, scope: str) -> str:
     return str((await arm.rig.get(f"/scopes/{scope}"))["driver"])
 
 
-async def test_a_vm_that_is_deleted_and_made_again_has_the_driver_it_had(arm: Asking) -> None:
+async def test_a_vm_that_is_deleted_and_made_again_has_the_driver_it_had(arm: ArmClient) -> None:
     await arm.rig.post("/fleet", {"vm": [{"name": "v1", "handle": "vm-1", "driver": COMMAND}]})
     id = (await arm.rig.get("/scopes/v1"))["id"]
     await arm.rig.delete("/scopes/v1")
@@ -51,7 +51,7 @@ async def test_a_vm_that_is_deleted_and_made_again_has_the_driver_it_had(arm: As
     assert (roster.driver, roster.live[0].handle) == ("command", "vm-1")
 
 
-async def test_a_scale_set_that_is_made_again_has_the_driver_it_had(arm: Asking) -> None:
+async def test_a_scale_set_that_is_made_again_has_the_driver_it_had(arm: ArmClient) -> None:
     await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 1, "driver": COMMAND}]})
     await arm.rig.delete("/scopes/s")
     assert (await asked(arm, "PUT", "virtualMachineScaleSets/s", SET)).status_code == 201
@@ -59,7 +59,7 @@ async def test_a_scale_set_that_is_made_again_has_the_driver_it_had(arm: Asking)
     assert await driver(arm, "s/1") == "command"
 
 
-async def test_an_operator_adds_no_machine_of_another_scope_to_a_set(arm: Asking) -> None:
+async def test_an_operator_adds_no_machine_of_another_scope_to_a_set(arm: ArmClient) -> None:
     group = {"name": "av", "driver": COMMAND, "instances": ["av-0"]}
     await arm.rig.post("/fleet", {"availability_set": [group]})
     inside = {"availabilitySet": {"id": f"{COMPUTE}/availabilitySets/av"}}
@@ -70,7 +70,7 @@ async def test_an_operator_adds_no_machine_of_another_scope_to_a_set(arm: Asking
     assert (await asked(arm, "PUT", "virtualMachines/av-1", body)).status_code == 201
 
 
-async def test_a_member_that_comes_back_has_the_handle_it_had(arm: Asking) -> None:
+async def test_a_member_that_comes_back_has_the_handle_it_had(arm: ArmClient) -> None:
     members = ["av-0", {"name": "av-1", "handle": "vm-7"}]
     await arm.rig.post("/fleet", {"availability_set": [{"name": "av", "instances": members}]})
     id = (await arm.rig.get("/scopes/av"))["id"]
@@ -84,7 +84,7 @@ async def test_a_member_that_comes_back_has_the_handle_it_had(arm: Asking) -> No
 
 
 async def test_an_operator_adds_no_machine_of_another_scope_in_a_new_placement_group(
-    arm: Asking,
+    arm: ArmClient,
 ) -> None:
     full = {"name": "flex", "capacity": 100, "orchestration": "flexible", "driver": COMMAND}
     await arm.rig.post("/fleet", {"scale_set": [full]})
@@ -96,7 +96,7 @@ async def test_an_operator_adds_no_machine_of_another_scope_in_a_new_placement_g
 
 
 async def test_an_empty_availability_set_that_was_deleted_may_be_created_again(
-    arm: Asking,
+    arm: ArmClient,
 ) -> None:
     assert (await asked(arm, "PUT", "availabilitySets/av", VM)).status_code == 200
     assert (await asked(arm, "DELETE", "availabilitySets/av")).status_code == 200
@@ -106,7 +106,7 @@ async def test_an_empty_availability_set_that_was_deleted_may_be_created_again(
     assert answer.status_code == 200, answer.text
 
 
-async def test_a_set_that_was_deleted_through_arm_may_be_created_again(arm: Asking) -> None:
+async def test_a_set_that_was_deleted_through_arm_may_be_created_again(arm: ArmClient) -> None:
     await arm.rig.post("/fleet", {"scale_set": [{"name": "s", "capacity": 1}]})
     assert (await asked(arm, "DELETE", "virtualMachineScaleSets/s")).status_code == 202
     await arm.rig.clock.advance(60_000)

@@ -6,21 +6,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.azure_api.machine_rig import (
-    COMPUTE,
-    NICS,
-    SETS,
-    VMS,
-    Azure,
-    running_azure,
-    uses,
-    vm_body,
-)
+from tests.azure_api.arm_client import COMPUTE, running_client
+from tests.azure_api.vm_client import NICS, SETS, VMS, VmClient, uses, vm_body
 
 
 @pytest_asyncio.fixture
-async def azure() -> AsyncIterator[Azure]:
-    async with running_azure() as found:
+async def azure() -> AsyncIterator[VmClient]:
+    async with running_client(VmClient) as found:
         yield found
 
 
@@ -29,7 +21,7 @@ async def azure() -> AsyncIterator[Azure]:
     [("restart", "Reboot", "restarted"), ("redeploy", "Redeploy", "redeployed")],
 )
 async def test_an_operation_lasts_as_long_as_its_event(
-    azure: Azure, verb: str, type: str, word: str
+    azure: VmClient, verb: str, type: str, word: str
 ) -> None:
     """Of a VM that only the fleet declared."""
     await azure.rig.activate("db")
@@ -40,42 +32,42 @@ async def test_an_operation_lasts_as_long_as_its_event(
     assert event["Description"] == (
         f"Virtual machine is going to be {word} as requested by authorized user."
     )
-    assert await azure.state(url) == "InProgress"
+    assert await azure.status(url) == "InProgress"
     shown = await azure.get(f"{VMS}/db")
     assert shown["properties"]["provisioningState"] == "Updating"
     await azure.advance("9m")
-    assert await azure.state(url) == "InProgress"
+    assert await azure.status(url) == "InProgress"
     await azure.advance("8m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
     assert await azure.events("db") == []
-    answer = await azure.client.get(f"{url}&monitor=true")
+    answer = await azure.http.get(f"{url}&monitor=true")
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-async def test_an_approval_ends_the_wait(azure: Azure) -> None:
+async def test_an_approval_ends_the_wait(azure: VmClient) -> None:
     await azure.vm("box")
     await azure.rig.activate("box")
     url = await azure.begin("POST", f"{VMS}/box/restart")
     (event,) = await azure.events("box")
     await azure.rig.post(f"/events/{event['EventId']}/approve")
     assert (await azure.events("box"))[0]["EventStatus"] == "Started"
-    assert await azure.state(url) == "InProgress"
+    assert await azure.status(url) == "InProgress"
     await azure.advance("1m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
 
 
-async def test_a_cancelled_event_fails_its_operation(azure: Azure) -> None:
+async def test_a_cancelled_event_fails_its_operation(azure: VmClient) -> None:
     await azure.rig.activate("db")
     url = await azure.begin("POST", f"{VMS}/db/redeploy")
     (event,) = await azure.events("db")
     await azure.rig.post(f"/events/{event['EventId']}/cancel", {"reason": "not today"})
-    found = (await azure.client.get(url)).json()
+    found = (await azure.http.get(url)).json()
     assert found["status"] == "Failed"
     assert found["error"]["code"] == "OperationCanceled"
     assert "not today" in found["error"]["message"]
 
 
-async def test_policy_approves_at_once(azure: Azure) -> None:
+async def test_policy_approves_at_once(azure: VmClient) -> None:
     policy = {"userInitiatedReboot": {"automaticallyApprove": "true"}}
     await azure.vm("box", scheduledEventsPolicy=policy)
     await azure.rig.activate("box")
@@ -89,18 +81,18 @@ async def test_policy_approves_at_once(azure: Azure) -> None:
     assert (await azure.events("box"))[0]["EventStatus"] == "Scheduled"
 
 
-async def test_where_nobody_asked_it_happens_at_once(azure: Azure) -> None:
+async def test_where_nobody_asked_it_happens_at_once(azure: VmClient) -> None:
     url = await azure.begin("POST", f"{VMS}/db/redeploy")
-    assert await azure.state(url) == "InProgress"
+    assert await azure.status(url) == "InProgress"
     await azure.advance("2m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
 
 
 @pytest.mark.parametrize(
     ("verb", "code"),
     [("deallocate", "PowerState/deallocated"), ("powerOff", "PowerState/stopped")],
 )
-async def test_power_goes_and_comes_without_an_event(azure: Azure, verb: str, code: str) -> None:
+async def test_power_goes_and_comes_without_an_event(azure: VmClient, verb: str, code: str) -> None:
     await azure.rig.activate("db")
 
     async def power() -> str:
@@ -110,25 +102,25 @@ async def test_power_goes_and_comes_without_an_event(azure: Azure, verb: str, co
     url = await azure.begin("POST", f"{VMS}/db/{verb}")
     assert await azure.events("db") == []
     await azure.advance("1m")
-    assert (await azure.state(url), await power()) == ("Succeeded", code)
+    assert (await azure.status(url), await power()) == ("Succeeded", code)
     await azure.begin("POST", f"{VMS}/db/start")
     await azure.advance("1m")
     assert await power() == "PowerState/running"
 
 
-async def test_a_reimage_of_a_vm_is_not_announced(azure: Azure) -> None:
+async def test_a_reimage_of_a_vm_is_not_announced(azure: VmClient) -> None:
     await azure.rig.activate("db")
     url = await azure.begin("POST", f"{VMS}/db/reimage")
     assert await azure.events("db") == []
     await azure.advance("1m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
 
 
-async def test_reapply_has_nothing_to_do(azure: Azure) -> None:
-    assert await azure.state(await azure.begin("POST", f"{VMS}/db/reapply")) == "Succeeded"
+async def test_reapply_has_nothing_to_do(azure: VmClient) -> None:
+    assert await azure.status(await azure.begin("POST", f"{VMS}/db/reapply")) == "Succeeded"
 
 
-async def test_only_spot_is_evicted(azure: Azure) -> None:
+async def test_only_spot_is_evicted(azure: VmClient) -> None:
     code, message = await azure.refused("POST", f"{VMS}/db/simulateEviction", status=409)
     assert code == "OperationNotAllowed"
     assert "allowed only for Spot Virtual Machines" in message
@@ -143,7 +135,7 @@ async def test_only_spot_is_evicted(azure: Azure) -> None:
     assert "priority" not in (await azure.get(f"{VMS}/cheap"))["properties"]
 
 
-async def test_maintenance_can_be_had_early(azure: Azure) -> None:
+async def test_maintenance_can_be_had_early(azure: VmClient) -> None:
     code, message = await azure.refused("POST", f"{VMS}/web-0/performMaintenance", status=409)
     assert code == "OperationNotAllowed"
     assert "no maintenance is pending" in message
@@ -154,10 +146,10 @@ async def test_maintenance_can_be_had_early(azure: Azure) -> None:
     url = await azure.begin("POST", f"{VMS}/web-0/performMaintenance")
     assert (await azure.events("web-0"))[0]["EventStatus"] == "Started"
     await azure.advance("1m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
 
 
-async def test_the_maintenance_that_can_be_had_early_is_the_next(azure: Azure) -> None:
+async def test_the_maintenance_that_can_be_had_early_is_the_next(azure: VmClient) -> None:
     late = await azure.rig.schedule("db", type="Reboot", notice="5h")
     soon = await azure.rig.schedule("db", type="Freeze", notice="1h")
     await azure.begin("POST", f"{VMS}/db/performMaintenance")
@@ -167,17 +159,17 @@ async def test_the_maintenance_that_can_be_had_early_is_the_next(azure: Azure) -
     assert [bool(each) for each in approved] == [True, False]
 
 
-async def test_a_vm_with_other_plans_is_deleted_all_the_same(azure: Azure) -> None:
+async def test_a_vm_with_other_plans_is_deleted_all_the_same(azure: VmClient) -> None:
     await azure.vm("box")
     await azure.rig.schedule("box", notice="5h")
     url = await azure.begin("DELETE", f"{VMS}/box")
     await azure.advance("2m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
     await azure.ask("GET", f"{VMS}/box", status=404)
 
 
 async def test_a_vm_that_is_changed_while_it_is_deleted_is_marked_all_the_same(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.vm("box")
     store = azure.rig.node.store
@@ -194,19 +186,19 @@ async def test_a_vm_that_is_changed_while_it_is_deleted_is_marked_all_the_same(
     assert code == "OperationNotAllowed"
 
 
-async def test_an_unknown_action_is_refused(azure: Azure) -> None:
+async def test_an_unknown_action_is_refused(azure: VmClient) -> None:
     code, message = await azure.refused("POST", f"{VMS}/db/capture", status=404)
     assert code == "InvalidAction"
     assert "'capture'" in message
     assert (await azure.refused("POST", f"{VMS}/none/restart", status=404))[0] == "ResourceNotFound"
 
 
-async def test_a_deleted_vm_goes_and_its_interface_stays(azure: Azure) -> None:
+async def test_a_deleted_vm_goes_and_its_interface_stays(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     await azure.vm("box", networkProfile=uses("nic"))
     url = await azure.begin("DELETE", f"{VMS}/box")
-    assert await azure.state(url) == "InProgress"
+    assert await azure.status(url) == "InProgress"
     shown = await azure.get(f"{VMS}/box")
     assert shown["properties"]["provisioningState"] == "Deleting"
     code, message = await azure.refused("PUT", f"{VMS}/box", vm_body(), 409)
@@ -214,7 +206,7 @@ async def test_a_deleted_vm_goes_and_its_interface_stays(azure: Azure) -> None:
     assert "marked for deletion" in message
     again = await azure.begin("DELETE", f"{VMS}/box")
     await azure.advance("1m")
-    assert [await azure.state(each) for each in (url, again)] == ["Succeeded"] * 2
+    assert [await azure.status(each) for each in (url, again)] == ["Succeeded"] * 2
     await azure.ask("GET", f"{VMS}/box", status=404)
     await azure.ask("DELETE", f"{VMS}/box", status=204)
     assert azure.rig.node.engine.views.by_address("10.9.0.4") is None
@@ -223,7 +215,7 @@ async def test_a_deleted_vm_goes_and_its_interface_stays(azure: Azure) -> None:
     assert nic["ipConfigurations"][0]["properties"]["privateIPAddress"] == "10.9.0.4"
 
 
-async def test_a_name_can_be_used_again(azure: Azure) -> None:
+async def test_a_name_can_be_used_again(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     body = {**vm_body(networkProfile=uses("nic"), licenseType="None"), "tags": {"life": "first"}}
@@ -237,7 +229,7 @@ async def test_a_name_can_be_used_again(azure: Azure) -> None:
     assert (await azure.get(f"{NICS}/nic"))["properties"]["virtualMachine"]
 
 
-async def test_a_namesake_from_elsewhere_inherits_nothing(azure: Azure) -> None:
+async def test_a_namesake_from_elsewhere_inherits_nothing(azure: VmClient) -> None:
     await azure.put(f"{VMS}/box", vm_body(licenseType="None"))
     await azure.begin("DELETE", f"{VMS}/box")
     await azure.advance("1m")
@@ -245,7 +237,7 @@ async def test_a_namesake_from_elsewhere_inherits_nothing(azure: Azure) -> None:
     assert "licenseType" not in (await azure.get(f"{VMS}/box"))["properties"]
 
 
-async def test_a_member_leaves_its_set_and_may_come_back(azure: Azure) -> None:
+async def test_a_member_leaves_its_set_and_may_come_back(azure: VmClient) -> None:
     await azure.begin("DELETE", f"{VMS}/web-1")
     await azure.advance("1m")
     members = (await azure.get(f"{SETS}/web"))["properties"]["virtualMachines"]
@@ -254,7 +246,7 @@ async def test_a_member_leaves_its_set_and_may_come_back(azure: Azure) -> None:
     assert (await azure.instance("web-1"))["updateDomain"] == 1
 
 
-async def test_a_deletion_that_was_cancelled_leaves_the_vm(azure: Azure) -> None:
+async def test_a_deletion_that_was_cancelled_leaves_the_vm(azure: VmClient) -> None:
     """In a scale set that gives notice, of which a VM of its own is told too."""
     flexible = f"{COMPUTE}/virtualMachineScaleSets/flex"
     notice = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT5M"}}
@@ -276,10 +268,10 @@ async def test_a_deletion_that_was_cancelled_leaves_the_vm(azure: Azure) -> None
         "OperationNotAllowed"
     )
     await azure.rig.post(f"/events/{event['EventId']}/cancel", {})
-    assert await azure.state(url) == "Failed"
+    assert await azure.status(url) == "Failed"
     shown = await azure.patch(f"{VMS}/box", {"tags": {"still": "here"}})
     assert shown["properties"]["provisioningState"] == "Succeeded"
     url = await azure.begin("DELETE", f"{VMS}/box")
     await azure.advance("6m")
-    assert await azure.state(url) == "Succeeded"
+    assert await azure.status(url) == "Succeeded"
     await azure.ask("GET", f"{VMS}/box", status=404)

@@ -1,24 +1,14 @@
-"""A node on a virtual clock, asked through ARM as az and the SDKs ask it."""
+"""A client that creates VMs, networks and availability sets in ARM, and looks at them."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
-
-import httpx
 
 from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall, Reply
 from fairwarning.azure_api.resource_store import ResourceStore
 from fairwarning.boot import make_control
-from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.operator_api.context import AzureDoor
-from tests.operator_api.rig import Rig, running
-from tests.support.http_client import http_client
+from tests.azure_api.arm_client import COMPUTE, NETWORK, ArmClient
 
-SUBSCRIPTION = f"/subscriptions/{DEFAULT_SUBSCRIPTION}"
-GROUP = f"{SUBSCRIPTION}/resourceGroups/default"
-COMPUTE = f"{GROUP}/providers/Microsoft.Compute"
-NETWORK = f"{GROUP}/providers/Microsoft.Network"
 VMS = f"{COMPUTE}/virtualMachines"
 SETS = f"{COMPUTE}/availabilitySets"
 NICS = f"{NETWORK}/networkInterfaces"
@@ -26,12 +16,8 @@ VNET = f"{NETWORK}/virtualNetworks/net"
 SUBNET = f"{VNET}/subnets/inner"
 
 
-class Azure:
-    """The fleet of `tests.operator_api.rig`, all in the group `default` and location `local`."""
-
-    def __init__(self, rig: Rig, client: httpx.AsyncClient) -> None:
-        self.rig = rig
-        self.client = client
+class VmClient(ArmClient):
+    version = "2026-04-01"
 
     @property
     def arm(self) -> Arm:
@@ -50,43 +36,11 @@ class Azure:
             answer=answer,
         )
 
-    async def ask(
-        self, method: str, path: str, body: object = None, status: int = 200, **query: Any
-    ) -> httpx.Response:
-        parameters = {"api-version": "2026-04-01"}
-        parameters |= {name.replace("_", "-"): value for name, value in query.items()}
-        answer = (
-            await self.client.request(method, path, json=body, params=parameters)
-            if body is not None
-            else await self.client.request(method, path, params=parameters)
-        )
-        assert answer.status_code == status, answer.text
-        return answer
-
-    async def get(self, path: str, **query: Any) -> Any:
-        return (await self.ask("GET", path, **query)).json()
-
-    async def put(self, path: str, body: object, status: int = 201, **query: Any) -> Any:
-        return (await self.ask("PUT", path, body, status, **query)).json()
-
-    async def patch(self, path: str, body: object, **query: Any) -> Any:
-        return (await self.ask("PATCH", path, body, **query)).json()
-
-    async def refused(
-        self, method: str, path: str, body: object = None, status: int = 400, **query: Any
-    ) -> tuple[str, str]:
-        """Code and message."""
-        error = (await self.ask(method, path, body, status, **query)).json()["error"]
-        return error["code"], error["message"]
-
     async def begin(self, method: str, path: str) -> str:
         """A long-running operation; where to ask for it."""
         answer = await self.ask(method, path, status=202)
         assert answer.headers["retry-after"] == "1"
         return answer.headers["azure-asyncoperation"]
-
-    async def state(self, url: str) -> str:
-        return str((await self.client.get(url)).json()["status"])
 
     async def vm(self, name: str, status: int = 201, **properties: Any) -> Any:
         return await self.put(f"{VMS}/{name}", vm_body(**properties), status)
@@ -103,16 +57,13 @@ class Azure:
 
     async def metadata(self, name: str) -> Any:
         url = f"{self.rig.node.metadata_urls[0]}/vm/{name}/metadata/instance"
-        answer = await self.client.get(
+        answer = await self.http.get(
             url, params={"api-version": "2021-12-13"}, headers={"Metadata": "true"}
         )
         return answer.json()
 
     async def events(self, name: str) -> Any:
         return (await self.rig.document(name))["Events"]
-
-    async def advance(self, by: str) -> None:
-        await self.rig.post("/clock/advance", {"by": by})
 
 
 def vm_body(**properties: Any) -> dict[str, Any]:
@@ -141,12 +92,3 @@ def interface_body(subnet: str = SUBNET, **configuration: Any) -> dict[str, Any]
         "location": "local",
         "properties": {"ipConfigurations": [{"name": "one", "properties": properties}]},
     }
-
-
-@asynccontextmanager
-async def running_azure(**settings: Any) -> AsyncIterator[Azure]:
-    async with (
-        running(**settings) as rig,
-        http_client(rig.node.control_url) as client,
-    ):
-        yield Azure(rig, client)

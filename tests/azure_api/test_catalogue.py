@@ -3,7 +3,7 @@
 import pytest
 
 from fairwarning.azure_api.catalogue import operating_system
-from tests.azure_api.asking import COMPUTE, S, asking
+from tests.azure_api.arm_client import COMPUTE, S, asking
 
 HERE = f"{S}/providers/Microsoft.Compute/locations/westeurope"
 UBUNTU = f"{HERE}/publishers/Canonical/artifacttypes/vmimage/offers/UbuntuServer/skus/18.04-LTS"

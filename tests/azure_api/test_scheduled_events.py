@@ -7,7 +7,7 @@ import pytest
 from fairwarning.azure_api import scheduled_events
 from fairwarning.core.instants import HOUR_MS
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.azure_api.asking import COMPUTE, Asking, S, asking
+from tests.azure_api.arm_client import COMPUTE, ArmClient, S, asking
 
 EVENTS = "providers/Microsoft.Maintenance/scheduledevents"
 WEB = f"{COMPUTE}/availabilitySets/web"
@@ -16,15 +16,15 @@ SETS = f"{COMPUTE}/virtualMachineScaleSets"
 NOBODYS = "00000000-0000-4000-8000-00000000FFFF"
 
 
-async def acknowledge(arm: Asking, owner: str, id: str, status: int = 200) -> Any:
-    return await arm.ask("POST", f"{owner}/{EVENTS}/{id}/acknowledge", None, status)
+async def acknowledge(arm: ArmClient, owner: str, id: str, status: int = 200) -> Any:
+    return await arm.read("POST", f"{owner}/{EVENTS}/{id}/acknowledge", None, status)
 
 
-async def acknowledge_all(arm: Asking, owner: str, ids: Any, status: int = 200) -> Any:
-    return await arm.ask("POST", f"{owner}/{EVENTS}", {"value": ids}, status)
+async def acknowledge_all(arm: ArmClient, owner: str, ids: Any, status: int = 200) -> Any:
+    return await arm.read("POST", f"{owner}/{EVENTS}", {"value": ids}, status)
 
 
-async def ids(arm: Asking, place: str) -> list[str]:
+async def ids(arm: ArmClient, place: str) -> list[str]:
     return [each["name"] for each in (await arm.get(f"{place}/{EVENTS}"))["value"]]
 
 
@@ -225,5 +225,5 @@ async def test_an_approver_may_approve_and_nothing_else() -> None:
             ("DELETE", DB),
             ("DELETE", f"{S}/resourcegroups/default"),
         ):
-            error = await arm.ask(method, path, None, 403)
+            error = await arm.read(method, path, None, 403)
             assert error["code"] == "AuthorizationFailed"

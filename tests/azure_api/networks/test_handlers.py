@@ -10,26 +10,17 @@ import pytest_asyncio
 
 from fairwarning.azure_api.networks.subnets import SUBNETS_MAX
 from fairwarning.engine.protocols import StoreDown
-from tests.azure_api.machine_rig import (
-    GROUP,
-    NETWORK,
-    NICS,
-    SUBNET,
-    SUBSCRIPTION,
-    VNET,
-    Azure,
-    network_body,
-    running_azure,
-)
+from tests.azure_api.arm_client import GROUP, NETWORK, S, running_client
+from tests.azure_api.vm_client import NICS, SUBNET, VNET, VmClient, network_body
 
 
 @pytest_asyncio.fixture
-async def azure() -> AsyncIterator[Azure]:
-    async with running_azure() as found:
+async def azure() -> AsyncIterator[VmClient]:
+    async with running_client(VmClient) as found:
         yield found
 
 
-async def test_a_network_comes_back_as_it_was_written(azure: Azure) -> None:
+async def test_a_network_comes_back_as_it_was_written(azure: VmClient) -> None:
     made = await azure.put(VNET, {**network_body(), "tags": {"team": "a"}})
     shown = await azure.get(VNET)
     assert shown == made
@@ -48,7 +39,7 @@ async def test_a_network_comes_back_as_it_was_written(azure: Azure) -> None:
     }
 
 
-async def test_names_are_found_whatever_their_case_and_slashes(azure: Azure) -> None:
+async def test_names_are_found_whatever_their_case_and_slashes(azure: VmClient) -> None:
     await azure.network()
     path = f"{GROUP}/providers/microsoft.network//VIRTUALNETWORKS/NET".replace(
         "resourceGroups/default", "resourcegroups/DEFAULT"
@@ -56,7 +47,7 @@ async def test_names_are_found_whatever_their_case_and_slashes(azure: Azure) -> 
     assert (await azure.get(path))["id"] == VNET
 
 
-async def test_a_put_merges_and_gives_another_etag(azure: Azure) -> None:
+async def test_a_put_merges_and_gives_another_etag(azure: VmClient) -> None:
     before = await azure.put(VNET, network_body())
     after = await azure.put(VNET, {"location": "local", "tags": {"team": "b"}}, 200)
     assert after["properties"]["addressSpace"] == before["properties"]["addressSpace"]
@@ -67,7 +58,7 @@ async def test_a_put_merges_and_gives_another_etag(azure: Azure) -> None:
     assert len(patched["properties"]["subnets"]) == 1
 
 
-async def test_a_subnet_is_a_resource_of_its_own_too(azure: Azure) -> None:
+async def test_a_subnet_is_a_resource_of_its_own_too(azure: VmClient) -> None:
     await azure.put(
         VNET,
         network_body("10.9.0.0/25")
@@ -84,11 +75,11 @@ async def test_a_subnet_is_a_resource_of_its_own_too(azure: Azure) -> None:
 
 
 async def test_parts_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
-    async with running_azure(store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
+    async with running_client(VmClient, store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
         await _add_rules(azure)
 
 
-async def _add_rules(azure: Azure) -> None:
+async def _add_rules(azure: VmClient) -> None:
     balancer = f"{NETWORK}/loadBalancers/lb"
     await azure.put(balancer, {"location": "local", "properties": {}})
     rules = [f"{balancer}/inboundNatRules/rule-{n}" for n in range(8)]
@@ -97,7 +88,7 @@ async def _add_rules(azure: Azure) -> None:
     assert {each["id"] for each in kept} == set(rules)
 
 
-async def test_a_part_that_is_put_again_stays_one(azure: Azure) -> None:
+async def test_a_part_that_is_put_again_stays_one(azure: VmClient) -> None:
     balancer = f"{NETWORK}/loadBalancers/lb"
     await azure.put(balancer, {"location": "local", "properties": {}})
     for name in ("one", "two"):
@@ -113,14 +104,14 @@ async def test_a_part_that_is_put_again_stays_one(azure: Azure) -> None:
     assert found["two"]["backendPort"] == 22
 
 
-async def test_a_part_needs_its_whole(azure: Azure) -> None:
+async def test_a_part_needs_its_whole(azure: VmClient) -> None:
     code, message = await azure.refused("PUT", SUBNET, {"properties": {}}, 404)
     assert code == "ParentResourceNotFound"
     assert "'net'" in message
 
 
-async def test_lists_are_by_type_in_the_group_and_in_the_subscription(azure: Azure) -> None:
-    other = f"{SUBSCRIPTION}/resourceGroups/other"
+async def test_lists_are_by_type_in_the_group_and_in_the_subscription(azure: VmClient) -> None:
+    other = f"{S}/resourceGroups/other"
     await azure.put(other, {"location": "local"})
     far = f"{other}/providers/Microsoft.Network/virtualNetworks/far"
     await azure.network()
@@ -131,11 +122,11 @@ async def test_lists_are_by_type_in_the_group_and_in_the_subscription(azure: Azu
         return [each["id"] for each in (await azure.get(path))["value"]]
 
     assert await ids(f"{NETWORK}/virtualNetworks") == [VNET]
-    assert await ids(f"{SUBSCRIPTION}/providers/Microsoft.Network/virtualNetworks") == [VNET, far]
+    assert await ids(f"{S}/providers/Microsoft.Network/virtualNetworks") == [VNET, far]
     assert await ids(f"{NETWORK}/networkSecurityGroups") == []
 
 
-async def test_no_public_address_is_made_up(azure: Azure) -> None:
+async def test_no_public_address_is_made_up(azure: VmClient) -> None:
     made = await azure.put(
         f"{NETWORK}/publicIPAddresses/ip",
         {"location": "local", "sku": {"name": "Standard"}, "properties": {}},
@@ -144,7 +135,7 @@ async def test_no_public_address_is_made_up(azure: Azure) -> None:
     assert made["sku"] == {"name": "Standard"}
 
 
-async def test_what_cannot_be_a_network_is_refused(azure: Azure) -> None:
+async def test_what_cannot_be_a_network_is_refused(azure: VmClient) -> None:
     code, _ = await azure.refused("PUT", VNET, network_body("10.9.0.1/24"))
     assert code == "InvalidAddressPrefixFormat"
     assert (await azure.refused("PUT", VNET, network_body("fe80::/64")))[
@@ -176,13 +167,13 @@ def _crowded(count: int) -> Any:
     return {"location": "local", "properties": {"addressSpace": space, "subnets": subnets}}
 
 
-async def test_a_network_has_room_for_as_many_subnets_as_on_azure(azure: Azure) -> None:
+async def test_a_network_has_room_for_as_many_subnets_as_on_azure(azure: VmClient) -> None:
     await azure.put(VNET, _crowded(SUBNETS_MAX))
     code, _ = await azure.refused("PUT", VNET, _crowded(SUBNETS_MAX + 1))
     assert code == "SubnetLimitExceeded"
 
 
-async def test_a_network_moves_nowhere(azure: Azure) -> None:
+async def test_a_network_moves_nowhere(azure: VmClient) -> None:
     await azure.network()
     moved = {**network_body(), "location": "West Europe"}
     code, message = await azure.refused("PUT", VNET, moved, 409)
@@ -190,7 +181,7 @@ async def test_a_network_moves_nowhere(azure: Azure) -> None:
     assert "'westeurope'" in message
 
 
-async def test_a_subnet_stays_while_an_interface_is_in_it(azure: Azure) -> None:
+async def test_a_subnet_stays_while_an_interface_is_in_it(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     emptied = {"location": "local", "properties": {"subnets": []}}
@@ -209,11 +200,11 @@ async def test_a_subnet_stays_while_an_interface_is_in_it(azure: Azure) -> None:
 
 
 async def test_a_network_that_is_changed_while_it_is_deleted_keeps_what_is_below_it(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
-    list_below = f"{VNET}/taps/one"
-    await azure.put(list_below, {"properties": {}})
+    below = f"{VNET}/taps/one"
+    await azure.put(below, {"properties": {}})
     store = azure.rig.node.store
     real, is_first = store.drop, iter((True,))
 
@@ -225,17 +216,17 @@ async def test_a_network_that_is_changed_while_it_is_deleted_keeps_what_is_below
     monkeypatch.setattr(store, "drop", drop)
     await azure.refused("DELETE", VNET, status=409)
     assert (await azure.get(VNET))["tags"] == {"owner": "ana"}
-    await azure.get(list_below)
+    await azure.get(below)
     await azure.ask("DELETE", VNET)
-    await azure.ask("GET", list_below, status=404)
+    await azure.ask("GET", below, status=404)
 
 
 async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
-    list_below = f"{VNET}/taps/one"
-    await azure.put(list_below, {"properties": {}})
+    below = f"{VNET}/taps/one"
+    await azure.put(below, {"properties": {}})
     store = azure.rig.node.store
     real = store.drop
 
@@ -247,6 +238,6 @@ async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
     with monkeypatch.context() as outage:
         outage.setattr(store, "drop", drop)
         await azure.ask("DELETE", VNET, status=503)
-    await azure.client.delete(VNET, params={"api-version": "2026-04-01"})
+    await azure.http.delete(VNET, params={"api-version": "2026-04-01"})
     await azure.network()
-    await azure.ask("GET", list_below, status=404)
+    await azure.ask("GET", below, status=404)

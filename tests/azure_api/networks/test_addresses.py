@@ -23,24 +23,14 @@ from fairwarning.azure_api.networks.addresses import (
 from fairwarning.azure_api.networks.render import mac_address
 from fairwarning.azure_api.networks.subnets import read_prefix
 from fairwarning.azure_api.resource_store import KIND as SHELF
-from tests.azure_api.machine_rig import (
-    GROUP,
-    NETWORK,
-    NICS,
-    SUBNET,
-    SUBSCRIPTION,
-    Azure,
-    interface_body,
-    network_body,
-    running_azure,
-    uses,
-)
+from tests.azure_api.arm_client import GROUP, NETWORK, S, running_client
+from tests.azure_api.vm_client import NICS, SUBNET, VmClient, interface_body, network_body, uses
 from tests.operator_api.rig import ME
 
 
 @pytest_asyncio.fixture
-async def azure() -> AsyncIterator[Azure]:
-    async with running_azure() as found:
+async def azure() -> AsyncIterator[VmClient]:
+    async with running_client(VmClient) as found:
         yield found
 
 
@@ -56,7 +46,7 @@ def test_the_first_four_and_the_last_are_nobodys(length: int) -> None:
     assert found == whole[4:-1]
 
 
-async def test_interfaces_get_the_lowest_free_address(azure: Azure) -> None:
+async def test_interfaces_get_the_lowest_free_address(azure: VmClient) -> None:
     await azure.network()
     first, second = await azure.interface("one"), await azure.interface("two")
     assert [address_of(first), address_of(second)] == ["10.9.0.4", "10.9.0.5"]
@@ -69,16 +59,16 @@ async def test_interfaces_get_the_lowest_free_address(azure: Azure) -> None:
 
 
 async def test_many_at_once_get_one_each(tmp_path: Path) -> None:
-    async with running_azure(store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
+    async with running_client(VmClient, store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
         await azure.network()
         made = await asyncio.gather(*(azure.interface(f"nic-{n}") for n in range(20)))
     assert len({address_of(each) for each in made}) == 20
 
 
-async def test_two_networks_of_the_same_prefix_do_not_collide(azure: Azure) -> None:
+async def test_two_networks_of_the_same_prefix_do_not_collide(azure: VmClient) -> None:
     await azure.network()
-    await azure.put(f"{SUBSCRIPTION}/resourceGroups/other", {"location": "local"})
-    network = f"{SUBSCRIPTION}/resourceGroups/other/providers/Microsoft.Network"
+    await azure.put(f"{S}/resourceGroups/other", {"location": "local"})
+    network = f"{S}/resourceGroups/other/providers/Microsoft.Network"
     await azure.put(f"{network}/virtualNetworks/net", network_body())
     subnet = f"{network}/virtualNetworks/net/subnets/inner"
     first = await azure.interface("nic")
@@ -86,7 +76,7 @@ async def test_two_networks_of_the_same_prefix_do_not_collide(azure: Azure) -> N
     assert address_of(first) != address_of(second)
 
 
-async def test_an_address_of_the_fleet_is_not_given_out(azure: Azure) -> None:
+async def test_an_address_of_the_fleet_is_not_given_out(azure: VmClient) -> None:
     """127.0.1.10 to .13 belong to the members of `web`, whom nobody made through ARM."""
     await azure.put(f"{NETWORK}/virtualNetworks/net", network_body("127.0.1.8/29"))
     assert address_of(await azure.interface("nic")) == "127.0.1.14"
@@ -96,7 +86,7 @@ async def test_an_address_of_the_fleet_is_not_given_out(azure: Azure) -> None:
     assert (await azure.refused("PUT", f"{NICS}/more", asked))[0] == "PrivateIPAddressInUse"
 
 
-async def test_a_static_address_is_the_asked_one(azure: Azure) -> None:
+async def test_a_static_address_is_the_asked_one(azure: VmClient) -> None:
     await azure.network()
     static: dict[str, Any] = {
         "privateIPAllocationMethod": "static",
@@ -117,7 +107,7 @@ async def test_a_static_address_is_the_asked_one(azure: Azure) -> None:
         assert (await azure.refused("PUT", f"{NICS}/other", body))[0] == expected
 
 
-async def test_a_changed_interface_gives_its_old_address_back(azure: Azure) -> None:
+async def test_a_changed_interface_gives_its_old_address_back(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     moved: dict[str, Any] = {"privateIPAllocationMethod": "Static", "privateIPAddress": "10.9.0.77"}
@@ -126,7 +116,7 @@ async def test_a_changed_interface_gives_its_old_address_back(azure: Azure) -> N
 
 
 async def test_an_interface_that_moves_to_another_subnet_gets_an_address_there(
-    azure: Azure,
+    azure: VmClient,
 ) -> None:
     body = network_body("10.9.0.0/25")
     body["properties"]["addressSpace"] = {"addressPrefixes": ["10.9.0.0/24"]}
@@ -139,7 +129,7 @@ async def test_an_interface_that_moves_to_another_subnet_gets_an_address_there(
     assert address_of(await azure.interface("next")) == "10.9.0.4"
 
 
-async def test_a_machine_follows_the_address_of_its_interface(azure: Azure) -> None:
+async def test_a_machine_follows_the_address_of_its_interface(azure: VmClient) -> None:
     await azure.network()
     await azure.interface("nic")
     await azure.vm("box", networkProfile=uses("nic"))
@@ -148,7 +138,7 @@ async def test_a_machine_follows_the_address_of_its_interface(azure: Azure) -> N
     assert (await azure.instance("box"))["addresses"] == ["10.9.0.77"]
 
 
-async def test_a_refused_interface_leaves_nothing_behind(azure: Azure) -> None:
+async def test_a_refused_interface_leaves_nothing_behind(azure: VmClient) -> None:
     await azure.network()
     body = interface_body()
     stray = {"name": "two", "properties": {"subnet": {"id": f"{SUBNET}-nowhere"}}}
@@ -159,7 +149,7 @@ async def test_a_refused_interface_leaves_nothing_behind(azure: Azure) -> None:
     assert address_of(await azure.interface("nic")) == "10.9.0.4"
 
 
-async def test_both_kinds_of_address(azure: Azure) -> None:
+async def test_both_kinds_of_address(azure: VmClient) -> None:
     body = network_body()
     prefixes = ["10.9.0.0/24", "fd00:9::/64"]
     body["properties"]["addressSpace"]["addressPrefixes"] = prefixes
@@ -173,7 +163,7 @@ async def test_both_kinds_of_address(azure: Azure) -> None:
     assert (await azure.instance("box"))["addresses"] == ["10.9.0.4", "fd00:9::4"]
 
 
-async def test_what_nobody_owns_is_free_again_after_a_moment(azure: Azure) -> None:
+async def test_what_nobody_owns_is_free_again_after_a_moment(azure: VmClient) -> None:
     """An allocation bridges the time until the fleet has the address, and no more."""
     await azure.network()
     arm = azure.arm
@@ -183,7 +173,7 @@ async def test_what_nobody_owns_is_free_again_after_a_moment(azure: Azure) -> No
     assert await allocate(arm, SUBNET, 1, by=ME) == ["10.9.0.4"]
 
 
-async def test_an_allocation_is_all_or_nothing(azure: Azure) -> None:
+async def test_an_allocation_is_all_or_nothing(azure: VmClient) -> None:
     await azure.put(f"{NETWORK}/virtualNetworks/net", network_body("10.9.0.0/28"))
     arm = azure.arm
     with pytest.raises(ArmError, match="12 IP addresses"):
@@ -191,7 +181,7 @@ async def test_an_allocation_is_all_or_nothing(azure: Azure) -> None:
     assert len(await allocate(arm, SUBNET, 11, by=ME)) == 11
 
 
-async def test_who_is_late_takes_no_address_from_its_next_owner(azure: Azure) -> None:
+async def test_who_is_late_takes_no_address_from_its_next_owner(azure: VmClient) -> None:
     """One who read that it was free, and one who gives back what it no longer has."""
     arm, address = azure.arm, "10.9.0.4"
     await azure.network()
@@ -213,7 +203,7 @@ async def test_who_is_late_takes_no_address_from_its_next_owner(azure: Azure) ->
     assert await arm.control.store.record(KIND, address) is None
 
 
-async def test_addresses_of_a_group_that_is_gone_are_free(azure: Azure) -> None:
+async def test_addresses_of_a_group_that_is_gone_are_free(azure: VmClient) -> None:
     await azure.put(f"{NETWORK}/virtualNetworks/net", network_body("10.9.0.0/29"))
     for name in ("a", "b", "c"):
         await azure.interface(name)
@@ -240,7 +230,7 @@ def _two(*addresses: str, names: tuple[str, str] = ("a", "b")) -> Any:
     return {"location": "local", "properties": {"ipConfigurations": configurations}}
 
 
-async def test_two_configurations_of_an_interface_never_share_an_address(azure: Azure) -> None:
+async def test_two_configurations_of_an_interface_never_share_an_address(azure: VmClient) -> None:
     await azure.network()
     code, _ = await azure.refused("PUT", f"{NICS}/nic", _two("10.9.0.7", "10.9.0.7"))
     assert code == "PrivateIPAddressInUse"
@@ -249,7 +239,7 @@ async def test_two_configurations_of_an_interface_never_share_an_address(azure: 
     await azure.put(f"{NICS}/nic", _two("10.9.0.7", "10.9.0.4"))
 
 
-async def test_an_interface_has_a_bounded_number_of_configurations(azure: Azure) -> None:
+async def test_an_interface_has_a_bounded_number_of_configurations(azure: VmClient) -> None:
     await azure.network()
     body = _two("", "")
     body["properties"]["ipConfigurations"] *= 129
@@ -258,7 +248,7 @@ async def test_an_interface_has_a_bounded_number_of_configurations(azure: Azure)
 
 
 async def test_an_address_that_another_node_gave_out_just_now_is_taken(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
     await azure.interface("nic")
@@ -272,7 +262,7 @@ async def test_an_address_that_another_node_gave_out_just_now_is_taken(
 
 
 async def test_the_same_interface_put_twice_at_once_keeps_its_address(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.network()
     store, both = azure.rig.node.store, asyncio.Barrier(2)
@@ -287,7 +277,7 @@ async def test_the_same_interface_put_twice_at_once_keeps_its_address(
     monkeypatch.setattr(store, "keep", keep)
     parameters = {"api-version": "2026-04-01"}
     answers = await asyncio.gather(
-        *(azure.client.put(f"{NICS}/one", json=body, params=parameters) for _ in range(2))
+        *(azure.http.put(f"{NICS}/one", json=body, params=parameters) for _ in range(2))
     )
     assert sorted(each.status_code for each in answers) == [200, 201]
     assert [each.key for each in await store.records(KIND, limit=9)] == ["10.9.0.9"]

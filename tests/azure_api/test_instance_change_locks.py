@@ -9,7 +9,8 @@ from fairwarning.azure_api.operations import KIND as OPERATION
 from fairwarning.azure_api.resource_store import KIND as SHELF
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.operator_api.locks import KIND as HELD
-from tests.azure_api.scale_set_rig import COMPUTE, SETS, Arm, body_of, telling
+from tests.azure_api.arm_client import COMPUTE
+from tests.azure_api.scale_set_client import SETS, ScaleSetClient, body_of, telling
 from tests.operator_api.rig import ME, Block
 
 MACHINE = {"location": "local", "properties": {"hardwareProfile": {"vmSize": "Standard_D2s_v5"}}}
@@ -26,7 +27,12 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("method", "path", "body", "call"), REQUESTS)
 async def test_who_has_lost_the_lock_changes_nothing_more(
-    arm: Arm, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any, call: str
+    arm: ScaleSetClient,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    path: str,
+    body: Any,
+    call: str,
 ) -> None:
     await arm.make("s")
     before = await everything(arm)
@@ -41,14 +47,14 @@ async def test_who_has_lost_the_lock_changes_nothing_more(
     assert await everything(arm) == before
 
 
-async def everything(arm: Arm) -> list[Any]:
+async def everything(arm: ScaleSetClient) -> list[Any]:
     store = arm.rig.node.store
     kinds = [await store.records(kind, limit=99) for kind in (SHELF, OPERATION)]
     return [await store.scopes(limit=99), *kinds]
 
 
 async def test_who_has_lost_the_lock_of_a_set_changes_no_member(
-    arm: Arm, monkeypatch: pytest.MonkeyPatch
+    arm: ScaleSetClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = await everything(arm)
     store = arm.rig.node.store

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.azure_api.templates.rig import NETWORK, body, names, network, plan, refusal
+from tests.azure_api.templates.plans import NETWORK, body, names, network, plan, refusal
 
 
 def balancer(name: str = "lb", **more: Any) -> dict[str, Any]:
