@@ -7,21 +7,14 @@ import pytest
 import pytest_asyncio
 
 from fairwarning.azure_api import availability_sets
-from fairwarning.azure_api.instance_changes import revise
-from tests.azure_api.machine_rig import (
-    COMPUTE,
-    SETS,
-    SUBSCRIPTION,
-    VMS,
-    Azure,
-    running_azure,
-    vm_body,
-)
+from fairwarning.azure_api.instance_changes import update_roster
+from tests.azure_api.arm_client import COMPUTE, S, running_client
+from tests.azure_api.vm_client import SETS, VMS, VmClient, vm_body
 
 
 @pytest_asyncio.fixture
-async def azure() -> AsyncIterator[Azure]:
-    async with running_azure() as found:
+async def azure() -> AsyncIterator[VmClient]:
+    async with running_client(VmClient) as found:
         yield found
 
 
@@ -29,7 +22,7 @@ def set_body(**properties: Any) -> dict[str, Any]:
     return {"location": "local", "sku": {"name": "Aligned"}, "properties": properties}
 
 
-async def test_a_set_is_there_before_its_vms(azure: Azure) -> None:
+async def test_a_set_is_there_before_its_vms(azure: VmClient) -> None:
     made = await azure.put(f"{SETS}/mine", set_body(), 200)
     assert made == await azure.get(f"{COMPUTE}//availabilitySets/MINE")
     assert made["id"] == f"{SETS}/mine"
@@ -41,21 +34,21 @@ async def test_a_set_is_there_before_its_vms(azure: Azure) -> None:
     }
 
 
-async def test_a_set_of_the_fleet_is_shown_with_its_members(azure: Azure) -> None:
+async def test_a_set_of_the_fleet_is_shown_with_its_members(azure: VmClient) -> None:
     shown = await azure.get(f"{SETS}/web")
     assert shown["properties"]["platformUpdateDomainCount"] == 2
     members = [each["id"] for each in shown["properties"]["virtualMachines"]]
     assert members == [f"{VMS}/web-{n}" for n in range(4)]
 
 
-async def test_tags_are_kept_and_replaced(azure: Azure) -> None:
+async def test_tags_are_kept_and_replaced(azure: VmClient) -> None:
     await azure.put(f"{SETS}/mine", {**set_body(), "tags": {"a": "1"}}, 200)
     assert (await azure.patch(f"{SETS}/mine", {"tags": {"b": "2"}}))["tags"] == {"b": "2"}
     assert (await azure.patch(f"{SETS}/web", {"tags": {"c": "3"}}))["tags"] == {"c": "3"}
     assert len((await azure.get(f"{SETS}/web"))["properties"]["virtualMachines"]) == 4
 
 
-async def test_domains_are_fixed_once_somebody_is_placed(azure: Azure) -> None:
+async def test_domains_are_fixed_once_somebody_is_placed(azure: VmClient) -> None:
     await azure.put(f"{SETS}/mine", set_body(platformUpdateDomainCount=3), 200)
     made = await azure.put(f"{SETS}/mine", set_body(platformUpdateDomainCount="4"), 200)
     assert made["properties"]["platformUpdateDomainCount"] == 4
@@ -69,21 +62,21 @@ async def test_domains_are_fixed_once_somebody_is_placed(azure: Azure) -> None:
 
 
 async def test_domains_stay_for_who_is_placed_meanwhile(
-    azure: Azure, monkeypatch: pytest.MonkeyPatch
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await azure.put(f"{SETS}/mine", set_body(platformUpdateDomainCount=3), 200)
 
     async def revise_late(*args: Any) -> None:
         await azure.vm("box", availabilitySet={"id": f"{SETS}/mine"})
-        await revise(*args)
+        await update_roster(*args)
 
-    monkeypatch.setattr(availability_sets, "revise", revise_late)
+    monkeypatch.setattr(availability_sets, "update_roster", revise_late)
     body = set_body(platformUpdateDomainCount=1)
     code, _ = await azure.refused("PUT", f"{SETS}/mine", body, 409)
     assert code == "PropertyChangeNotAllowed"
 
 
-async def test_a_set_of_the_fleet_is_gone_with_its_last_member(azure: Azure) -> None:
+async def test_a_set_of_the_fleet_is_gone_with_its_last_member(azure: VmClient) -> None:
     for n in range(4):
         await azure.begin("DELETE", f"{VMS}/web-{n}")
     await azure.advance("1m")
@@ -101,14 +94,14 @@ async def test_a_set_of_the_fleet_is_gone_with_its_last_member(azure: Azure) -> 
         ("platformUpdateDomainCount", True),
     ],
 )
-async def test_domains_have_a_range(azure: Azure, name: str, value: object) -> None:
+async def test_domains_have_a_range(azure: VmClient, name: str, value: object) -> None:
     code, message = await azure.refused("PUT", f"{SETS}/mine", set_body(**{name: value}))
     assert code == "InvalidParameter"
     assert name in message
     await azure.ask("GET", f"{SETS}/mine", status=404)
 
 
-async def test_a_set_needs_a_location_and_a_name(azure: Azure) -> None:
+async def test_a_set_needs_a_location_and_a_name(azure: VmClient) -> None:
     assert (await azure.refused("PUT", f"{SETS}/mine", {}))[0] == "LocationRequired"
     long = f"{SETS}/{'s' * 81}"
     assert (await azure.refused("PUT", long, set_body()))[0] == "InvalidResourceName"
@@ -116,7 +109,7 @@ async def test_a_set_needs_a_location_and_a_name(azure: Azure) -> None:
     assert code == "ResourceNotFound"
 
 
-async def test_members_share_the_policy_of_their_set(azure: Azure) -> None:
+async def test_members_share_the_policy_of_their_set(azure: VmClient) -> None:
     policy = {"userInitiatedReboot": {"automaticallyApprove": True}}
     await azure.put(f"{SETS}/web", set_body(scheduledEventsPolicy=policy), 200)
     shown = await azure.get(f"{SETS}/web")
@@ -132,7 +125,7 @@ async def test_members_share_the_policy_of_their_set(azure: Azure) -> None:
     assert (event["EventStatus"], event["Resources"]) == ("Started", ["web-0"])
 
 
-async def test_a_set_is_deleted_when_it_is_empty(azure: Azure) -> None:
+async def test_a_set_is_deleted_when_it_is_empty(azure: VmClient) -> None:
     await azure.put(f"{SETS}/mine", set_body(), 200)
     await azure.vm("box", availabilitySet={"id": f"{SETS}/mine"})
     code, message = await azure.refused("DELETE", f"{SETS}/mine", status=409)
@@ -152,8 +145,8 @@ async def test_a_set_is_deleted_when_it_is_empty(azure: Azure) -> None:
     assert again["properties"]["platformFaultDomainCount"] == 3
 
 
-async def test_lists_hold_empty_sets_and_those_of_the_fleet(azure: Azure) -> None:
+async def test_lists_hold_empty_sets_and_those_of_the_fleet(azure: VmClient) -> None:
     await azure.put(f"{SETS}/mine", set_body(), 200)
-    for path in (SETS, f"{SUBSCRIPTION}/providers/Microsoft.Compute/availabilitySets"):
-        listed = (await azure.get(path))["value"]
-        assert [each["name"] for each in listed] == ["mine", "web"]
+    for path in (SETS, f"{S}/providers/Microsoft.Compute/availabilitySets"):
+        list_reply = (await azure.get(path))["value"]
+        assert [each["name"] for each in list_reply] == ["mine", "web"]

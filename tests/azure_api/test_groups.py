@@ -6,23 +6,23 @@ import pytest
 
 from fairwarning.azure_api.resource_store import KIND as SHELF
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
-from tests.azure_api.asking import COMPUTE, Asking, S, asking
+from tests.azure_api.arm_client import COMPUTE, ArmClient, S, asking
 
 GROUPS = f"{S}/resourcegroups"
 
 
-async def names(arm: Asking, **query: str) -> list[str]:
+async def names(arm: ArmClient, **query: str) -> list[str]:
     return [each["name"] for each in (await arm.get(GROUPS, **query))["value"]]
 
 
-async def deletion(arm: Asking, name: str) -> str:
+async def deletion(arm: ArmClient, name: str) -> str:
     """The URL of a deletion that has begun."""
     answer = await arm.answer("DELETE", f"{GROUPS}/{name}")
     assert answer.status_code == 202, answer.text
     return str(answer.headers["Azure-AsyncOperation"])
 
 
-async def status(arm: Asking, url: str) -> str:
+async def status(arm: ArmClient, url: str) -> str:
     return str((await arm.http.get(url)).json()["status"])
 
 
@@ -37,7 +37,7 @@ async def test_a_group_is_made_and_made_again() -> None:
             "tags": {"team": "a"},
             "properties": {"provisioningState": "Succeeded"},
         }
-        again = await arm.ask("PUT", f"{GROUPS}/SHOP", {"location": "westeurope"})
+        again = await arm.read("PUT", f"{GROUPS}/SHOP", {"location": "westeurope"})
         assert (again["name"], again["tags"]) == ("Shop", {})
         assert await arm.get(f"{GROUPS}/shop") == again
 
@@ -45,10 +45,10 @@ async def test_a_group_is_made_and_made_again() -> None:
 async def test_tags_are_changed_by_themselves() -> None:
     async with asking() as arm:
         await arm.put_group("shop", managedBy="me")
-        changed = await arm.ask("PATCH", f"{GROUPS}/shop", {"tags": {"team": "b"}})
+        changed = await arm.read("PATCH", f"{GROUPS}/shop", {"tags": {"team": "b"}})
         assert (changed["tags"], changed["location"]) == ({"team": "b"}, "westeurope")
         assert changed["managedBy"] == "me"
-        fleet = await arm.ask("PATCH", f"{GROUPS}/default", {"tags": {"team": "b"}})
+        fleet = await arm.read("PATCH", f"{GROUPS}/default", {"tags": {"team": "b"}})
         assert fleet["location"] == "local"
         assert await names(arm, filter="tagName eq 'Team' and tagValue eq 'b'") == [
             "default",
@@ -74,7 +74,7 @@ async def test_tags_are_changed_by_themselves() -> None:
 )
 async def test_a_slip_is_refused_and_makes_nothing(name: str, body: Any, code: str) -> None:
     async with asking() as arm:
-        assert (await arm.ask("PUT", f"{GROUPS}/{name}", body, 400))["code"] == code
+        assert (await arm.read("PUT", f"{GROUPS}/{name}", body, 400))["code"] == code
         assert await names(arm) == ["default"]
 
 
@@ -90,14 +90,14 @@ async def test_names_that_azure_allows(name: str) -> None:
 async def test_a_group_does_not_move() -> None:
     async with asking() as arm:
         await arm.put_group("shop")
-        error = await arm.ask("PUT", f"{GROUPS}/shop", {"location": "eastus"}, 409)
+        error = await arm.read("PUT", f"{GROUPS}/shop", {"location": "eastus"}, 409)
         assert error["code"] == "InvalidResourceGroupLocation"
         assert error["message"] == (
             "Invalid resource group location 'eastus'. The Resource group already exists in "
             "location 'westeurope'."
         )
-        await arm.ask("PUT", f"{GROUPS}/default", {"location": "eastus"}, 409)
-        await arm.ask("PUT", f"{GROUPS}/default", {"location": "local"}, 200)
+        await arm.read("PUT", f"{GROUPS}/default", {"location": "eastus"}, 409)
+        await arm.read("PUT", f"{GROUPS}/default", {"location": "local"}, 200)
 
 
 async def test_the_fleets_groups_are_there_too() -> None:
@@ -118,7 +118,7 @@ async def test_head_says_whether_there_is_one() -> None:
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 async def test_a_missing_group_is_not_found(method: str) -> None:
     async with asking() as arm:
-        error = await arm.ask(method, f"{GROUPS}/none", None, 404)
+        error = await arm.read(method, f"{GROUPS}/none", None, 404)
         assert error["code"] == "ResourceGroupNotFound"
         assert error["message"] == "Resource group 'none' could not be found."
 
@@ -147,7 +147,7 @@ async def test_a_group_without_machines_is_gone_at_once_with_what_is_kept_in_it(
             "location": "westeurope",
             "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}},
         }
-        await arm.ask("PUT", network, body, 201)
+        await arm.read("PUT", network, body, 201)
         url = await deletion(arm, "SHOP")
         everywhere = f"{S}/providers/Microsoft.Network/virtualNetworks"
         assert await arm.get(everywhere) == {"value": []}
@@ -167,7 +167,7 @@ async def test_addresses_in_a_group_that_is_gone_are_free_again() -> None:
         assert given == ["10.0.0.4", "10.0.0.4"]
 
 
-async def private_address(arm: Asking, group: str) -> str:
+async def private_address(arm: ArmClient, group: str) -> str:
     """Of a new interface in a new network."""
     networks = f"{S}/resourceGroups/{group}/providers/Microsoft.Network"
     space = {
@@ -175,11 +175,11 @@ async def private_address(arm: Asking, group: str) -> str:
         "subnets": [{"name": "sub", "properties": {"addressPrefix": "10.0.0.0/24"}}],
     }
     network = f"{networks}/virtualNetworks/net"
-    await arm.ask("PUT", network, {"location": "x", "properties": space}, 201)
+    await arm.read("PUT", network, {"location": "x", "properties": space}, 201)
     subnet = {"subnet": {"id": f"{network}/subnets/sub"}}
     interface = {"ipConfigurations": [{"name": "ip", "properties": subnet}]}
     body = {"location": "x", "properties": interface}
-    made = await arm.ask("PUT", f"{networks}/networkInterfaces/nic", body, 201)
+    made = await arm.read("PUT", f"{networks}/networkInterfaces/nic", body, 201)
     return str(made["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"])
 
 
@@ -187,7 +187,7 @@ async def test_a_group_lasts_as_long_as_its_machines_and_they_have_their_notice(
     async with asking() as arm:
         await arm.rig.activate("workers_0", "web-0", "db")
         address = f"{S}/resourceGroups/default/providers/Microsoft.Network/publicIPAddresses/ip"
-        await arm.ask("PUT", address, {"location": "local"}, 201)
+        await arm.read("PUT", address, {"location": "local"}, 201)
         url = await deletion(arm, "default")
         events = (await arm.rig.document("workers_0"))["Events"]
         assert [each["EventType"] for each in events] == ["Terminate"] * 3
@@ -218,10 +218,10 @@ async def test_nothing_is_made_in_a_group_that_is_being_deleted() -> None:
             f"{COMPUTE}/availabilitySets/new",
             f"{S}/resourceGroups/default/providers/Microsoft.Network/publicIPAddresses/new",
         ):
-            error = await arm.ask("PUT", path, body, 409)
+            error = await arm.read("PUT", path, body, 409)
             assert error["code"] == "ResourceGroupBeingDeleted"
         for path in (f"{GROUPS}/default", f"{COMPUTE}/availabilitySets/web"):
-            error = await arm.ask("PATCH", path, {"tags": {"a": "b"}}, 409)
+            error = await arm.read("PATCH", path, {"tags": {"a": "b"}}, 409)
             assert error["code"] == "ResourceGroupBeingDeleted"
 
 
@@ -235,7 +235,7 @@ async def test_a_group_whose_deletion_was_stopped_is_one_like_any_other() -> Non
         assert await status(arm, url) == "Failed"
         shown = await arm.get(f"{GROUPS}/default")
         assert shown["properties"] == {"provisioningState": "Succeeded"}
-        await arm.ask("PUT", f"{GROUPS}/default", {"location": "local"})
+        await arm.read("PUT", f"{GROUPS}/default", {"location": "local"})
         again = await deletion(arm, "default")
         await arm.rig.clock.advance(HOUR_MS)
         assert await status(arm, again) == "Succeeded"
@@ -259,7 +259,7 @@ async def test_a_group_that_got_new_machines_meanwhile_can_be_deleted_again() ->
 
 async def test_templates_are_not_exported() -> None:
     async with asking() as arm:
-        error = await arm.ask("POST", f"{GROUPS}/default/exportTemplate", {}, 404)
+        error = await arm.read("POST", f"{GROUPS}/default/exportTemplate", {}, 404)
         assert error["code"] == "InvalidAction"
 
 
@@ -284,7 +284,7 @@ async def test_a_group_that_is_changed_while_it_is_deleted_goes_all_the_same(
 
         async def keep(kind: str, key: str, body: str, **named: Any) -> Any:
             if kind == SHELF and next(is_first, False):
-                await arm.ask("PATCH", f"{GROUPS}/shop", {"tags": {"a": "b"}})
+                await arm.read("PATCH", f"{GROUPS}/shop", {"tags": {"a": "b"}})
             return await real(kind, key, body, **named)
 
         monkeypatch.setattr(store, "keep", keep)

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.fleet_view import Machine
+from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import (
     provisioning_state,
     set_view_json,
@@ -30,8 +30,8 @@ def _set(*events: Event) -> Scope:
     return replace(scope, events={each.id: each for each in events})
 
 
-def _machine(scope: Scope, name: str = "s_1") -> Machine:
-    return Machine(scope, scope.roster.instances[InstanceName(name)])
+def _machine(scope: Scope, name: str = "s_1") -> FleetInstance:
+    return FleetInstance(scope, scope.roster.instances[InstanceName(name)])
 
 
 def _event(
@@ -56,7 +56,7 @@ def _event(
     )
 
 
-def _codes(machine: Machine) -> list[str]:
+def _codes(machine: FleetInstance) -> list[str]:
     return [each["code"] for each in view_json(machine, NOW)["statuses"]]
 
 

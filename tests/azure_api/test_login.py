@@ -21,7 +21,7 @@ from fairwarning.azure_api.login import (
     LIFETIME_S,
     TENANT_ID,
     OAuthError,
-    asked_secret,
+    read_client_secret,
 )
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
 from fairwarning.operator_api.auth import Role, Tokens
@@ -238,7 +238,7 @@ def test_whatever_is_sent_gets_a_secret_or_a_refusal(
     media_type: str, raw: bytes, authorization: str | None
 ) -> None:
     try:
-        found = asked_secret(media_type, raw, authorization)
+        found = read_client_secret(media_type, raw, authorization)
     except OAuthError as refused:
         found = str(refused)
         event(refused.code)
@@ -248,7 +248,7 @@ def test_whatever_is_sent_gets_a_secret_or_a_refusal(
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
 def test_a_secret_arrives_as_it_was_sent(secret: str) -> None:
     form = {"grant_type": "client_credentials", "client_secret": secret}
-    assert asked_secret(FORM, urlencode(form).encode(), None) == secret
+    assert read_client_secret(FORM, urlencode(form).encode(), None) == secret
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])

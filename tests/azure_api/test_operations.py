@@ -18,7 +18,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import Event, EventType, Phase, Source
 from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.operator_api.housekeeping import forget_old_operations
-from tests.azure_api.asking import COMPUTE, Asking, S, asking
+from tests.azure_api.arm_client import COMPUTE, ArmClient, S, asking
 from tests.core.builders import E1, E2, T0, names
 
 OPERATION = Operation(id="op", verb="delete", target="/x", started_ms=T0, events=(E1, E2))
@@ -97,7 +97,7 @@ def test_a_new_id_is_a_guid_that_sorts_between_the_instants_around_it() -> None:
     assert [len(part) for part in id.split("-")] == [8, 4, 4, 4, 12]
 
 
-async def begun(arm: Asking, path: str) -> str:
+async def begun(arm: ArmClient, path: str) -> str:
     """The URL to ask how far it is."""
     answer = await arm.answer("POST", path)
     assert answer.status_code == 202, answer.text

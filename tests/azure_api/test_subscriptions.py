@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION, Place, ScaleSet, VirtualMachine
-from tests.azure_api.asking import COMPUTE, Asking, S, asking
+from tests.azure_api.arm_client import COMPUTE, ArmClient, S, asking
 from tests.operator_api.rig import ME
 
 SETS = "Microsoft.Compute/virtualMachineScaleSets"
 ADDRESS = f"{S}/resourceGroups/default/providers/Microsoft.Network/publicIPAddresses/ip"
 
 
-async def found(arm: Asking, path: str = f"{S}/resources", **query: str) -> list[str]:
+async def found(arm: ArmClient, path: str = f"{S}/resources", **query: str) -> list[str]:
     """`type/name` of each, without the namespace."""
     rows = (await arm.get(path, **query))["value"]
     return [f"{row['type'].partition('/')[2]}/{row['name']}" for row in rows]
@@ -48,7 +48,7 @@ async def test_providers_have_types_and_need_no_registration() -> None:
         assert types["virtualMachineScaleSets"]["apiVersions"]
         assert shown["registrationState"] == "Registered"
         assert shown in (await arm.get(f"{S}/providers"))["value"]
-        registered = await arm.ask("POST", f"{S}/providers/Microsoft.Network/register")
+        registered = await arm.read("POST", f"{S}/providers/Microsoft.Network/register")
         assert registered["registrationState"] == "Registered"
 
 
@@ -60,7 +60,7 @@ async def test_an_unknown_provider_is_refused() -> None:
 
 async def test_all_that_the_fleet_has_and_all_that_is_kept_is_listed_once() -> None:
     async with asking() as arm:
-        await arm.ask("PUT", ADDRESS, {"location": "local", "tags": {"a": "b"}}, 201)
+        await arm.read("PUT", ADDRESS, {"location": "local", "tags": {"a": "b"}}, 201)
         expected = [
             "availabilitySets/web",
             "virtualMachines/db",
@@ -105,7 +105,7 @@ async def test_the_machines_of_a_flexible_set_are_listed_and_those_of_a_uniform_
 )
 async def test_filters(filter: str, expected: list[str]) -> None:
     async with asking() as arm:
-        await arm.ask("PUT", ADDRESS, {"location": "local", "tags": {"a": "b"}}, 201)
+        await arm.read("PUT", ADDRESS, {"location": "local", "tags": {"a": "b"}}, 201)
         assert await found(arm, filter=filter) == expected
 
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
-from fairwarning.azure_api import template_sessions
-from fairwarning.azure_api.templates.worker import KEPT_VALUES_MAX
+from fairwarning.azure_api.deployments import template_runner
+from fairwarning.azure_api.templates.template_job import KEPT_VALUES_MAX
 from fairwarning.core.model import Scope
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.operator_api import (
@@ -143,7 +143,7 @@ async def test_a_small_template_that_costs_much_is_worked_on_elsewhere(
         begun.append(job)
         return real(job)
 
-    monkeypatch.setattr(template_sessions, "started", started)
+    monkeypatch.setattr(template_runner, "started", started)
     url = rig.node.control_url
     await rig.api.put(url + GROUP, params=VERSION, json={"location": "westeurope"})
     cheap = await rig.api.put(url + DEPLOYMENT, params=VERSION, content=deployment({"a": 1}))

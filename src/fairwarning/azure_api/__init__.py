@@ -1,1 +1,1 @@
-"""Azure Resource Manager, as far as fleets go: what az and the Azure SDKs talk to."""
+"""The part of Azure Resource Manager (ARM) that az and the Azure SDKs need for fleets."""

@@ -1,4 +1,4 @@
-"""ARM over HTTP: identity, role, reading, and errors in ARM's own form."""
+"""ARM over HTTP: it authorizes and reads a request, finds its handler and renders errors."""
 
 import asyncio
 import logging
@@ -12,25 +12,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fairwarning.azure_api.errors import ArmError, as_arm_error
-from fairwarning.azure_api.group_state import needed, refuse_going, subscription_spelled
+from fairwarning.azure_api.group_state import get_group, refuse_deleting, spelled_subscription
 from fairwarning.azure_api.lenient_json import not_understood, object_in, read_json
 from fairwarning.azure_api.operations import Operations, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import Shelf
+from fairwarning.azure_api.resource_store import ResourceStore
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, read_all
 from fairwarning.operator_api.problems import Problem, of_stop
 
 TEMPLATE_BYTES_MAX = 4 * 1024 * 1024
-"""As on Azure."""
+"""The largest body of a deployment, as on Azure."""
 BODY_BYTES_MAX = 512 * 1024
-"""Of one resource."""
+"""The largest body of one resource."""
 BODY_VALUES_MAX = 20_000
 SMALL_BYTES = 16 * 1024
-"""Of a body that is read at once; a larger one is read in another process."""
+"""A body up to this size is parsed at once; a larger one is parsed in another process."""
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)?", re.IGNORECASE)
+_GROUP = "microsoft.resources/subscriptions/resourcegroups"
 _DEPLOYMENTS = "microsoft.resources/deployments"
 _METHODS = ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"]
 _log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class ArmApp:
 
         self.arm = Arm(
             control=control,
-            shelf=Shelf(control.store),
+            resources=ResourceStore(control.store),
             operations=Operations(control.store, control.clock),
             answer=answer,
         )
@@ -76,12 +77,12 @@ class ArmApp:
         query = {name.lower(): value for name, value in request.query_params.items()}
         refuse_version(query.get("api-version"))
         is_template = path.key == _DEPLOYMENTS
-        raw = await _sent(request, TEMPLATE_BYTES_MAX if is_template else BODY_BYTES_MAX)
+        raw = await _read_body(request, TEMPLATE_BYTES_MAX if is_template else BODY_BYTES_MAX)
         call = ArmCall(
             method=request.method,
             path=path,
             query=query,
-            body=None if is_template else await self._body(raw, caller),
+            body=None if is_template else await self._parse_body(raw, caller),
             template=raw if is_template else b"",
             caller=caller,
             base_url=self.arm.control.public_url
@@ -90,7 +91,7 @@ class ArmApp:
         )
         return await self.arm.answer(call)
 
-    async def _body(self, raw: bytes, caller: Caller) -> Json | None:
+    async def _parse_body(self, raw: bytes, caller: Caller) -> Json | None:
         if len(raw) <= SMALL_BYTES:
             return read_json(raw, BODY_VALUES_MAX)
 
@@ -105,8 +106,8 @@ class ArmApp:
         return object_in(said)
 
 
-async def _sent(request: Request, bytes_max: int) -> bytes:
-    """Whoever asks for something, or has it deleted, says all of it in the path."""
+async def _read_body(request: Request, bytes_max: int) -> bytes:
+    """The raw body; empty for GET, HEAD and DELETE, whose bodies are ignored."""
     if request.method in ("GET", "HEAD", "DELETE"):
         return b""
     return await read_all(request, bytes_max)
@@ -149,11 +150,9 @@ def refuse_version(version: str | None) -> None:
         )
 
 
-# From a path to its handler. The tables are the handlers' own; this only looks them up.
-_GROUP = "microsoft.resources/subscriptions/resourcegroups"
-
-
 class Router:
+    """Finds the handler of a request in the tables of the modules."""
+
     def __init__(self, tables: Iterable[Routes]) -> None:
         self._handlers: dict[tuple[str, str, str], Handler] = {}
         for table in tables:
@@ -165,7 +164,7 @@ class Router:
     async def answer(self, arm: Arm, call: ArmCall) -> Reply:
         """Raises ArmError, Refused, Problem or StoreDown."""
         handler = self._handler(call)
-        return await handler(arm, await _spelled(arm, call))
+        return await handler(arm, await _with_true_spelling(arm, call))
 
     def _handler(self, call: ArmCall) -> Handler:
         path = call.path
@@ -203,17 +202,17 @@ class Router:
         )
 
 
-async def _spelled(arm: Arm, call: ArmCall) -> ArmCall:
-    """With subscription and group as they are really spelled. They must exist."""
+async def _with_true_spelling(arm: Arm, call: ArmCall) -> ArmCall:
+    """The call with subscription and group in their own spelling. Raises ArmError if missing."""
     path = call.path
     if not path.subscription:
         return call
-    subscription = subscription_spelled(arm, path.subscription)
+    subscription = spelled_subscription(arm, path.subscription)
     path = replace(path, subscription=subscription)
     if path.group and path.key != _GROUP:
-        group = await needed(arm, subscription, path.group)
+        group = await get_group(arm, subscription, path.group)
         if call.method in ("PUT", "PATCH"):
-            refuse_going(group)
+            refuse_deleting(group)
         path = replace(path, group=group.name)
     if path.parent is not None:
         parent = replace(path.parent, subscription=subscription, group=path.group)

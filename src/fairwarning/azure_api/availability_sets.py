@@ -1,4 +1,7 @@
-"""Availability sets: scopes that are there before their VMs are."""
+"""Handlers for availability sets: create, get, list, update and delete.
+
+An availability set is one scope of the fleet, which exists before its VMs do.
+"""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -10,59 +13,77 @@ from fairwarning.azure_api.body_values import (
     location_of,
     object_at,
     refuse_moved,
-    said,
+    resource_members,
     tags_of,
 )
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.fleet_view import Machine, ids_of_kind, resource_names, scopes_of
-from fairwarning.azure_api.instance_changes import begin_anew, mark_removed, revise
-from fairwarning.azure_api.lists import listed
-from fairwarning.azure_api.merge_patch import merged
+from fairwarning.azure_api.fleet_view import (
+    FleetInstance,
+    ids_of_kind,
+    resource_names,
+    scopes_of_resource,
+)
+from fairwarning.azure_api.instance_changes import mark_removed, reuse_scope, update_roster
+from fairwarning.azure_api.lists import list_reply
+from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.notice_profiles import (
     policy_json,
-    policy_of,
-    refuse_too_new,
-    without_too_new,
+    read_policy,
+    refuse_newer_members,
+    without_newer_members,
 )
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.azure_api.virtual_machines.body import not_changeable
-from fairwarning.azure_api.virtual_machines.state import machine_id
+from fairwarning.azure_api.virtual_machines.state import vm_resource_id
 from fairwarning.core.commands import ChangePolicy
 from fairwarning.core.model import Policy, Roster, Scope, ScopeKind
 from fairwarning.core.resources import AvailabilitySet, Place, expand
 from fairwarning.core.roster import refuse_name
 from fairwarning.engine.protocols import RecordChanged
 
+TYPE = "Microsoft.Compute/availabilitySets"
+_SET = TYPE.lower()
+UPDATE_DOMAINS_MAX = 20
+FAULT_DOMAINS_MAX = 3
+_DERIVED = ("platformUpdateDomainCount", "platformFaultDomainCount", "virtualMachines")
 
-async def put(arm: Arm, call: ArmCall) -> Reply:
-    """200 also when it is new: Azure's clients take anything else for a failure."""
-    refuse_too_new(call, object_at(call.body or {}, "properties"))
+
+class AvailabilitySetState(NamedTuple):
+    """The scope of a set, and the record of what its owner wrote; None if ARM did not create it."""
+
+    scope: Scope
+    record: ResourceRecord | None
+
+
+async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
+    """Replies 200 also for a new set: Azure's clients take anything else for a failure."""
+    refuse_newer_members(call, object_at(call.body or {}, "properties"))
     while True:
         found = await _find(arm, call.path)
         if found is None and call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
         try:
             if found is None:
-                await _make(arm, call)
+                await _create(arm, call)
             else:
-                await _change(arm, call, found)
+                await _update(arm, call, found)
         except RecordChanged:
-            continue  # Somebody else was faster: merge with what he said.
-        return await show(arm, call)
+            continue  # Somebody else was faster: merge with what is stored now.
+        return await get(arm, call)
 
 
-async def _make(arm: Arm, call: ArmCall) -> None:
+async def _create(arm: Arm, call: ArmCall) -> None:
     refuse_name(call.path.name)
-    body = merged({}, said(call.body))
+    body = merge({}, resource_members(call.body))
     tags_of(body)
     update_domains, fault_domains = domains_of(body, (5, 2))
     wanted = AvailabilitySet(
         name=call.path.name,
         update_domains=update_domains,
         fault_domains=fault_domains,
-        policy=policy_of(object_at(body, "properties"), Policy()),
+        policy=read_policy(object_at(body, "properties"), Policy()),
         place=Place(
             subscription=call.path.subscription,
             resource_group=call.path.group,
@@ -71,39 +92,38 @@ async def _make(arm: Arm, call: ArmCall) -> None:
         ),
     )
     (scope,) = expand(wanted)
-    left = await scopes_of(
+    left = await scopes_of_resource(
         arm, ScopeKind.AVAILABILITY_SET, call.path.subscription, call.path.group, wanted.name
     )
     if left:
-        # The scope of one that was deleted; it stays, and begins anew.
-        await begin_anew(arm, call, left[0].id, scope.roster)
+        # The scope of a deleted set stays, so a new set of the same name uses it again.
+        await reuse_scope(arm, call, left[0].id, scope.roster)
     else:
         await arm.control.engine.create([scope], by=call.by, why=call.why)
-    await arm.shelf.put(_new_kept(arm, call.path.id, wanted.name, body), by=call.by)
+    await arm.resources.put(_new_record(arm, call.path.id, wanted.name, body), by=call.by)
 
 
-class StandingSet(NamedTuple):
-    scope: Scope
-    kept: Kept | None
-
-
-async def _change(arm: Arm, call: ArmCall, found: StandingSet) -> None:
-    asked = said(call.body)
+async def _update(arm: Arm, call: ArmCall, found: AvailabilitySetState) -> None:
+    requested = resource_members(call.body)
     roster = found.scope.roster
-    if asked.get("location") is not None:
-        refuse_moved(roster.resource, roster.resource_group, roster.location, location_of(asked))
-    domains = domains_of(asked, (roster.update_domains, roster.fault_domains))
+    if requested.get("location") is not None:
+        refuse_moved(
+            roster.resource, roster.resource_group, roster.location, location_of(requested)
+        )
+    domains = domains_of(requested, (roster.update_domains, roster.fault_domains))
     _refuse_domains(roster, domains)
     path = call.path.named(roster.resource)
-    before = found.kept or _new_kept(arm, path.id, roster.resource, {"location": roster.location})
-    body = merged(before.body, asked)
+    before = found.record or _new_record(
+        arm, path.id, roster.resource, {"location": roster.location}
+    )
+    body = merge(before.body, requested)
     tags_of(body)
-    policy = policy_of(object_at(asked, "properties"), roster.policy)
+    policy = read_policy(object_at(requested, "properties"), roster.policy)
     if policy != roster.policy:
         command = ChangePolicy(policy=policy)
         await arm.control.engine.submit(found.scope.id, command, by=call.by, why=call.why)
-    await revise(arm, call, found.scope.id, lambda now: _with_domains(now, domains))
-    await arm.shelf.put(replace(before, body=body), by=call.by)
+    await update_roster(arm, call, found.scope.id, lambda now: _with_domains(now, domains))
+    await arm.resources.put(replace(before, body=body), by=call.by)
 
 
 def _with_domains(roster: Roster, domains: tuple[int, int]) -> Roster:
@@ -112,7 +132,7 @@ def _with_domains(roster: Roster, domains: tuple[int, int]) -> Roster:
 
 
 def _refuse_domains(roster: Roster, domains: tuple[int, int]) -> None:
-    """Who is placed stays where he is."""
+    """Refuses to change the domains of a set that has instances: they stay where they are."""
     if not roster.live:
         return
     if domains[0] != roster.update_domains:
@@ -121,8 +141,8 @@ def _refuse_domains(roster: Roster, domains: tuple[int, int]) -> None:
         raise not_changeable("platformFaultDomainCount")
 
 
-def _new_kept(arm: Arm, id: str, name: str, body: Json) -> Kept:
-    return Kept(
+def _new_record(arm: Arm, id: str, name: str, body: Json) -> ResourceRecord:
+    return ResourceRecord(
         id=id,
         type=TYPE,
         name=name,
@@ -132,11 +152,11 @@ def _new_kept(arm: Arm, id: str, name: str, body: Json) -> Kept:
     )
 
 
-async def show(arm: Arm, call: ArmCall) -> Reply:
+async def get(arm: Arm, call: ArmCall) -> Reply:
     found = await _find(arm, call.path)
     if found is None:
         raise not_found(TYPE, call.path.name, call.path.group)
-    return Reply(200, _shown(call, found))
+    return Reply(200, _json(call, found))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
@@ -151,57 +171,48 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
             "an Availability Set please ensure that it does not contain any VM.",
         )
     await mark_removed(arm, call, found.scope.id)
-    await arm.shelf.drop_any(call.path.id, by=call.by)
+    await arm.resources.delete_by_id(call.path.id, by=call.by)
     return Reply(200)
 
 
-async def list_all(arm: Arm, call: ArmCall) -> Reply:
-    return await listed(call, [_shown(call, each) async for each in _all(arm, call.path)])
+async def list_availability_sets(arm: Arm, call: ArmCall) -> Reply:
+    return await list_reply(call, [_json(call, each) async for each in _iterate(arm, call.path)])
 
 
-async def _all(arm: Arm, path: ResourcePath) -> AsyncIterator[StandingSet]:
-    """Those that are kept, and those that have instances."""
+async def _iterate(arm: Arm, path: ResourcePath) -> AsyncIterator[AvailabilitySetState]:
+    """Yields the sets that were created in ARM, and those that have instances."""
     kind = ScopeKind.AVAILABILITY_SET
     names = resource_names(ids_of_kind(arm, kind, path.subscription, path.group))
     start = path.id if path.group else path.place
-    async for kept in arm.shelf.below(start):
-        if kept.type.lower() == TYPE.lower():
-            names.append((resource_path(kept.id).group, kept.name))
+    async for record in arm.resources.list_below(start):
+        if record.type.lower() == TYPE.lower():
+            names.append((resource_path(record.id).group, record.name))
     once = {(group.lower(), name.lower()): (group, name) for group, name in names}
     for group, name in once.values():
-        found = await standing_set(arm, path.subscription, group, name)
+        found = await find_availability_set(arm, path.subscription, group, name)
         if found is not None:
             yield found
 
 
-async def _find(arm: Arm, path: ResourcePath) -> StandingSet | None:
-    return await standing_set(arm, path.subscription, path.group, path.name)
+async def _find(arm: Arm, path: ResourcePath) -> AvailabilitySetState | None:
+    return await find_availability_set(arm, path.subscription, path.group, path.name)
 
 
-def _shown(call: ArmCall, found: StandingSet) -> Json:
-    body = set_json(found)
-    return {**body, "properties": without_too_new(call, body["properties"])}
+def _json(call: ArmCall, found: AvailabilitySetState) -> Json:
+    body = availability_set_json(found)
+    return {**body, "properties": without_newer_members(call, body["properties"])}
 
 
-# An availability set as it stands: its scope, and what its owner said of it.
-TYPE = "Microsoft.Compute/availabilitySets"
-_SET = TYPE.lower()
-# An availability set as ARM shows it, and what its body says of domains. Pure.
-UPDATE_DOMAINS_MAX = 20
-FAULT_DOMAINS_MAX = 3
-_DERIVED = ("platformUpdateDomainCount", "platformFaultDomainCount", "virtualMachines")
-
-
-def set_json(found: StandingSet) -> Json:
+def availability_set_json(found: AvailabilitySetState) -> Json:
     roster = found.scope.roster
-    body = {} if found.kept is None else found.kept.body
+    body = {} if found.record is None else found.record.body
     said = object_at(body, "properties")
-    machines = [Machine(found.scope, each) for each in roster.live]
+    vms = [FleetInstance(found.scope, each) for each in roster.live]
     properties: Json = {
         **{name: value for name, value in said.items() if name not in _DERIVED},
         "platformUpdateDomainCount": roster.update_domains,
         "platformFaultDomainCount": roster.fault_domains,
-        "virtualMachines": [{"id": machine_id(each)} for each in machines],
+        "virtualMachines": [{"id": vm_resource_id(each)} for each in vms],
     }
     policy = object_at(said, "scheduledEventsPolicy")
     if policy or roster.policy != Policy():
@@ -219,7 +230,7 @@ def set_json(found: StandingSet) -> Json:
 
 
 def domains_of(body: Json, usual: tuple[int, int]) -> tuple[int, int]:
-    """Update and fault domains; what is not said is as usual. Raises ArmError."""
+    """Reads the numbers of update and fault domains; `usual` are the defaults. Raises ArmError."""
     properties = object_at(body, "properties")
     return (
         _count(properties, "platformUpdateDomainCount", usual[0], UPDATE_DOMAINS_MAX),
@@ -244,19 +255,21 @@ def _count(properties: Json, name: str, usual: int, most: int) -> int:
     return value
 
 
-async def standing_set(arm: Arm, subscription: str, group: str, name: str) -> StandingSet | None:
-    kept = await arm.shelf.find(resource_id(subscription, group, TYPE, name))
-    spelled = name if kept is None else kept.name
-    scopes = await scopes_of(arm, ScopeKind.AVAILABILITY_SET, subscription, group, spelled)
-    if not scopes or (kept is None and not scopes[0].roster.live):
+async def find_availability_set(
+    arm: Arm, subscription: str, group: str, name: str
+) -> AvailabilitySetState | None:
+    record = await arm.resources.find(resource_id(subscription, group, TYPE, name))
+    spelled = name if record is None else record.name
+    scopes = await scopes_of_resource(arm, ScopeKind.AVAILABILITY_SET, subscription, group, spelled)
+    if not scopes or (record is None and not scopes[0].roster.live):
         return None
-    return StandingSet(scopes[0], kept)
+    return AvailabilitySetState(scopes[0], record)
 
 
 ROUTES: Routes = {
-    ("PUT", _SET, ""): put,
-    ("PATCH", _SET, ""): put,
-    ("GET", _SET, ""): show,
+    ("PUT", _SET, ""): create_or_update,
+    ("PATCH", _SET, ""): create_or_update,
+    ("GET", _SET, ""): get,
     ("DELETE", _SET, ""): delete,
-    ("GET", "microsoft.compute", "availabilitysets"): list_all,
+    ("GET", "microsoft.compute", "availabilitysets"): list_availability_sets,
 }

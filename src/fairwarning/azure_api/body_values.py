@@ -1,5 +1,7 @@
-"""Reading a body that may hold anything: what is missing is empty, what is of the wrong kind
-is refused in Azure's way."""
+"""Reads values from bodies that may hold anything.
+
+A missing value is empty; a value of the wrong kind is refused in Azure's words.
+"""
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.request import Json
@@ -7,21 +9,21 @@ from fairwarning.azure_api.request import Json
 _IGNORED = frozenset(
     {"id", "name", "type", "etag", "apiversion", "dependson", "copy", "condition", "comments"}
 )
-"""Of a whole resource: what its path says, and what only a template says."""
+"""Members that the path already gives, and those that only mean something in a template."""
 
 
-TAGS_MAX = 50
+TAGS_MAX = 50  # The limits of tags are Azure's.
 TAG_NAME_CHARS_MAX = 512
 TAG_VALUE_CHARS_MAX = 256
 
 
-def said(body: Json | None) -> Json:
-    """What the caller says of the resource itself."""
+def resource_members(body: Json | None) -> Json:
+    """The members of a body that describe the resource itself."""
     return {key: value for key, value in (body or {}).items() if key.lower() not in _IGNORED}
 
 
 def object_at(body: Json, *keys: str) -> Json:
-    """Empty if it is missing or null. Raises ArmError."""
+    """The object at these keys; empty if it is missing or null. Raises ArmError."""
     found: object = body
     for number, key in enumerate(keys):
         found = found.get(key) if isinstance(found, dict) else found
@@ -34,7 +36,7 @@ def object_at(body: Json, *keys: str) -> Json:
 
 
 def objects_at(body: Json, *keys: str) -> list[Json]:
-    """A list of objects; empty if it is missing or null. Raises ArmError."""
+    """The list of objects at these keys; empty if it is missing or null. Raises ArmError."""
     found = object_at(body, *keys[:-1]).get(keys[-1])
     if found is None:
         return []
@@ -44,7 +46,7 @@ def objects_at(body: Json, *keys: str) -> list[Json]:
 
 
 def text_at(body: Json, *keys: str) -> str:
-    """Empty if it is missing or null. Raises ArmError."""
+    """The text at these keys; empty if it is missing or null. Raises ArmError."""
     found = object_at(body, *keys[:-1]).get(keys[-1])
     if found is None:
         return ""
@@ -82,7 +84,7 @@ def wrong_kind(where: str, wanted: str) -> ArmError:
 
 
 def location_of(body: Json) -> str:
-    """`West Europe` and `westeurope` are one. Raises ArmError if there is none."""
+    """The location; `West Europe` and `westeurope` are the same. Raises ArmError if missing."""
     text = text_at(body, "location").replace(" ", "").lower()
     if not text:
         raise ArmError(

@@ -1,6 +1,6 @@
-"""Images and sizes, as far as az asks for them before it creates something.
+"""Handlers and tables for images, VM sizes and regions: az asks for them before it creates VMs.
 
-There are no images here, so every one that somebody names in full exists, in one version.
+There are no real images here, so every image with a full name exists, in one version.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.inventory import scopes_in
-from fairwarning.azure_api.lists import conditions, top_of
+from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.templates.errors import shown
+from fairwarning.azure_api.templates.errors import shorten
 from fairwarning.core.model import ScopeKind
 from fairwarning.core.resources import DEFAULT_LOCATION
 
@@ -21,19 +21,19 @@ _LINUX = ("ubuntu", "debian", "rhel", "centos", "sles", "suse", "linux", "marine
 
 
 async def list_versions(_: Arm, call: ArmCall) -> Reply:
-    """A bare array, unlike every other list."""
+    """Replies with a bare array, unlike every other list, as Azure does."""
     top = call.query.get("$top")
-    versions = [_shown(call.path, VERSION)]
+    versions = [_version_json(call.path, VERSION)]
     return Reply(200, versions if top is None else versions[: top_of(top)])
 
 
-async def show_version(_: Arm, call: ArmCall) -> Reply:
+async def get_version(_: Arm, call: ArmCall) -> Reply:
     version = call.path.name
     is_latest = version.lower() == "latest"
-    return Reply(200, _shown(call.path.up(), VERSION if is_latest else version))
+    return Reply(200, _version_json(call.path.up(), VERSION if is_latest else version))
 
 
-def _shown(path: ResourcePath, version: str) -> Json:
+def _version_json(path: ResourcePath, version: str) -> Json:
     location, publisher, _, offer, _ = path.names
     system = {"operatingSystem": operating_system(publisher, offer)}
     return {
@@ -45,7 +45,7 @@ def _shown(path: ResourcePath, version: str) -> Json:
 
 
 def operating_system(publisher: str, offer: str) -> str:
-    """Microsoft offers its database on both, and the offer says which."""
+    """Guesses Windows or Linux. Microsoft's database exists on both, so the offer decides first."""
     publisher, offer = publisher.lower(), offer.lower()
     if any(word in offer for word in _LINUX):
         return "Linux"
@@ -54,17 +54,17 @@ def operating_system(publisher: str, offer: str) -> str:
 
 
 async def refuse_image(_: Arm, call: ArmCall) -> Reply:
-    """az asks for an image of the group when it does not know a short name."""
+    """Refuses an image: az asks for one of the group when it does not know a short name."""
     raise ArmError(
         404,
         "ImageNotFound",
-        f"There is no image '{shown(call.path.name)}'; write publisher:offer:sku:version, or one "
+        f"There is no image '{shorten(call.path.name)}'; write publisher:offer:sku:version, or one "
         f"of {', '.join(alias_names())}.",
     )
 
 
 async def list_skus(_: Arm, call: ArmCall) -> Reply:
-    wanted = conditions(call, ("location",)).get("location", "").replace(" ", "").lower()
+    wanted = read_filter(call, ("location",)).get("location", "").replace(" ", "").lower()
     locations = [wanted] if wanted else list(REGIONS)
     return Reply(200, {"value": [size.sku(each) for each in locations for size in SIZES]})
 
@@ -98,7 +98,6 @@ def _usage(name: str, count: int) -> Json:
 
 
 _SKU = "microsoft.compute/locations/publishers/artifacttypes/offers/skus"
-# Short names of images, as az looks them up: `--image UbuntuLTS`.
 _LINUX_ALIASES = """
 AzureLinux4             microsoftazurelinux:azurelinux-4:4
 CentOS                  OpenLogic:CentOS:7.5
@@ -147,7 +146,6 @@ def _images(table: str) -> Iterator[tuple[str, Mapping[str, str]]]:
         )
 
 
-# Sizes of machines: a few that everybody knows. Any other name will do as well.
 class Size(NamedTuple):
     name: str
     cores: int
@@ -198,7 +196,6 @@ SIZES = (
     Size("Standard_E2s_v5", 2, 16, 4),
     Size("Standard_F2s_v2", 2, 4, 4),
 )
-# Names of regions. Any other name will do as well: a region is only a word here.
 REGIONS = {
     DEFAULT_LOCATION: "Local",
     "australiaeast": "Australia East",
@@ -219,7 +216,7 @@ REGIONS = {
 }
 ROUTES: Routes = {
     ("GET", _SKU, "versions"): list_versions,
-    ("GET", f"{_SKU}/versions", ""): show_version,
+    ("GET", f"{_SKU}/versions", ""): get_version,
     ("GET", "microsoft.compute/images", ""): refuse_image,
     ("GET", "microsoft.compute", "skus"): list_skus,
     ("GET", "microsoft.compute/locations", "vmsizes"): list_sizes,

@@ -1,4 +1,4 @@
-"""Answers that say no, in the form that Azure's clients print as one line."""
+"""Errors in ARM's form, which Azure's clients print as one line."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from fairwarning.operator_api.problems import Problem, of_bug, of_outage
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """The inside of an error: what az prints as `(code) message`."""
+    """The content of an error, which az prints as `(code) message`."""
 
     code: str
     message: str
@@ -103,7 +103,7 @@ def as_arm_error(error: Exception) -> ArmError:
 
 
 def not_found(type: str, name: str, group: str) -> ArmError:
-    """Azure's own words, which az turns into exit code 3."""
+    """A 404 in Azure's own words, which az turns into exit code 3."""
     return ArmError(
         404,
         "ResourceNotFound",

@@ -1,7 +1,7 @@
-"""From an ARM path to what the fleet has there, whoever declared it.
+"""Finds the scopes and instances of the fleet that an ARM path names, whoever declared them.
 
 Names are compared without regard to case. A resource without instances is not in the views,
-so it is found by the spelling that its owner gave it.
+so it is found only by the spelling that its owner gave it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,20 +14,20 @@ from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import Place, scope_id
 
 
-class Machine(NamedTuple):
-    """An instance in its scope."""
+class FleetInstance(NamedTuple):
+    """An instance together with its scope."""
 
     scope: Scope
     instance: Instance
 
     @property
     def number(self) -> int | None:
-        """Of an instance of a uniform scale set."""
+        """The number of an instance of a uniform scale set; None for any other."""
         return number_of(self.scope.roster, self.instance.name)
 
 
 def ids_of_kind(arm: Arm, kind: ScopeKind, subscription: str, group: str = "") -> Iterator[ScopeId]:
-    """Of all scopes that have instances; without a group, in the whole subscription."""
+    """Yields the ids of scopes with instances in a group, or in the whole subscription."""
     for id in arm.control.views.ids():
         owner, its_group, its_kind, _ = id.split("/", 3)
         in_place = owner == subscription and (not group or its_group.lower() == group.lower())
@@ -36,17 +36,17 @@ def ids_of_kind(arm: Arm, kind: ScopeKind, subscription: str, group: str = "") -
 
 
 def resource_names(ids: Iterable[ScopeId]) -> list[tuple[str, str]]:
-    """Group and name of each resource, once."""
+    """The group and name of each resource, without duplicates."""
     return list(dict.fromkeys((id.split("/")[1], id.split("/")[3]) for id in ids))
 
 
-async def scopes_of(
+async def scopes_of_resource(
     arm: Arm, kind: ScopeKind, subscription: str, group: str, name: str
 ) -> list[Scope]:
-    """All scopes of one resource, by the spelling that it has; empty if there is none.
+    """All scopes of one resource; empty if there is none.
 
-    A scale set has one for each placement group, an availability set or a VM just one. Those
-    that have lost their instances are there too. A resource that has instances comes before one
+    A scale set has one for each placement group, an availability set or a VM just one. Scopes
+    that have lost their instances are included. A resource that has instances comes before one
     of another spelling that has none.
     """
     found = await _scopes_spelled(arm, kind, subscription, group, name)
@@ -79,21 +79,21 @@ async def _read(arm: Arm, id: ScopeId) -> Scope | None:
         return None
 
 
-async def machine_called(arm: Arm, subscription: str, group: str, name: str) -> Machine | None:
-    """A VM as ARM sees it: standalone, in an availability set, or in a flexible scale set."""
+async def find_vm(arm: Arm, subscription: str, group: str, name: str) -> FleetInstance | None:
+    """Finds a VM: standalone, in an availability set, or in a flexible scale set."""
     for id in _ids_with(arm, subscription, group, name):
         scope = await _read(arm, id)
-        for each in () if scope is None else machines_in(scope):
+        for each in () if scope is None else vms_in(scope):
             if each.instance.name.lower() == name.lower():
                 return each
     return None
 
 
-def machines_in(scope: Scope) -> Iterator[Machine]:
-    """The live instances that are VMs of their own in ARM; those of uniform sets are not."""
+def vms_in(scope: Scope) -> Iterator[FleetInstance]:
+    """Yields the live instances that are VMs of their own in ARM; those of uniform sets are not."""
     is_role = scope.roster.kind is ScopeKind.CLOUD_SERVICE
     if not is_role and not scope.roster.is_numbered:
-        yield from (Machine(scope, each) for each in scope.roster.live)
+        yield from (FleetInstance(scope, each) for each in scope.roster.live)
 
 
 def _ids_with(arm: Arm, subscription: str, group: str, name: str) -> list[ScopeId]:

@@ -1,7 +1,7 @@
-"""A resource group as it stands: made by its owner, or only there because the fleet is in it.
+"""Finds resource groups and subscriptions, created in ARM or used by the fleet.
 
-A group that is being deleted goes with its last instance, and takes along all that is kept
-below it. Nothing works in the background, so whoever looks next clears it away.
+A group that is being deleted is gone with its last instance, and so are all records below it.
+Nothing works in the background, so the next lookup deletes the records.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from fairwarning.azure_api.inventory import scopes_in
 from fairwarning.azure_api.networks.addresses import release
 from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of
 from fairwarning.azure_api.request import Arm
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.core.model import ENGINE
 from fairwarning.core.resources import DEFAULT_LOCATION, DEFAULT_SUBSCRIPTION
 from fairwarning.engine.protocols import RecordChanged
@@ -26,85 +26,85 @@ TYPE = "Microsoft.Resources/resourceGroups"
 class Group(NamedTuple):
     id: str
     name: str
-    """As it is spelled."""
-    kept: Kept | None
-    is_going: bool = False
-    """Its deletion is under way."""
+    """The name in the spelling of its creator."""
+    record: ResourceRecord | None
+    is_deleting: bool = False
+    """True while its deletion is under way."""
 
 
 def group_id(subscription: str, name: str) -> str:
     return f"/subscriptions/{subscription}/resourceGroups/{name}"
 
 
-async def standing(arm: Arm, subscription: str, name: str) -> Group | None:
-    """None if there is no such group."""
-    kept = await arm.shelf.find(group_id(subscription, name))
-    if kept is not None and not kept.is_going:
-        return Group(kept.id, kept.name, kept)
+async def find_group(arm: Arm, subscription: str, name: str) -> Group | None:
+    """Returns None if there is no such group. Deletes the records of a group that is gone."""
+    record = await arm.resources.find(group_id(subscription, name))
+    if record is not None and not record.is_deleting:
+        return Group(record.id, record.name, record)
     wanted = name.lower()
     spelled = next((g for g in fleet_groups(arm, subscription) if g.lower() == wanted), None)
     if spelled is None:
-        if kept is not None:
-            await _forget(arm, kept)
+        if record is not None:
+            await _delete_records(arm, record)
         return None
-    if kept is None:
+    if record is None:
         return Group(group_id(subscription, spelled), spelled, None)
-    return await _going(arm, kept)
+    return await _deleting_group(arm, record)
 
 
-async def _going(arm: Arm, kept: Kept) -> Group:
-    state = await arm.operations.state_of_id(kept.operation)
-    if not state.is_over or not await _has_machines(arm, kept):
-        return Group(kept.id, kept.name, kept, is_going=True)
-    # A deletion in it was cancelled or failed, or somebody added machines meanwhile: what is left
+async def _deleting_group(arm: Arm, record: ResourceRecord) -> Group:
+    state = await arm.operations.state_of_id(record.operation)
+    if not state.is_over or not await _has_instances(arm, record):
+        return Group(record.id, record.name, record, is_deleting=True)
+    # A deletion in it was cancelled or failed, or somebody added instances meanwhile: what is left
     # is a group like any other.
     with contextlib.suppress(RecordChanged):
-        kept = await arm.shelf.put(replace(kept, is_going=False), by=ENGINE)
-    return Group(kept.id, kept.name, kept)
+        record = await arm.resources.put(replace(record, is_deleting=False), by=ENGINE)
+    return Group(record.id, record.name, record)
 
 
-async def _has_machines(arm: Arm, kept: Kept) -> bool:
-    """As the store knows it: on another node the views may still show who has just gone."""
-    async for _ in scopes_in(arm, kept.id.split("/")[2], kept.name):
+async def _has_instances(arm: Arm, record: ResourceRecord) -> bool:
+    """Asks the store: the views of another node may still show instances that are gone."""
+    async for _ in scopes_in(arm, record.id.split("/")[2], record.name):
         return True
     return False
 
 
-async def _forget(arm: Arm, kept: Kept) -> None:
+async def _delete_records(arm: Arm, record: ResourceRecord) -> None:
     try:
-        await arm.shelf.drop(kept, by=ENGINE)
+        await arm.resources.delete(record, by=ENGINE)
     except RecordChanged:
-        return  # A new group of that name came this instant.
-    async for each in arm.shelf.below(kept.id):
+        return  # Somebody has just created a group of the same name.
+    async for each in arm.resources.list_below(record.id):
         if each.type.lower() == INTERFACES:
             for address in addresses_of(each.body):
                 await release(arm, address, each.id, by=ENGINE)
-        await arm.shelf.drop_any(each.id, by=ENGINE)
+        await arm.resources.delete_by_id(each.id, by=ENGINE)
 
 
-async def groups_of(arm: Arm, subscription: str) -> AsyncIterator[Group]:
+async def iterate_groups(arm: Arm, subscription: str) -> AsyncIterator[Group]:
     names = {each.lower(): each for each in fleet_groups(arm, subscription)}
-    async for kept in arm.shelf.below(f"/subscriptions/{subscription}/resourceGroups"):
-        if kept.type == TYPE:
-            names[kept.name.lower()] = kept.name
+    async for record in arm.resources.list_below(f"/subscriptions/{subscription}/resourceGroups"):
+        if record.type == TYPE:
+            names[record.name.lower()] = record.name
     for name in names.values():
-        found = await standing(arm, subscription, name)
+        found = await find_group(arm, subscription, name)
         if found is not None:
             yield found
 
 
-async def needed(arm: Arm, subscription: str, name: str) -> Group:
+async def get_group(arm: Arm, subscription: str, name: str) -> Group:
     """Raises ArmError if there is no such group."""
-    found = await standing(arm, subscription, name)
+    found = await find_group(arm, subscription, name)
     if found is None:
         raise ArmError(404, "ResourceGroupNotFound", f"Resource group '{name}' could not be found.")
     return found
 
 
 async def location_of(arm: Arm, group: Group) -> str:
-    """Of a group that nobody made, where its first resource is."""
-    if group.kept is not None:
-        return str(group.kept.body["location"])
+    """The group's location; a group that nobody created is where its first resource is."""
+    if group.record is not None:
+        return str(group.record.body["location"])
     start = f"{group.id.split('/')[2]}/{group.name}/"
     first = next((id for id in arm.control.views.ids() if id.startswith(start)), None)
     return (
@@ -112,8 +112,8 @@ async def location_of(arm: Arm, group: Group) -> str:
     )
 
 
-def refuse_going(group: Group) -> None:
-    if group.is_going:
+def refuse_deleting(group: Group) -> None:
+    if group.is_deleting:
         raise ArmError(
             409,
             "ResourceGroupBeingDeleted",
@@ -122,14 +122,14 @@ def refuse_going(group: Group) -> None:
         )
 
 
-# Which subscriptions and resource groups there are, and how they are spelled.
 def subscriptions(arm: Arm) -> list[str]:
-    """The default one, and all that the fleet has instances in."""
+    """The default subscription, and all that the fleet has instances in."""
     found = {scope_id.partition("/")[0] for scope_id in arm.control.views.ids()}
     return sorted({DEFAULT_SUBSCRIPTION, *found})
 
 
-def subscription_spelled(arm: Arm, subscription: str) -> str:
+def spelled_subscription(arm: Arm, subscription: str) -> str:
+    """The subscription in its own spelling. Raises ArmError if there is none."""
     for each in subscriptions(arm):
         if each.lower() == subscription.lower():
             return each
@@ -142,7 +142,7 @@ def subscription_spelled(arm: Arm, subscription: str) -> str:
 
 
 def fleet_groups(arm: Arm, subscription: str) -> Iterator[str]:
-    """Resource groups that the fleet has instances in, whoever declared them."""
+    """Yields the resource groups that the fleet has instances in."""
     seen = set()
     for scope_id in arm.control.views.ids():
         owner, group, _ = scope_id.split("/", 2)

@@ -1,23 +1,23 @@
-"""Resource groups."""
+"""Handlers for resource groups: create, get, list, update and delete."""
 
-import dataclasses
 import re
 import uuid
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from fairwarning.azure_api import group_state
 from fairwarning.azure_api.body_values import location_of, tags_of, text_at
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.fleet_view import machines_in
-from fairwarning.azure_api.group_state import TYPE, Group, refuse_going
-from fairwarning.azure_api.inventory import MACHINES, SCALE_SETS, scopes_in
-from fairwarning.azure_api.lists import conditions, first, has_tag, listed
+from fairwarning.azure_api.fleet_view import vms_in
+from fairwarning.azure_api.group_state import TYPE, Group, refuse_deleting
+from fairwarning.azure_api.inventory import SCALE_SETS, VIRTUAL_MACHINES, scopes_in
+from fairwarning.azure_api.lists import first_rows, has_tag, list_reply, read_filter
 from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.scale_sets import handlers as scale_sets
+from fairwarning.azure_api.virtual_machines import handlers as virtual_machines
 from fairwarning.core.model import EventId, OperationKind, Scope, ScopeKind
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import operate_all
@@ -27,81 +27,114 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_.()-]")
 _LOCATION = re.compile(r"[a-z0-9_-]{1,90}")
 
 
-async def put(arm: Arm, call: ArmCall) -> Reply:
+async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     name = call.path.name
     refuse_name(name)
     location = _location(call.body or {})
-    body = {"location": location, **_owned(call.body or {})}
-    found = await group_state.standing(arm, call.path.subscription, name)
+    body = {"location": location, **_owner_members(call.body or {})}
+    found = await group_state.find_group(arm, call.path.subscription, name)
     if found is not None:
-        refuse_going(found)
+        refuse_deleting(found)
         await _refuse_moved(arm, found, location)
-    kept = await _keep(arm, call, found or _new(call, name), body)
-    return Reply(201 if found is None else 200, _shown(kept, location))
+    record = await _store(arm, call, found or _new_group(call, name), body)
+    return Reply(201 if found is None else 200, _group_json(record, location))
 
 
-async def patch(arm: Arm, call: ArmCall) -> Reply:
-    found = await _found(arm, call)
-    refuse_going(found)
+async def update(arm: Arm, call: ArmCall) -> Reply:
+    found = await _get_group(arm, call)
+    refuse_deleting(found)
     location = await group_state.location_of(arm, found)
-    before = {} if found.kept is None else found.kept.body
-    body = {**before, "location": location, **_owned(call.body or {})}
-    return Reply(200, _shown(await _keep(arm, call, found, body), location))
+    before = {} if found.record is None else found.record.body
+    body = {**before, "location": location, **_owner_members(call.body or {})}
+    return Reply(200, _group_json(await _store(arm, call, found, body), location))
 
 
-async def show(arm: Arm, call: ArmCall) -> Reply:
-    return Reply(200, await group_json(arm, await _found(arm, call)))
+async def get(arm: Arm, call: ArmCall) -> Reply:
+    return Reply(200, await group_json(arm, await _get_group(arm, call)))
 
 
-async def is_there(arm: Arm, call: ArmCall) -> Reply:
-    await _found(arm, call)
+async def exists(arm: Arm, call: ArmCall) -> Reply:
+    await _get_group(arm, call)
     return Reply(204)
 
 
-async def list_all(arm: Arm, call: ArmCall) -> Reply:
-    wanted = conditions(call, ("tagName", "tagValue"))
-    groups = group_state.groups_of(arm, call.path.subscription)
+async def list_groups(arm: Arm, call: ArmCall) -> Reply:
+    wanted = read_filter(call, ("tagName", "tagValue"))
+    groups = group_state.iterate_groups(arm, call.path.subscription)
     rows = [await group_json(arm, each) async for each in groups]
-    return await listed(call, first(call, (row for row in rows if has_tag(row["tags"], wanted))))
+    return await list_reply(
+        call, first_rows(call, (row for row in rows if has_tag(row["tags"], wanted)))
+    )
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    found = await _found(arm, call)
+    found = await _get_group(arm, call)
     location = await group_state.location_of(arm, found)
-    if found.is_going and found.kept is not None:
-        operation = await arm.operations.find(found.kept.operation)
+    if found.is_deleting and found.record is not None:
+        operation = await arm.operations.find(found.record.operation)
         if operation is not None:
             return accepted(call, operation, location)
     events = await delete_all(arm, call, found.name)
     operation = await arm.operations.begin(call, verb="delete", target=found.id, events=events)
-    kept = found.kept or _kept(arm, found, {"location": location})
-    await arm.shelf.put(replace(kept, is_going=True, operation=operation.id), by=call.by)
-    # If there was nothing to delete first, nothing is left of it at once.
-    await group_state.standing(arm, call.path.subscription, found.name)
+    record = found.record or _new_record(arm, found, {"location": location})
+    await arm.resources.put(replace(record, is_deleting=True, operation=operation.id), by=call.by)
+    # If the group had no instances, this lookup deletes its records at once.
+    await group_state.find_group(arm, call.path.subscription, found.name)
     return accepted(call, operation, location)
+
+
+async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
+    """Deletes all instances of the group, each in the way of its own type.
+
+    Returns the events of all deletions; when they are over, the group is empty.
+    """
+    scopes = [each async for each in scopes_in(arm, call.path.subscription, group)]
+    events: list[EventId] = []
+    # A scale set has several scopes and is deleted as a whole, so each id counts once.
+    for id in dict.fromkeys(id for scope in scopes for id in _resources(scope)):
+        path = resource_path(id)
+        is_set = path.key == SCALE_SETS.lower()
+        begin = scale_sets.begin_delete if is_set else virtual_machines.begin_delete
+        deletion = await begin(arm, call, path)
+        events += () if deletion is None else deletion.operation.events
+    for scope in scopes:
+        if scope.roster.kind is ScopeKind.CLOUD_SERVICE:
+            instances = [(scope.id, each.name) for each in scope.roster.live]
+            kind = OperationKind.DELETE
+            events += await operate_all(arm.control, instances, kind, by=call.by, why=call.why)
+    return list(dict.fromkeys(events))
+
+
+def _resources(scope: Scope) -> list[str]:
+    """The ids of what to delete: a scale set deletes its own instances."""
+    roster = scope.roster
+    place = roster.subscription, roster.resource_group
+    if roster.kind is ScopeKind.SCALE_SET:
+        return [resource_id(*place, SCALE_SETS, roster.resource)]
+    return [resource_id(*place, VIRTUAL_MACHINES, each.instance.name) for each in vms_in(scope)]
 
 
 async def group_json(arm: Arm, group: Group) -> Json:
     location = await group_state.location_of(arm, group)
-    kept = group.kept or _kept(arm, group, {})
-    return _shown(kept, location, is_going=group.is_going)
+    record = group.record or _new_record(arm, group, {})
+    return _group_json(record, location, is_deleting=group.is_deleting)
 
 
-async def _found(arm: Arm, call: ArmCall) -> Group:
-    return await group_state.needed(arm, call.path.subscription, call.path.group)
+async def _get_group(arm: Arm, call: ArmCall) -> Group:
+    return await group_state.get_group(arm, call.path.subscription, call.path.group)
 
 
-def _new(call: ArmCall, name: str) -> Group:
+def _new_group(call: ArmCall, name: str) -> Group:
     return Group(group_state.group_id(call.path.subscription, name), name, None)
 
 
-async def _keep(arm: Arm, call: ArmCall, group: Group, body: Json) -> Kept:
-    kept = group.kept or _kept(arm, group, body)
-    return await arm.shelf.put(replace(kept, body=body), by=call.by)
+async def _store(arm: Arm, call: ArmCall, group: Group, body: Json) -> ResourceRecord:
+    record = group.record or _new_record(arm, group, body)
+    return await arm.resources.put(replace(record, body=body), by=call.by)
 
 
-def _kept(arm: Arm, group: Group, body: Json) -> Kept:
-    return Kept(
+def _new_record(arm: Arm, group: Group, body: Json) -> ResourceRecord:
+    return ResourceRecord(
         id=group.id,
         type=TYPE,
         name=group.name,
@@ -111,8 +144,8 @@ def _kept(arm: Arm, group: Group, body: Json) -> Kept:
     )
 
 
-def _owned(body: Json) -> Json:
-    """What only the owner knows of a group."""
+def _owner_members(body: Json) -> Json:
+    """The members of a group's body that are stored: tags and manager."""
     found: Json = {}
     if "tags" in body:
         found["tags"] = tags_of(body)
@@ -121,16 +154,16 @@ def _owned(body: Json) -> Json:
     return found
 
 
-def _shown(kept: Kept, location: str, *, is_going: bool = False) -> Json:
+def _group_json(record: ResourceRecord, location: str, *, is_deleting: bool = False) -> Json:
     shown: Json = {
-        "id": kept.id,
-        "name": kept.name,
+        "id": record.id,
+        "name": record.name,
         "type": TYPE,
         "location": location,
-        "tags": kept.body.get("tags", {}),
-        "properties": {"provisioningState": "Deleting" if is_going else "Succeeded"},
+        "tags": record.body.get("tags", {}),
+        "properties": {"provisioningState": "Deleting" if is_deleting else "Succeeded"},
     }
-    if manager := kept.body.get("managedBy"):
+    if manager := record.body.get("managedBy"):
         shown["managedBy"] = manager
     return shown
 
@@ -159,7 +192,7 @@ async def _refuse_moved(arm: Arm, group: Group, location: str) -> None:
 
 
 def refuse_name(name: str) -> None:
-    """Azure's rule, but for letters of other alphabets."""
+    """Azure's rule for names, except that letters of other alphabets are refused too."""
     strange = "".join(dict.fromkeys(_STRANGE.findall(name)))
     if strange:
         problem = f"has these invalid characters: '{strange[:20]}'"
@@ -178,7 +211,7 @@ def refuse_name(name: str) -> None:
 
 
 def _retried(handler: Handler) -> Handler:
-    """Somebody else may change the group in between; then what he said is the new beginning."""
+    """Runs the handler again if somebody else changed the group meanwhile."""
 
     async def answer(arm: Arm, call: ArmCall) -> Reply:
         while True:
@@ -193,45 +226,11 @@ def _retried(handler: Handler) -> Handler:
 _KEY = TYPE.replace("resourceGroups", "subscriptions/resourceGroups").lower()
 
 
-# Deletes all machines of a resource group, each in the way of its own type.
-async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
-    """The events of all deletions; when they are over, the group is empty."""
-    scopes = [each async for each in scopes_in(arm, call.path.subscription, group)]
-    ids = dict.fromkeys(id for scope in scopes for id in _resources(scope))
-    events = [event for id in ids for event in await _delete(arm, call, id)]
-    for scope in scopes:
-        if scope.roster.kind is ScopeKind.CLOUD_SERVICE:
-            machines = [(scope.id, each.name) for each in scope.roster.live]
-            kind = OperationKind.DELETE
-            events += await operate_all(arm.control, machines, kind, by=call.by, why=call.why)
-    return list(dict.fromkeys(events))
-
-
-def _resources(scope: Scope) -> list[str]:
-    """What to delete, by id: a scale set takes its machines along."""
-    roster = scope.roster
-    place = roster.subscription, roster.resource_group
-    if roster.kind is ScopeKind.SCALE_SET:
-        return [resource_id(*place, SCALE_SETS, roster.resource)]
-    return [resource_id(*place, MACHINES, each.instance.name) for each in machines_in(scope)]
-
-
-async def _delete(arm: Arm, call: ArmCall, id: str) -> tuple[EventId, ...]:
-    path = resource_path(id)
-    query = {"api-version": call.api_version}
-    reply = await arm.answer(
-        dataclasses.replace(call, method="DELETE", path=path, query=query, body=None)
-    )
-    url = urlsplit(reply.headers.get("Azure-AsyncOperation", ""))
-    operation = await arm.operations.find(url.path.rpartition("/")[2])
-    return () if operation is None else operation.events
-
-
 ROUTES: Routes = {
-    ("GET", "microsoft.resources/subscriptions", "resourcegroups"): list_all,
-    ("PUT", _KEY, ""): _retried(put),
-    ("PATCH", _KEY, ""): _retried(patch),
-    ("GET", _KEY, ""): show,
-    ("HEAD", _KEY, ""): is_there,
+    ("GET", "microsoft.resources/subscriptions", "resourcegroups"): list_groups,
+    ("PUT", _KEY, ""): _retried(create_or_update),
+    ("PATCH", _KEY, ""): _retried(update),
+    ("GET", _KEY, ""): get,
+    ("HEAD", _KEY, ""): exists,
     ("DELETE", _KEY, ""): _retried(delete),
 }

@@ -1,7 +1,7 @@
-"""Changes to who is in a scope, one after the other.
+"""Changes the instances of a scope, one change after the other.
 
-A declaration is the whole roster, so a stale one would undo whatever came in between. Those
-that come through here take turns, and each reads the scope anew while it holds it.
+A declaration is the whole roster, so a stale one would undo what came in between. Therefore each
+change takes a lock on the resource, and reads the scope again while it holds the lock.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.operations import Operations
 from fairwarning.azure_api.request import Arm, ArmCall
-from fairwarning.azure_api.resource_store import Shelf
+from fairwarning.azure_api.resource_store import ResourceStore
 from fairwarning.core.commands import AddInstances, Command, Declare
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.placement import with_domains
@@ -27,26 +27,26 @@ from fairwarning.operator_api.declaration_rights import (
 )
 from fairwarning.operator_api.locks import held
 
-_turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
-"""On one node they wait for each other; another node's makes them ask again."""
+_locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+"""Changes on one node wait for each other here. A lock that another node holds raises Problem."""
 
 
-async def revise(
+async def update_roster(
     arm: Arm, call: ArmCall, scope_id: ScopeId, change: Callable[[Roster], Roster]
 ) -> None:
-    """Declares the scope anew, from what it is now. Raises Refused, or Problem if it is held."""
-    async with _holding(arm, call, scope_id) as (own, scope):
+    """Declares the scope again with a changed roster. Raises Refused, or Problem if locked."""
+    async with _locked_scope(arm, call, scope_id) as (own, scope):
         roster = change(scope.roster)
         if roster != scope.roster:
             await _submit(own, call, scope_id, Declare(roster=roster, before=scope.roster))
 
 
-async def begin_anew(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster) -> None:
-    """Uses the scope of a resource that was deleted for a new one of the same name.
+async def reuse_scope(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster) -> None:
+    """Uses the scope of a deleted resource for a new one of the same name.
 
-    It has the driver that the deleted one had: no word of ARM changes what a driver acts on.
+    It keeps the driver of the deleted one: ARM never changes what a driver acts on.
     """
-    async with _holding(arm, call, scope_id) as (own, scope):
+    async with _locked_scope(arm, call, scope_id) as (own, scope):
         if scope.roster.live:
             raise Refused(
                 Code.SCOPE_EXISTS,
@@ -69,8 +69,8 @@ async def begin_anew(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster)
 
 
 async def mark_removed(arm: Arm, call: ArmCall, scope_id: ScopeId) -> None:
-    """Its name may be given to a new one when nobody is in it any more."""
-    await revise(arm, call, scope_id, lambda now: replace(now, is_removed=True))
+    """Marks the scope as removed: once it is empty, a new resource may have its name."""
+    await update_roster(arm, call, scope_id, lambda now: replace(now, is_removed=True))
 
 
 async def change_instance(
@@ -80,19 +80,19 @@ async def change_instance(
     name: InstanceName,
     change: Callable[[Instance], Instance],
 ) -> None:
-    """Nothing happens if it is gone."""
+    """Changes one instance; does nothing if it is gone."""
 
     def changed(roster: Roster) -> Roster:
         if not roster.has_live(name):
             return roster
-        return _with(roster, change(roster.instances[name]))
+        return _with_instance(roster, change(roster.instances[name]))
 
-    await revise(arm, call, scope_id, changed)
+    await update_roster(arm, call, scope_id, changed)
 
 
 async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Instance) -> None:
-    """In the update and fault domain where the fewest are. Raises Refused, or Problem."""
-    async with _holding(arm, call, scope_id) as (own, scope):
+    """Adds an instance in the emptiest update and fault domain. Raises Refused or Problem."""
+    async with _locked_scope(arm, call, scope_id) as (own, scope):
         roster = scope.roster
         known = {each.name: each for each in roster.live}
         domains = (roster.update_domains, roster.fault_domains)
@@ -101,9 +101,11 @@ async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Ins
         if is_used:
             newcomer = replace(newcomer, handle=roster.instances[instance.name].handle)
         await refuse_others(own, call, scope_id, roster, [newcomer])
-        # The name of one that is gone can only be declared again.
+        # AddInstances refuses the name of a deleted instance; only a declaration can reuse it.
         command: Command = (
-            Declare(roster=replace(_with(roster, newcomer), is_removed=False), before=roster)
+            Declare(
+                roster=replace(_with_instance(roster, newcomer), is_removed=False), before=roster
+            )
             if is_used
             else AddInstances(instances=(newcomer,))
         )
@@ -111,18 +113,23 @@ async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Ins
 
 
 @asynccontextmanager
-async def _holding(arm: Arm, call: ArmCall, scope_id: ScopeId) -> AsyncIterator[tuple[Arm, Scope]]:
-    """The scope as it is now, and nobody else here changes its resource meanwhile."""
+async def _locked_scope(
+    arm: Arm, call: ArmCall, scope_id: ScopeId
+) -> AsyncIterator[tuple[Arm, Scope]]:
+    """Locks the scope's resource and yields the scope as it is now.
+
+    The lock of this process comes first, so that requests on one node wait instead of failing.
+    """
     resource = "/".join(scope_id.split("/")[:4])
-    turn = _turns.setdefault((id(arm.control.leases), resource), asyncio.Lock())
-    async with turn, locked(arm, call, resource) as own:
+    lock = _locks.setdefault((id(arm.control.leases), resource), asyncio.Lock())
+    async with lock, locked(arm, call, resource) as own:
         yield own, await own.control.store.read(scope_id)
 
 
 async def refuse_others(
     arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster, newcomers: Iterable[Instance]
 ) -> None:
-    """Raises Problem if an operator points a driver at the machine of another scope."""
+    """Raises Problem if an operator points a driver at an instance of another scope."""
     if is_armed_by_operator(call.caller, roster):
         current = await current_scopes(arm.control.store)
         refuse_machines_of_others(scope_id, roster, newcomers, owners_of_machines(current))
@@ -132,14 +139,19 @@ async def _submit(arm: Arm, call: ArmCall, scope_id: ScopeId, command: Command) 
     await arm.control.engine.submit(scope_id, command, by=call.by, why=call.why)
 
 
-def _with(roster: Roster, instance: Instance) -> Roster:
+def _with_instance(roster: Roster, instance: Instance) -> Roster:
     return replace(roster, instances={**roster.instances, instance.name: instance})
 
 
-# Locks on a resource of ARM: whoever has one changes nothing once it is lost.
 @asynccontextmanager
 async def locked(arm: Arm, call: ArmCall, what: str) -> AsyncIterator[Arm]:
-    """Work with the one that this yields. Raises Problem if somebody else has the lock."""
+    """Takes a lock and yields an Arm whose writes fail once the lock is lost.
+
+    Raises Problem if somebody else has the lock.
+    """
     async with held(arm.control, what, by=call.by) as control:
-        shelf, operations = Shelf(control.store), Operations(control.store, control.clock)
-        yield dataclasses.replace(arm, control=control, shelf=shelf, operations=operations)
+        resources, operations = (
+            ResourceStore(control.store),
+            Operations(control.store, control.clock),
+        )
+        yield dataclasses.replace(arm, control=control, resources=resources, operations=operations)

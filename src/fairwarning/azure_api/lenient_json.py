@@ -1,7 +1,7 @@
-"""JSON as people write templates, and as `az deployment` sends them. Pure.
+"""Parses JSON as people write templates, and as `az deployment` sends them. Pure.
 
-It puts the text of the file into its request as it is: with comments, with strings over several
-lines and commas at the end, behind a key without quotes.
+az puts the text of the file into its request as it is: with comments, strings over several lines,
+trailing commas and keys without quotes.
 """
 
 import re
@@ -15,9 +15,9 @@ from fairwarning.azure_api.request import Json
 DEPTH_MAX = 100
 TEMPLATE_VALUES_MAX = 200_000
 
-# No text is looked at twice, and no group repeats without end: each round of one takes memory until
-# the pattern is over. No possessive quantifiers: Python 3.11.2, which Debian 12 has, reads nested
-# ones wrongly.
+# The patterns read no text twice, and no group repeats without limit: each repetition takes memory
+# until the match ends. They have no possessive quantifiers: Python 3.11.2, which Debian 12 has,
+# handles nested ones wrongly.
 _PLAIN = re.compile(r'[^"/,:\[\]{}A-Za-z_$]+')
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _SPACE = re.compile(r"\s*")
@@ -29,15 +29,18 @@ class TooMuch(ValueError):
 
 
 def strict_json(text: str, values_max: int = TEMPLATE_VALUES_MAX) -> str:
-    """The same as JSON; what is no JSON for other reasons stays as wrong as it is.
+    """Turns lenient JSON into strict JSON; other mistakes stay for the parser to find.
 
-    Raises TooMuch, also for what is JSON already.
+    Raises TooMuch if it nests too deeply or has too many values.
     """
-    return "".join(_Walk(text, values_max).parts())
+    return "".join(_Normalizer(text, values_max).parts())
 
 
 def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """For another process: a limit and a text; a word, and strict JSON or what is wrong."""
+    """Runs `strict_json` in another process.
+
+    It takes a limit and a text, and gives `ok` and strict JSON, or `wrong` and the reason.
+    """
     try:
         values_max, text = int(next(given)), next(given).decode()
         yield from (b"ok", strict_json(text, values_max).encode())
@@ -46,7 +49,7 @@ def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def read_json(raw: bytes, values_max: int = TEMPLATE_VALUES_MAX) -> Json | None:
-    """An object, or nothing at all. Raises ArmError."""
+    """Parses a body that is an object; None if it is empty. Raises ArmError."""
     if not raw.strip():
         return None
     try:
@@ -73,7 +76,7 @@ def not_understood(why: str) -> ArmError:
     )
 
 
-class _Walk:
+class _Normalizer:
     def __init__(self, text: str, values_max: int) -> None:
         self._text = text
         self._values_max = values_max
@@ -84,14 +87,14 @@ class _Walk:
     def parts(self) -> Iterator[str]:
         text = self._text
         comma = ""
-        """One that has been read and may yet turn out to be the last of its list."""
+        """A comma that was read; it is dropped if it turns out to be a trailing one."""
         while self._at < len(text):
             mark = text[self._at]
             if mark == "/" and (gap := self._comment()):
                 yield gap
                 continue
             if mark.isspace():
-                yield self._taken(_SPACE)
+                yield self._take(_SPACE)
                 continue
             if comma and mark not in "]}":
                 yield comma
@@ -110,7 +113,7 @@ class _Walk:
                 case _ if (mark.isascii() and mark.isalpha()) or mark in "_$":
                     yield self._name()
                 case _:
-                    yield self._taken(_PLAIN)
+                    yield self._take(_PLAIN)
         yield comma
 
     def _nest(self, mark: str) -> None:
@@ -139,7 +142,7 @@ class _Walk:
         return whole.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
     def _comment(self) -> str:
-        """A blank for a comment, which is passed over; empty: there is none."""
+        """Skips a comment and returns a blank for it; empty if there is none."""
         text, start = self._text, self._at
         if text.startswith("//", start):
             end = text.find("\n", start)
@@ -150,14 +153,14 @@ class _Walk:
         return " " if self._at > start else ""
 
     def _name(self) -> str:
-        """A key without quotes gets them; a word like `true` has none."""
+        """Adds quotes to a key without them; a word like `true` stays as it is."""
         self._count()
-        name = self._taken(_NAME)
-        space = self._taken(_SPACE)
+        name = self._take(_NAME)
+        space = self._take(_SPACE)
         is_key = self._text.startswith(":", self._at)
         return f'"{name}"{space}' if is_key else name + space
 
-    def _taken(self, pattern: re.Pattern[str]) -> str:
+    def _take(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
         assert found is not None, f"{pattern.pattern} does not fit at {self._at}"
         self._at = found.end()

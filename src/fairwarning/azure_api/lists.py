@@ -1,4 +1,4 @@
-"""Lists, a page at a time: `value`, and `nextLink` as long as there is more. Pure."""
+"""Lists of resources, one page at a time, with `$filter`, `$top` and `nextLink`."""
 
 import asyncio
 import heapq
@@ -10,14 +10,22 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.request import ArmCall, Json, Reply
 
 PAGE_ITEMS_MAX = 500
+SLICE = 200
+"""After this many resources the event loop serves other requests."""
 _AFTER = "$skiptoken"
+_CONDITION = r"(\w+)\s+eq\s+'((?:[^']|'')*)'"
+_CONDITIONS = re.compile(_CONDITION, re.IGNORECASE)
+_FILTER = re.compile(rf"\s*{_CONDITION}(?:\s+and\s+{_CONDITION})*\s*", re.IGNORECASE)
 Place = tuple[list[tuple[int, str]], str]
-"""In the order of a list."""
+"""The position of an id in a list."""
 
 
-def page(call: ArmCall, items: Iterable[Json]) -> Json:
-    """A page goes on after the id that ended the one before, so that no change between the two
-    makes a reader miss what was there all the time. Raises ArmError."""
+def page_json(call: ArmCall, items: Iterable[Json]) -> Json:
+    """Renders the page that the call asks for. Raises ArmError.
+
+    A page starts after the last id of the page before, so changes between two requests never make
+    a reader miss a resource that was there all the time.
+    """
     after = start_of(call)
     ordered = sorted((place_of(each["id"]), at, each) for at, each in enumerate(items))
     rest = [each for place, _, each in ordered if place > after]
@@ -29,24 +37,24 @@ def page(call: ArmCall, items: Iterable[Json]) -> Json:
 
 
 def start_of(call: ArmCall) -> Place:
-    """A page has what comes after this."""
+    """The position that the page starts after."""
     return place_of(call.query.get(_AFTER, ""))
 
 
 def place_of(id: str) -> Place:
-    """By name, and numbers by size: 2 comes before 10, and 1 and 01 are two all the same."""
+    """Sorts by name, and numbers in it by size: 2 comes before 10; 1 and 01 stay different."""
     parts = re.split(r"([0-9]+)", id.lower())
     return [_size(part) if at % 2 else (0, part) for at, part in enumerate(parts)], id.lower()
 
 
 def _size(digits: str) -> tuple[int, str]:
-    """Without making a number of it: a token may have any length."""
+    """Compares digits as text: a token may have too many to convert them to a number."""
     said = digits.lstrip("0")
     return len(said), said
 
 
 def page_items(call: ArmCall) -> int:
-    """How many items a page of this request has at most."""
+    """The largest number of items on a page of this request."""
     asked = call.query.get("$top")
     return PAGE_ITEMS_MAX if asked is None else min(top_of(asked), PAGE_ITEMS_MAX)
 
@@ -56,13 +64,8 @@ def _next_link(call: ArmCall, last: str) -> str:
     return f"{call.base_url}{path}?{urlencode({**call.query, _AFTER: last})}"
 
 
-# A list of resources as an answer, a page at a time.
-SLICE = 200
-"""So many resources are looked at before others have their turn."""
-
-
-async def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
-    """Raises ArmError."""
+async def list_reply(call: ArmCall, resources: Iterable[Json]) -> Reply:
+    """Replies with the page of the resources that the call asks for. Raises ArmError."""
     after, most = start_of(call), page_items(call) + 1
     found = []
     for number, each in enumerate(resources):
@@ -72,27 +75,22 @@ async def listed(call: ArmCall, resources: Iterable[Json]) -> Reply:
         if number % SLICE == SLICE - 1:
             await asyncio.sleep(0)
     nearest = heapq.nsmallest(most, found)
-    return Reply(200, page(call, [each for _, _, each in nearest]))
+    return Reply(200, page_json(call, [each for _, _, each in nearest]))
 
 
-# `$filter` and `$top`, as far as lists of groups and resources know them. Pure.
-_ONE = r"(\w+)\s+eq\s+'((?:[^']|'')*)'"
-_EACH = re.compile(_ONE, re.IGNORECASE)
-_ALL = re.compile(rf"\s*{_ONE}(?:\s+and\s+{_ONE})*\s*", re.IGNORECASE)
+def read_filter(call: ArmCall, known: Collection[str]) -> dict[str, str]:
+    """Reads a `$filter` like `tagName eq 'a' and tagValue eq 'b'`; its names in lower case.
 
-
-def conditions(call: ArmCall, known: Collection[str]) -> dict[str, str]:
-    """`tagName eq 'a' and tagValue eq 'b'` by name in lower case. Raises ArmError.
-
-    A filter that is not understood is refused: all that there is would look like its result.
+    Raises ArmError for a filter that is not understood: an unfiltered list would look like its
+    result.
     """
     text = call.query.get("$filter", "")
     if not text:
         return {}
-    pairs = _EACH.findall(text)
+    pairs = _CONDITIONS.findall(text)
     found = {name.lower(): value.replace("''", "'") for name, value in pairs}
     is_known = found.keys() <= {name.lower() for name in known} and len(found) == len(pairs)
-    if not _ALL.fullmatch(text) or not is_known:
+    if not _FILTER.fullmatch(text) or not is_known:
         examples = " and ".join(f"{name} eq 'x'" for name in known)
         raise ArmError(
             400,
@@ -104,7 +102,7 @@ def conditions(call: ArmCall, known: Collection[str]) -> dict[str, str]:
 
 
 def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
-    """As `tagName` and `tagValue` say; names of tags have no case."""
+    """Whether a tag matches `tagName` and `tagValue`; names of tags have no case."""
     name, value = wanted.get("tagname"), wanted.get("tagvalue")
     if name is None and value is None:
         return True
@@ -114,8 +112,8 @@ def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
     )
 
 
-def first(call: ArmCall, rows: Iterable[Json]) -> list[Json]:
-    """As many as `$top` says, in order of id. Raises ArmError."""
+def first_rows(call: ArmCall, rows: Iterable[Json]) -> list[Json]:
+    """The first `$top` rows in order of id. Raises ArmError."""
     ordered = sorted(rows, key=lambda row: str(row["id"]).lower())
     top = call.query.get("$top")
     return ordered if top is None else ordered[: top_of(top)]

@@ -1,7 +1,7 @@
-"""How Azure's clients find this server and log in.
+"""The endpoints where Azure's clients discover this server and log in.
 
-The client secret of a service principal is a token of ours, and so is the access token that
-it gets for it: a token that is revoked opens nothing any more, whoever still keeps it.
+The client secret of a service principal is one of our tokens, and the access token that it gets
+is the same token: once revoked, it is refused everywhere.
 """
 
 import base64
@@ -24,9 +24,9 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, read_all
 
 TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
-"""The one tenant that there is; whatever tenant a client names, it is this one."""
+"""The only tenant; any tenant that a client names means this one."""
 LIFETIME_S = 3_599
-"""Then a client asks again, as on Azure, and learns that a secret was revoked."""
+"""After this time a client asks again, as on Azure, and learns that a secret was revoked."""
 FORM_BYTES_MAX = 64 * 1024
 _FIELDS_MAX = 50
 _LAST_ARRAY_VERSION = "2019-05-01"
@@ -36,7 +36,7 @@ _Handler = Callable[[Request], Awaitable[Response]]
 
 
 class OAuthError(Exception):
-    """An answer that says no in OAuth's form; az prints the description."""
+    """A refusal in OAuth's form; az prints the description."""
 
     def __init__(self, status: int, code: str, description: str) -> None:
         super().__init__(description)
@@ -54,11 +54,11 @@ class Login:
     def routes(self) -> list[Route]:
         get: dict[str, _Handler] = {
             "/metadata/endpoints": self._endpoints,
-            "/aliases.json": self._show_aliases,
-            "/adfs/.well-known/openid-configuration": self._adfs,
-            "/{tenant}/v2.0/.well-known/openid-configuration": self._directory,
-            "/adfs/oauth2/authorize": self._page,
-            "/{tenant}/oauth2/v2.0/authorize": self._page,
+            "/aliases.json": self._image_aliases,
+            "/adfs/.well-known/openid-configuration": self._adfs_configuration,
+            "/{tenant}/v2.0/.well-known/openid-configuration": self._tenant_configuration,
+            "/adfs/oauth2/authorize": self._login_page,
+            "/{tenant}/oauth2/v2.0/authorize": self._login_page,
         }
         post: dict[str, _Handler] = {
             f"{oauth}/{name}": handler
@@ -66,16 +66,16 @@ class Login:
             for name, handler in (("token", self._token), ("devicecode", self._device_code))
         }
         return [
-            *(Route(path, self._open(each, error_response)) for path, each in get.items()),
+            *(Route(path, self._without_token(each, error_response)) for path, each in get.items()),
             Route("/tenants", self._tenants),
             *(
-                Route(path, self._open(each, oauth_response), methods=["POST"])
+                Route(path, self._without_token(each, oauth_response), methods=["POST"])
                 for path, each in post.items()
             ),
         ]
 
     def _base_url(self, request: Request) -> str:
-        """As the client wrote it, because that is what it can reach. Raises ArmError."""
+        """The server's URL as the client wrote it: that is what it can reach. Raises ArmError."""
         host = request.headers.get("host", "")
         if not host:
             raise ArmError(
@@ -83,8 +83,10 @@ class Login:
             )
         return self._control.public_url or f"{request.url.scheme}://{host}"
 
-    def _open(self, handler: _Handler, refusal: Callable[[Exception], Response]) -> _Handler:
-        """Without a token, but on loopback for this machine's own programs only."""
+    def _without_token(
+        self, handler: _Handler, refusal: Callable[[Exception], Response]
+    ) -> _Handler:
+        """Wraps a handler that needs no token; on loopback only local programs may call it."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -101,14 +103,14 @@ class Login:
         found = endpoints(self._base_url(request))
         return _json([found] if version[:10] <= _LAST_ARRAY_VERSION else found)
 
-    async def _show_aliases(self, _: Request) -> Response:
+    async def _image_aliases(self, _: Request) -> Response:
         return Response(self._aliases, media_type="application/json")
 
-    async def _adfs(self, request: Request) -> Response:
+    async def _adfs_configuration(self, request: Request) -> Response:
         base = f"{self._base_url(request)}/adfs"
         return _json(openid_configuration(base, f"{base}/oauth2"))
 
-    async def _directory(self, request: Request) -> Response:
+    async def _tenant_configuration(self, request: Request) -> Response:
         base = f"{self._base_url(request)}/{request.path_params['tenant']}"
         return _json(openid_configuration(f"{base}/v2.0", f"{base}/oauth2/v2.0"))
 
@@ -126,7 +128,7 @@ class Login:
         }
         return _json({"value": [tenant]})
 
-    async def _page(self, request: Request) -> Response:
+    async def _login_page(self, request: Request) -> Response:
         return Response(
             login_page(request.query_params),
             headers={**page_headers(form_action=OWN_FORMS), **_UNCACHED},
@@ -138,7 +140,7 @@ class Login:
         return _json(device_code(f"{self._base_url(request)}{path}authorize"), headers=_UNCACHED)
 
     async def _token(self, request: Request) -> Response:
-        secret = asked_secret(
+        secret = read_client_secret(
             request.headers.get("content-type", ""),
             await read_all(request, FORM_BYTES_MAX),
             request.headers.get("authorization"),
@@ -166,7 +168,7 @@ class Login:
 
 
 def api_version(request: Request) -> str:
-    """Raises ArmError if there is none, or none that makes sense."""
+    """The request's api-version. Raises ArmError if it is missing or invalid."""
     query = {name.lower(): value for name, value in request.query_params.items()}
     version = query.get("api-version", "")
     refuse_version(version)
@@ -174,7 +176,7 @@ def api_version(request: Request) -> str:
 
 
 def endpoints(base: str) -> Mapping[str, object]:
-    """A login endpoint that ends in /adfs keeps clients from asking Microsoft about it."""
+    """The endpoints of this cloud. With /adfs in the login URL, clients do not ask Microsoft."""
     return {
         "name": "Fairwarning",
         "resourceManager": base,
@@ -201,8 +203,8 @@ def openid_configuration(issuer: str, oauth: str) -> Mapping[str, object]:
     }
 
 
-def asked_secret(media_type: str, raw: bytes, authorization: str | None) -> str:
-    """The client's secret, from a request for an access token. Raises OAuthError. Pure."""
+def read_client_secret(media_type: str, raw: bytes, authorization: str | None) -> str:
+    """Reads the client's secret from a request for an access token. Raises OAuthError."""
     form = read_form(media_type, raw)
     grant = form.get("grant_type")
     if grant is None:
@@ -215,7 +217,7 @@ def asked_secret(media_type: str, raw: bytes, authorization: str | None) -> str:
             f"'{grant[:60]}'. Log in with `az login --service-principal`; "
             "`fairwarning azure-setup --run` does that.",
         )
-    given = [*_posted(form), *_basic(authorization)]
+    given = [*_secret_in_form(form), *_secret_in_header(authorization)]
     if len(given) > 1:
         raise _invalid("The secret is given in the form and in the header; send it once.")
     if not given:
@@ -244,11 +246,11 @@ def read_form(media_type: str, raw: bytes) -> Mapping[str, str]:
     return form
 
 
-def _posted(form: Mapping[str, str]) -> list[str]:
+def _secret_in_form(form: Mapping[str, str]) -> list[str]:
     return [form["client_secret"]] if form.get("client_secret") else []
 
 
-def _basic(authorization: str | None) -> list[str]:
+def _secret_in_header(authorization: str | None) -> list[str]:
     if authorization is None:
         return []
     scheme, _, text = authorization.partition(" ")
@@ -287,14 +289,13 @@ def _json(body: object, status: int = 200, *, headers: Mapping[str, str] | None 
     return Response(encoded, status, headers=headers, media_type="application/json")
 
 
-# What people get who try to log in: there are service principals only, and how to be one.
 WHAT_TO_DO = (
     "Fairwarning knows no people, only service principals. To log in as one, run: "
     "fairwarning azure-setup --run"
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 OWN_FORMS = "http://localhost:* http://127.0.0.1:* http://[::1]:*"
-"""Where the form of the page may be sent to: to a program that waits on the reader's machine."""
+"""Where the page's form may be sent to: a program that waits on the reader's own computer."""
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Fairwarning</title></head><body>
 <h1>Nobody logs in here</h1>
@@ -312,7 +313,7 @@ _FORM = """<form method="post" action="{action}">
 
 
 def device_code(authorize_url: str) -> Mapping[str, object]:
-    """It lapses at once: a client asks for the token one time and is told what to do."""
+    """A code that expires at once: the client asks for a token once and is told what to do."""
     return {
         "device_code": "none",
         "user_code": "none",
@@ -324,10 +325,13 @@ def device_code(authorize_url: str) -> Mapping[str, object]:
 
 
 def login_page(query: Mapping[str, str]) -> str:
-    """With a button that ends the client's wait, if it waits on this machine."""
+    """The page for people who try to log in: only service principals can.
+
+    A button ends the login if its client waits on the reader's own computer.
+    """
     target = query.get("redirect_uri", "")
     form = ""
-    if _is_own(target):
+    if _is_loopback(target):
         form = _FORM.format(
             action=escape(target),
             description=escape(WHAT_TO_DO),
@@ -336,7 +340,7 @@ def login_page(query: Mapping[str, str]) -> str:
     return _PAGE.format(form=form)
 
 
-def _is_own(url: str) -> bool:
+def _is_loopback(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme == "http" and parts.hostname in _LOOPBACK

@@ -1,8 +1,8 @@
-"""A PUT or PATCH of a compute resource says what changes; the rest stays. Pure.
+"""Merges the body of a PUT or PATCH into the stored body of a resource. Pure.
 
-Objects are merged member by member, lists are replaced, and what is null was not said. Old
-templates write booleans as text, and clients send back whatever they were shown, derived
-properties too.
+Objects are merged member by member, lists are replaced, and null members are ignored. Old
+templates write booleans as text, and clients send back whatever they were shown, also derived
+properties.
 """
 
 from typing import Any
@@ -16,16 +16,15 @@ _READ_ONLY_PROPERTIES = frozenset({
     "latestModelApplied", "modelDefinitionApplied", "virtualMachines",
 })  # fmt: skip
 _SECRETS = frozenset({"adminpassword", "customdata", "userdata", "protectedsettings"})
-"""Azure never shows them again, and nobody here needs them. In whatever case somebody writes
-them, they are meant."""
+"""Members that are not stored, written in any case: Azure never shows them again."""
 _NULL_MEANS_OFF = frozenset(
     {"scheduledEventsProfile", "terminateNotificationProfile", "osImageNotificationProfile"}
 )
 _REPLACED = frozenset({"tags"})
 _AS_WRITTEN = frozenset({"tags", "settings", "metadata", "extendedProperties"})
-"""Names in here are their owner's, and may be called like anything."""
+"""Members whose content is left alone: their owners choose the names in there."""
 _OBJECTS_ON_TOP = frozenset({"sku", "tags", "identity", "plan"})
-"""Elsewhere these names mean other things: an image has a `sku` too."""
+"""Members that are objects at the top only: an image has a `sku` too, which is a string."""
 _OBJECTS = frozenset({
     "properties", "upgradePolicy", "virtualMachineProfile",
     "storageProfile", "osProfile", "networkProfile", "hardwareProfile", "imageReference", "osDisk",
@@ -49,15 +48,15 @@ _BOOLEANS = frozenset({
 })  # fmt: skip
 
 
-def merged(before: Json, said: Json) -> Json:
-    """What the resource says after this. Raises ArmError for a member of the wrong type."""
-    return _over(before, without_read_only(said))
+def merge(before: Json, requested: Json) -> Json:
+    """The resource's new body. Raises ArmError for a member of the wrong type."""
+    return _over(before, without_read_only(requested))
 
 
 def without_read_only(body: Json) -> Json:
-    """As a caller may say it: nothing derived or secret, and booleans that are booleans.
+    """The body without derived and secret members, and with real booleans.
 
-    Nulls are still there; `merged` knows what they mean.
+    Nulls stay; `merge` knows what they mean.
     """
     read = {name: _read(name, value, name) for name, value in body.items()}
     found = {name: value for name, value in read.items() if name not in _READ_ONLY}
@@ -74,9 +73,9 @@ def _writable(properties: Json) -> Json:
     return found
 
 
-def _over(before: Json, said: Json) -> Json:
+def _over(before: Json, requested: Json) -> Json:
     found = dict(before)
-    for name, value in said.items():
+    for name, value in requested.items():
         if value is None:
             if name in _NULL_MEANS_OFF:
                 found.pop(name, None)

@@ -1,4 +1,4 @@
-"""What an owner agrees to in ARM's words: notice before deletes and reimages, and policy. Pure."""
+"""Reads and renders `scheduledEventsProfile` (notice) and `scheduledEventsPolicy`. Pure."""
 
 from typing import Any, NamedTuple
 
@@ -22,15 +22,18 @@ _TYPE_NAMES = {
 }
 
 
-class Terms(NamedTuple):
-    """How long before a delete, and before a reimage, an instance is told; None: not at all."""
+class NoticeTerms(NamedTuple):
+    """The notice before a delete and before a reimage; None if an instance gets none."""
 
     terminate_notice_ms: int | None
     reimage_notice_ms: int | None
 
 
-def terms_of(properties: Json) -> Terms:
-    """`properties` are those of a VM or a scale set, or a scale set's virtualMachineProfile."""
+def read_terms(properties: Json) -> NoticeTerms:
+    """Reads the notice from the properties of a VM or scale set, or of a virtualMachineProfile.
+
+    Raises ArmError.
+    """
     profile = _object(_holder(properties), "scheduledEventsProfile")
     terminate = _notice_ms(profile, "terminateNotificationProfile", TERMINATE_NOTICE_MS_MIN)
     if terminate is not None:
@@ -41,11 +44,11 @@ def terms_of(properties: Json) -> Terms:
             "osImageNotificationProfile.notBeforeTimeout",
             f"The value '{format_iso_duration(reimage)}' is invalid; only PT15M is allowed.",
         )
-    return Terms(terminate, reimage)
+    return NoticeTerms(terminate, reimage)
 
 
-def terms_json(terms: Terms) -> Json:
-    """A `scheduledEventsProfile`; empty if nothing is told."""
+def terms_json(terms: NoticeTerms) -> Json:
+    """Renders a `scheduledEventsProfile`; it is empty if no notice is given."""
     found: Json = {}
     if terms.terminate_notice_ms is not None:
         found["terminateNotificationProfile"] = _enabled(terms.terminate_notice_ms)
@@ -54,18 +57,22 @@ def terms_json(terms: Terms) -> Json:
     return found
 
 
-def with_terms(kept: Json, terms: Terms) -> Json:
-    """A kept profile that says what is true now: what is no longer told is there, but off."""
-    off = {name: {**kept[name], "enable": False} for name in kept if isinstance(kept[name], dict)}
+def with_terms(profile: Json, terms: NoticeTerms) -> Json:
+    """Corrects a stored profile: a notice that is no longer given stays, but disabled."""
+    off = {
+        name: {**profile[name], "enable": False}
+        for name in profile
+        if isinstance(profile[name], dict)
+    }
     return {**off, **terms_json(terms)}
 
 
-def policy_of(properties: Json, before: Policy) -> Policy:
-    """As a caller says it: what he leaves out stays, and an empty part means its default."""
-    said = _object(properties, "scheduledEventsPolicy")
-    reboot = _approves(said, "userInitiatedReboot", before.approve_user_reboot, False)
-    redeploy = _approves(said, "userInitiatedRedeploy", before.approve_user_redeploy, False)
-    down = _approves(said, "allInstancesDown", before.approve_all_instances_down, True)
+def read_policy(properties: Json, before: Policy) -> Policy:
+    """Reads a policy: missing members stay as before, and an empty one means its default."""
+    requested = _object(properties, "scheduledEventsPolicy")
+    reboot = _approves(requested, "userInitiatedReboot", before.approve_user_reboot, False)
+    redeploy = _approves(requested, "userInitiatedRedeploy", before.approve_user_redeploy, False)
+    down = _approves(requested, "allInstancesDown", before.approve_all_instances_down, True)
     return replace(
         before,
         approve_user_reboot=reboot,
@@ -82,11 +89,11 @@ def policy_json(policy: Policy) -> Json:
     }
 
 
-def refuse_too_new(call: ArmCall, properties: Json) -> None:
-    """Azure's own answer to a member that the api-version of the call does not know."""
+def refuse_newer_members(call: ArmCall, properties: Json) -> None:
+    """Refuses, as Azure does, members that the api-version of the call does not know."""
     for path, since, owner in _members(call):
         holder = _at(properties, path[:-1]) or {}
-        # A null says nothing, in whatever version.
+        # A null counts as missing in every version.
         if call.api_version[:10] < since and holder.get(path[-1]) is not None:
             raise ArmError(
                 400,
@@ -96,8 +103,8 @@ def refuse_too_new(call: ArmCall, properties: Json) -> None:
             )
 
 
-def without_too_new(call: ArmCall, properties: Json) -> Json:
-    """As a client of an old api-version may see it, so that it can send it back."""
+def without_newer_members(call: ArmCall, properties: Json) -> Json:
+    """Removes what an old api-version does not know, so that its client can send it back."""
     for path, since, _ in _members(call):
         if call.api_version[:10] < since:
             properties = _without(properties, path)
@@ -105,7 +112,7 @@ def without_too_new(call: ArmCall, properties: Json) -> Json:
 
 
 def _members(call: ArmCall) -> list[tuple[tuple[str, ...], str, str]]:
-    """Where each newer member is, since when, and what Azure calls its owner."""
+    """The path of each newer member, its first api-version, and Azure's name for its owner."""
     type = call.path.types[0] if call.path.types else ""
     is_set = type == _SET
     above = ("virtualMachineProfile",) if is_set else ()
@@ -146,7 +153,7 @@ def _holder(properties: Json) -> Json:
 
 
 def _object(holder: Json, name: str) -> Json:
-    """Empty if it is missing or null."""
+    """The object of this name; empty if it is missing or null."""
     value = holder.get(name)
     if value is None:
         return {}
@@ -156,10 +163,10 @@ def _object(holder: Json, name: str) -> Json:
 
 
 def _notice_ms(profile: Json, name: str, usual_ms: int) -> int | None:
-    said = _object(profile, name)
-    if not _flag(said, "enable", False):
+    requested = _object(profile, name)
+    if not _flag(requested, "enable", False):
         return None
-    text = said.get("notBeforeTimeout")
+    text = requested.get("notBeforeTimeout")
     if text is None:
         return usual_ms
     found = parse_iso_duration_ms(text) if isinstance(text, str) else None
@@ -185,15 +192,15 @@ def _enabled(notice_ms: int) -> Json:
     return {"notBeforeTimeout": format_iso_duration(notice_ms), "enable": True}
 
 
-def _approves(said: Json, name: str, before: bool, usual: bool) -> bool:
-    if said.get(name) is None:
+def _approves(requested: Json, name: str, before: bool, usual: bool) -> bool:
+    if requested.get(name) is None:
         return before
-    return _flag(_object(said, name), "automaticallyApprove", usual)
+    return _flag(_object(requested, name), "automaticallyApprove", usual)
 
 
-def _flag(said: Json, name: str, usual: bool) -> bool:
-    """Booleans arrive as text too."""
-    value = said.get(name)
+def _flag(requested: Json, name: str, usual: bool) -> bool:
+    """Reads a boolean, which may be written as text."""
+    value = requested.get(name)
     if value is None:
         return usual
     word = str(value).lower()

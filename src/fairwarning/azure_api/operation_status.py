@@ -1,6 +1,6 @@
-"""How far a long-running operation is: what clients ask again and again."""
+"""The handler that tells clients how far a long-running operation is; they poll it."""
 
-from fairwarning.azure_api.group_state import standing
+from fairwarning.azure_api.group_state import find_group
 from fairwarning.azure_api.operations import (
     RETRY_AFTER_S,
     Operation,
@@ -11,7 +11,7 @@ from fairwarning.azure_api.paths import resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Reply, Routes
 
 
-async def shown(arm: Arm, call: ArmCall) -> Reply:
+async def get(arm: Arm, call: ArmCall) -> Reply:
     operation = await arm.operations.find(call.path.name)
     if operation is None:
         raise unknown_operation(call.path)
@@ -28,10 +28,10 @@ async def shown(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def _clear_away(arm: Arm, operation: Operation) -> None:
-    """A group that was deleted, with all that was kept in it."""
+    """Deletes the records of a group whose deletion is over: looking it up does that."""
     path = resource_path(operation.target)
     if path.key.endswith("/resourcegroups"):
-        await standing(arm, path.subscription, path.group)
+        await find_group(arm, path.subscription, path.group)
 
 
-ROUTES: Routes = {("GET", "microsoft.compute/locations/operations", ""): shown}
+ROUTES: Routes = {("GET", "microsoft.compute/locations/operations", ""): get}

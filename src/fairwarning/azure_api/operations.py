@@ -1,11 +1,12 @@
-"""Long-running operations: in progress until every event that they raised is over.
+"""Long-running ARM operations: each is in progress until every event that it raised is over.
 
-An operation keeps the ids of its events and nothing else, so there is no second truth: its
-state is theirs, now or after a restart.
+An operation stores the ids of its events and no state of its own. Its state is derived from theirs,
+so the two cannot disagree, also after a restart.
 """
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -20,25 +21,25 @@ from fairwarning.engine.protocols import Clock, Store
 
 KIND = "arm-operation"
 KEPT_MS = DAY_MS
-"""So long after its beginning, on the wall clock, somebody may still ask after one."""
+"""How long an operation can be asked for after its start, on the wall clock."""
 RETRY_AFTER_S = 1
-"""Without it every client sleeps 30 seconds between two looks."""
+"""The pause between two polls of a client. Without the header every client sleeps 30 seconds."""
 
 
 class Operation(Struct, frozen=True, kw_only=True):
     id: str
     verb: str
-    """`delete`, `restart` …; of a PUT `create` or `update`."""
+    """The verb: `delete`, `restart` …, and `create` or `update` for a PUT."""
     target: str
     """The id of the resource."""
     started_ms: Instant
     events: tuple[EventId, ...] = ()
-    """It lasts as long as they do."""
+    """The ids of the events that it lasts as long as."""
     failure: Failure | None = None
-    """It could not even begin."""
+    """Why it could not even start; None if it did."""
 
 
-class State(Struct, frozen=True, kw_only=True):
+class OperationState(Struct, frozen=True, kw_only=True):
     status: str
     """`InProgress`, `Succeeded` or `Failed`."""
     ended_ms: Instant | None = None
@@ -80,34 +81,38 @@ class Operations:
         return None if record is None else msgspec.json.decode(record.body, type=Operation)
 
     async def page(self, *, after: str, until: str, limit: int) -> list[Operation]:
-        """In the order in which they began."""
+        """A page of operations in the order in which they started."""
         found = await self._store.records(KIND, after=after, until=until, limit=limit)
         return [msgspec.json.decode(each.body, type=Operation) for each in found]
 
     async def forget(self, operation: Operation) -> None:
         await self._store.drop(KIND, operation.id, by=ENGINE)
 
-    async def state(self, operation: Operation) -> State:
+    async def state(self, operation: Operation) -> OperationState:
         events = [(await self._store.find_event(id))[1] for id in operation.events]
         return state_of(operation, events)
 
-    async def state_of_id(self, id: str) -> State:
-        """Of an operation that may be forgotten, as old ones are; then it is long over."""
+    async def state_of_id(self, id: str) -> OperationState:
+        """The state of an operation by its id. Old ones are forgotten, and count as succeeded."""
         operation = await self.find(id) if id else None
-        return State(status="Succeeded") if operation is None else await self.state(operation)
+        return (
+            OperationState(status="Succeeded") if operation is None else await self.state(operation)
+        )
 
 
-def state_of(operation: Operation, events: Sequence[Event]) -> State:
+def state_of(operation: Operation, events: Sequence[Event]) -> OperationState:
     """`events` are the operation's own, as they are now."""
     if operation.failure is not None:
-        return State(status="Failed", ended_ms=operation.started_ms, failure=operation.failure)
+        return OperationState(
+            status="Failed", ended_ms=operation.started_ms, failure=operation.failure
+        )
     if any(not each.is_finished for each in events):
-        return State(status="InProgress")
+        return OperationState(status="InProgress")
     ended = max((e.ended_ms for e in events if e.ended_ms is not None), default=None)
     ended = operation.started_ms if ended is None else ended
     broken = [each for each in events if each.phase is not Phase.COMPLETED and not _is_gone(each)]
     if not broken:
-        return State(status="Succeeded", ended_ms=ended)
+        return OperationState(status="Succeeded", ended_ms=ended)
     details = tuple(
         Failure(
             code="OperationFailed" if each.phase is Phase.FAILED else "OperationCanceled",
@@ -116,7 +121,7 @@ def state_of(operation: Operation, events: Sequence[Event]) -> State:
         )
         for each in broken
     )
-    return State(
+    return OperationState(
         status="Failed",
         ended_ms=ended,
         failure=Failure(code=details[0].code, message=details[0].message, details=details),
@@ -124,7 +129,7 @@ def state_of(operation: Operation, events: Sequence[Event]) -> State:
 
 
 def _is_gone(event: Event) -> bool:
-    """Cancelled only because its instance went first; then there is nothing left to do."""
+    """True if the event was cancelled because its instance is gone: that is no failure."""
     if event.phase is not Phase.CANCELLED:
         return False
     # Of several instances one may be removed from the fleet while the others still wait.
@@ -133,12 +138,12 @@ def _is_gone(event: Event) -> bool:
 
 
 def new_operation_id() -> str:
-    """A GUID that sorts by time, so that old ones can be dropped in one sweep."""
+    """A GUID that sorts by time, so that old operations can be deleted as one range."""
     return _as_guid(SystemClock().now(), os.urandom(10).hex()[:19])
 
 
 def first_id_at(instant: Instant) -> str:
-    """No operation that began at this instant or later sorts before it."""
+    """The smallest id of an operation that starts at this instant."""
     return _as_guid(instant, "0" * 19)
 
 
@@ -147,7 +152,7 @@ def _as_guid(instant: Instant, rest: str) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
-def status_json(operation: Operation, state: State) -> Json:
+def status_json(operation: Operation, state: OperationState) -> Json:
     body: Json = {
         "startTime": format_rfc3339(operation.started_ms),
         "status": state.status,
@@ -160,21 +165,35 @@ def status_json(operation: Operation, state: State) -> Json:
     return body
 
 
-def lro_headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
-    """What tells a client where to look. `location` is the resource's region."""
+def _headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
+    """The headers that tell a client where to ask how far the operation is."""
     url = (
         f"{call.base_url}/subscriptions/{call.path.subscription}/providers/Microsoft.Compute"
         f"/locations/{location}/operations/{operation.id}?api-version={call.api_version}"
     )
     headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
     if call.method in ("PUT", "PATCH"):
-        # az takes what Location gives for the resource, if there is one; it is to ask for that.
+        # az would take what a Location answers for the resource; without one it gets the resource.
         return headers
     return {**headers, "Location": f"{url}&monitor=true"}
 
 
 def accepted(call: ArmCall, operation: Operation, location: str) -> Reply:
-    return Reply(202, None, lro_headers(call, operation, location))
+    return operation_reply(call, operation, location, 202)
+
+
+def operation_reply(
+    call: ArmCall, operation: Operation, location: str, status: int, body: Json | None = None
+) -> Reply:
+    """The reply to a request that began an operation. `location` is the resource's region."""
+    return Reply(status, body, _headers(call, operation, location), operation)
+
+
+class Deletion(NamedTuple):
+    """A resource's deletion that has begun."""
+
+    operation: Operation
+    location: str
 
 
 def unknown_operation(path: ResourcePath) -> ArmError:

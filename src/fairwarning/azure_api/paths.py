@@ -1,8 +1,8 @@
-"""What an ARM path names. Pure.
+"""Parses ARM paths and resource ids. Pure.
 
 Paths are compared without regard to case, and two slashes count as one. What is not below
-`providers` belongs to Microsoft.Resources, so that every path has one form:
-types and names in turn, and perhaps one word more, which is a list, a view or a verb.
+`providers` belongs to Microsoft.Resources, so that every path has one form: types and names in
+turn, and perhaps a last word (the tail), which is a list, a view or a verb.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _CASES = {
         "inboundNatRules", "subnets", "deployments", "scheduledEvents",
     )
 }  # fmt: skip
-"""How Azure writes them; callers write them as they like."""
+"""Azure's spelling of namespaces and types; callers write them in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class ResourcePath:
     group: str = ""
     namespace: str = ROOT_NAMESPACE
     types: tuple[str, ...] = ()
-    """Below the namespace, in Azure's own spelling where it is known."""
+    """The types below the namespace, in Azure's own spelling where it is known."""
     names: tuple[str, ...] = ()
-    """One for each type, as the caller wrote it."""
+    """A name for each type, as the caller wrote it."""
     tail: str = ""
     """A last word without a name, in lower case: a list, a view or a verb."""
     parent: "ResourcePath | None" = None
-    """Of an extension: the resource that it hangs on."""
+    """The resource that an extension belongs to; None for any other resource."""
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class ResourcePath:
 
     @property
     def type(self) -> str:
-        """`Microsoft.Compute/virtualMachineScaleSets/virtualMachines`."""
+        """The whole type, like `Microsoft.Compute/virtualMachineScaleSets/virtualMachines`."""
         return "/".join((self.namespace, *self.types))
 
     @property
@@ -68,7 +68,7 @@ class ResourcePath:
         return f"/subscriptions/{self.subscription}{group}"
 
     def named(self, *names: str) -> "ResourcePath":
-        """The same with these names: how the resource itself is spelled."""
+        """The same path with other names, to use the resource's own spelling."""
         return replace(self, names=names)
 
     def up(self) -> "ResourcePath":
@@ -77,13 +77,13 @@ class ResourcePath:
 
 
 class BadPath(ValueError):
-    """The text names nothing."""
+    """The text is no ARM path."""
 
 
 def resource_path(text: str) -> ResourcePath:
-    """From the path of a request, or an id in a body. Raises BadPath."""
+    """Parses the path of a request or an id in a body. Raises BadPath."""
     parts = [each for each in text.split("/") if each]
-    # Types and names take turns, also behind a namespace, so a name may be `providers` too.
+    # Types and names alternate, also after a namespace, so a name may be `providers` too.
     splits = [at for at in range(0, len(parts) - 1, 2) if parts[at].lower() == "providers"]
     found = root = _rooted(parts[: splits[0]] if splits else parts)
     for number, at in enumerate(splits):
@@ -93,7 +93,7 @@ def resource_path(text: str) -> ResourcePath:
 
 
 def resource_id(subscription: str, group: str, type: str, *names: str) -> str:
-    """`type` is `Microsoft.Compute/virtualMachines`, with further types below it if any."""
+    """Builds an id. `type` is like `Microsoft.Compute/virtualMachines`, perhaps with subtypes."""
     namespace, *types = type.split("/")
     return ResourcePath(
         subscription=subscription, group=group, namespace=namespace, types=tuple(types), names=names

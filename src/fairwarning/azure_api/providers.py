@@ -1,4 +1,4 @@
-"""Resource providers: which types there are. They need no registration."""
+"""Handlers for resource providers: they list the known types, which need no registration."""
 
 from collections.abc import Mapping
 
@@ -21,15 +21,15 @@ TYPES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-async def list_all(_: Arm, call: ArmCall) -> Reply:
-    return Reply(200, {"value": [_shown(call, namespace) for namespace in TYPES]})
+async def list_providers(_: Arm, call: ArmCall) -> Reply:
+    return Reply(200, {"value": [_provider_json(call, namespace) for namespace in TYPES]})
 
 
-async def show(_: Arm, call: ArmCall) -> Reply:
-    return Reply(200, _shown(call, call.path.namespace))
+async def get(_: Arm, call: ArmCall) -> Reply:
+    return Reply(200, _provider_json(call, call.path.namespace))
 
 
-def _shown(call: ArmCall, namespace: str) -> Json:
+def _provider_json(call: ArmCall, namespace: str) -> Json:
     return {
         "id": f"/subscriptions/{call.path.subscription}/providers/{namespace}",
         "namespace": namespace,
@@ -48,7 +48,7 @@ def _shown(call: ArmCall, namespace: str) -> Json:
 
 
 ROUTES: Routes = {
-    ("GET", "microsoft.resources/subscriptions", "providers"): list_all,
-    **{("GET", namespace.lower(), ""): show for namespace in TYPES},
-    **{("POST", namespace.lower(), "register"): show for namespace in TYPES},
+    ("GET", "microsoft.resources/subscriptions", "providers"): list_providers,
+    **{("GET", namespace.lower(), ""): get for namespace in TYPES},
+    **{("POST", namespace.lower(), "register"): get for namespace in TYPES},
 }

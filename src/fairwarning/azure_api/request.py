@@ -1,4 +1,4 @@
-"""One request to ARM, read and allowed, and its answer."""
+"""A request to ARM after it was read and authorized, its reply, and what handlers work with."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.context import Control
 
 if TYPE_CHECKING:
-    from fairwarning.azure_api.operations import Operations
-    from fairwarning.azure_api.resource_store import Shelf
+    from fairwarning.azure_api.operations import Operation, Operations
+    from fairwarning.azure_api.resource_store import ResourceStore
 
 Json = dict[str, Any]
 
@@ -21,14 +21,16 @@ class ArmCall:
     method: str
     path: ResourcePath
     query: Mapping[str, str] = field(default_factory=dict)
-    """Names in lower case."""
+    """The query parameters; their names are in lower case."""
     body: Json | None = None
     template: bytes = b""
-    """The body of a deployment, unread: reading it may take long."""
+    """The body of a deployment, still unparsed: parsing it may take long."""
     caller: Caller
     base_url: str
-    """As the client wrote it, `https://localhost:8171`: it must find its operations there."""
+    """The server's URL as the client wrote it, `https://localhost:8171`: links in replies, such as
+    that of an operation, must lead there."""
     why: str = ""
+    """The reason for the journal: the command that the client names in its header."""
 
     @property
     def api_version(self) -> str:
@@ -43,24 +45,26 @@ class ArmCall:
 class Reply:
     status: int
     body: object = None
-    """JSON; None: an empty body."""
+    """A value to encode as JSON; None for an empty body."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    operation: "Operation | None" = None
+    """The long-running operation that the request began, for callers inside the server."""
 
 
 Handler = Callable[["Arm", ArmCall], Awaitable[Reply]]
 Routes = Mapping[tuple[str, str, str], Handler]
-"""By method, type in lower case (`microsoft.compute/virtualmachines`) and tail.
+"""Handlers by method, type in lower case (`microsoft.compute/virtualmachines`) and path tail.
 
-A type that ends in `/*` takes all types of its namespace that have no route of their own.
+A type that ends in `/*` stands for all types of its namespace that have no route of their own.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """What the handlers work with."""
+    """The services that handlers work with."""
 
     control: Control
-    shelf: "Shelf"
+    resources: "ResourceStore"
     operations: "Operations"
     answer: Callable[[ArmCall], Awaitable[Reply]]
-    """Another request on behalf of the same caller: a deployment makes its resources so."""
+    """Answers another request for the same caller; a deployment creates its resources with it."""

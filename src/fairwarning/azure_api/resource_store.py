@@ -1,8 +1,8 @@
-"""What callers said of their resources, kept word for word beside the fleet.
+"""The resource store keeps, word for word, what callers wrote about their resources.
 
-The fleet knows instances, their power, models and rules; that is never taken from here. All
-else that a resource says of itself (images, disks, users, networks) is nobody's business but
-its owner's, and comes back as it was written.
+The fleet knows instances, their power, models and rules; those facts are never taken from here.
+Everything else that a resource says about itself (images, disks, users, networks) concerns only
+its owner, and comes back as it was written.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -20,76 +20,79 @@ KIND = "arm"
 PAGE = 500
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class ResourceRecord(Struct, frozen=True, kw_only=True):
+    """What is stored about one resource."""
+
     id: str
-    """In the spelling of whoever made it."""
+    """The id as its creator spelled it."""
     type: str
-    """`Microsoft.Network/networkInterfaces`."""
+    """The type, like `Microsoft.Network/networkInterfaces`."""
     name: str
     body: Json
-    """What the caller said: location, tags, sku, properties … without what can be derived."""
+    """What the caller wrote (location, tags, sku, properties …) without what can be derived."""
     created_ms: Instant
     unique_id: str
-    is_going: bool = False
-    """Deletion was asked for: the resource is gone as soon as its last instance is."""
+    is_deleting: bool = msgspec.field(default=False, name="is_going")
+    """True once its deletion was requested; it is gone as soon as its last instance is."""
     operation: str = ""
-    """The last one on this resource; its state is the resource's provisioningState."""
+    """The id of the last operation on it; that one's state is the resource's provisioningState."""
     revision: int = 0
-    """Of the record, for `put` and `drop`."""
+    """The revision of the stored record, for `put` and `delete`."""
     stored: str = ""
-    """The record's body as it was read: a namesake that came later may have the same revision."""
+    """The stored record's body as it was read. The revision alone is not enough: a new resource of
+    the same name may have reached the same number."""
 
 
-class Shelf:
+class ResourceStore:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def find(self, id: str) -> Kept | None:
-        record = await self._store.record(KIND, _key(id))
-        return None if record is None else _kept(record)
+    async def find(self, id: str) -> ResourceRecord | None:
+        stored = await self._store.record(KIND, _key(id))
+        return None if stored is None else _decode(stored)
 
-    async def put(self, kept: Kept, *, by: Actor) -> Kept:
+    async def put(self, record: ResourceRecord, *, by: Actor) -> ResourceRecord:
         """Raises RecordChanged if somebody else changed it since it was read."""
-        body = msgspec.json.encode(msgspec.structs.replace(kept, revision=0, stored="")).decode()
-        key, revision = _key(kept.id), kept.revision
-        with _as_read(kept) as fences:
-            record = await self._store.keep(
+        body = msgspec.json.encode(msgspec.structs.replace(record, revision=0, stored="")).decode()
+        key, revision = _key(record.id), record.revision
+        with _unchanged(record) as fences:
+            stored = await self._store.keep(
                 KIND, key, body, expected=revision, by=by, fences=fences
             )
-        return msgspec.structs.replace(kept, revision=record.revision, stored=body)
+        return msgspec.structs.replace(record, revision=stored.revision, stored=body)
 
-    async def drop(self, kept: Kept, *, by: Actor) -> None:
-        """Raises RecordChanged if it is no longer as it was read."""
-        with _as_read(kept) as fences:
-            await self._store.drop(KIND, _key(kept.id), by=by, fences=fences)
+    async def delete(self, record: ResourceRecord, *, by: Actor) -> None:
+        """Raises RecordChanged if somebody else changed it since it was read."""
+        with _unchanged(record) as fences:
+            await self._store.drop(KIND, _key(record.id), by=by, fences=fences)
 
-    async def drop_any(self, id: str, *, by: Actor) -> None:
-        """Whatever is there."""
+    async def delete_by_id(self, id: str, *, by: Actor) -> None:
+        """Deletes the record in whatever state it is."""
         await self._store.drop(KIND, _key(id), by=by)
 
-    async def below(self, id: str) -> AsyncIterator[Kept]:
-        """All whose id goes on from this one, in order of id."""
+    async def list_below(self, id: str) -> AsyncIterator[ResourceRecord]:
+        """Yields all records whose id continues this one, in order of id."""
         start = f"{_key(id)}/"
         after = start
         while page := await self._store.records(
             KIND, after=after, until=start + "\U0010ffff", limit=PAGE
         ):
-            for record in page:
-                yield _kept(record)
+            for stored in page:
+                yield _decode(stored)
             after = page[-1].key
 
 
 @contextmanager
-def _as_read(kept: Kept) -> Iterator[list[Fence]]:
-    """Fences that hold while the record is as it was read. Raises RecordChanged if it is not."""
-    if not kept.revision:
-        yield []  # A new one: that there is none is checked by its revision.
+def _unchanged(record: ResourceRecord) -> Iterator[list[Fence]]:
+    """Yields fences that hold while the record is as it was read. Raises RecordChanged if not."""
+    if not record.revision:
+        yield []  # A new record: its revision alone checks that there is none yet.
         return
-    record = Record(kind=KIND, key=_key(kept.id), revision=kept.revision, body=kept.stored)
+    stored = Record(kind=KIND, key=_key(record.id), revision=record.revision, body=record.stored)
     try:
-        yield [Fence(record=record)]
+        yield [Fence(record=stored)]
     except FenceBroken as broken:
-        if broken.fence.record != record:
+        if broken.fence.record != stored:
             raise
         raise RecordChanged(str(broken)) from None
 
@@ -98,6 +101,6 @@ def _key(id: str) -> str:
     return "/" + id.strip("/").lower()
 
 
-def _kept(record: Record) -> Kept:
-    kept = msgspec.json.decode(record.body, type=Kept)
-    return msgspec.structs.replace(kept, revision=record.revision, stored=record.body)
+def _decode(stored: Record) -> ResourceRecord:
+    record = msgspec.json.decode(stored.body, type=ResourceRecord)
+    return msgspec.structs.replace(record, revision=stored.revision, stored=stored.body)

@@ -1,4 +1,4 @@
-"""Every route of ARM, from the modules that answer them."""
+"""The table of all ARM routes, collected from the modules with the handlers."""
 
 from fairwarning.azure_api import (
     availability_sets,

@@ -1,12 +1,12 @@
-"""Scheduled events in ARM: listed as in Resource Graph, and approved as from inside."""
+"""Handlers for scheduled events: get, list and acknowledge (approve)."""
 
 import re
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from fairwarning.azure_api.errors import ArmError, Failure, not_found
-from fairwarning.azure_api.fleet_view import machine_called, scopes_of
-from fairwarning.azure_api.lists import listed
+from fairwarning.azure_api.fleet_view import find_vm, scopes_of_resource
+from fairwarning.azure_api.lists import list_reply
 from fairwarning.azure_api.login import TENANT_ID
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
@@ -36,7 +36,7 @@ _SETS = {
 }
 
 
-class Shown(NamedTuple):
+class ListedEvent(NamedTuple):
     scope_id: ScopeId
     location: str
     event: Event
@@ -51,7 +51,7 @@ async def acknowledge(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def acknowledge_all(arm: Arm, call: ArmCall) -> Reply:
-    ids = _ids_of(call)
+    ids = _read_ids(call)
     known = {each.event.id for each in await _events_of(arm, _owner(call))}
     done = {id: await _approve(arm, call, id, known) for id in ids}
     if all(done.values()):
@@ -72,43 +72,43 @@ async def acknowledge_all(arm: Arm, call: ArmCall) -> Reply:
     return Reply(207, {"error": failure.json()})
 
 
-async def list_all(arm: Arm, call: ArmCall) -> Reply:
+async def list_scheduled_events(arm: Arm, call: ArmCall) -> Reply:
     path = call.path
     if path.parent is not None:
         found = await _events_of(arm, path.parent)
     else:
         found = [each async for each in _events_in(arm, path.subscription, path.group)]
-    return await listed(call, [row_of(each) for each in found])
+    return await list_reply(call, [event_json(each) for each in found])
 
 
-async def show(arm: Arm, call: ArmCall) -> Reply:
+async def get(arm: Arm, call: ArmCall) -> Reply:
     id = _event_id(call.path.name)
     for each in await _events_of(arm, _owner(call)):
         if each.event.id == id:
-            return Reply(200, row_of(each))
+            return Reply(200, event_json(each))
     raise _unknown()
 
 
-def row_of(shown: Shown) -> Json:
-    """A row of Resource Graph's table `maintenanceresources`."""
-    subscription, group, *_ = shown.scope_id.split("/")
+def event_json(listed: ListedEvent) -> Json:
+    """Renders an event as a row of Resource Graph's table `maintenanceresources`."""
+    subscription, group, *_ = listed.scope_id.split("/")
     return {
-        "id": azure_id(shown.scope_id, shown.event.id),
-        "name": shown.event.id,
+        "id": azure_id(listed.scope_id, listed.event.id),
+        "name": listed.event.id,
         "type": "microsoft.maintenance/scheduledevents",
         "tenantId": TENANT_ID,
-        "location": shown.location,
+        "location": listed.location,
         "resourceGroup": group,
         "subscriptionId": subscription,
         "properties": {
-            **properties_of(shown.event),
-            "TargetResourceId": owner_id(shown.scope_id),
+            **properties_of(listed.event),
+            "TargetResourceId": owner_id(listed.scope_id),
         },
     }
 
 
 async def _approve(arm: Arm, call: ArmCall, id: EventId, known: set[EventId]) -> bool:
-    """False: there is no such event, or not any more."""
+    """Returns False if there is no such event, or it is over."""
     if id not in known:
         return False
     try:
@@ -120,8 +120,8 @@ async def _approve(arm: Arm, call: ArmCall, id: EventId, known: set[EventId]) ->
     return True
 
 
-async def _events_of(arm: Arm, owner: ResourcePath) -> list[Shown]:
-    """Those that the resource's instances can see now; of a VM in a set, those that name it.
+async def _events_of(arm: Arm, owner: ResourcePath) -> list[ListedEvent]:
+    """The events that the resource's instances see now; for a VM in a set, those that name it.
 
     Raises ArmError if there is no such resource.
     """
@@ -129,32 +129,35 @@ async def _events_of(arm: Arm, owner: ResourcePath) -> list[Shown]:
     type = owner.types[0].lower() if is_one else ""
     place = owner.subscription, owner.group, owner.name
     if type == "virtualmachines":
-        machine = await machine_called(arm, *place)
-        if machine is None:
+        vm = await find_vm(arm, *place)
+        if vm is None:
             raise not_found(owner.type, owner.name, owner.group)
-        return _shown_in(machine.scope, machine.instance.name)
+        return _visible_in(vm.scope, vm.instance.name)
     if type not in _SETS:
         raise _bad_request(
             f"The resource type '{owner.type}' has no scheduled events; use virtualMachines, "
             "virtualMachineScaleSets or availabilitySets."
         )
-    scopes = await scopes_of(arm, _SETS[type], *place)
-    is_there = any(each.roster.live for each in scopes) or await arm.shelf.find(owner.id)
+    scopes = await scopes_of_resource(arm, _SETS[type], *place)
+    is_there = any(each.roster.live for each in scopes) or await arm.resources.find(owner.id)
     if not is_there:
         raise not_found(owner.type, owner.name, owner.group)
-    return [shown for scope in scopes for shown in _shown_in(scope)]
+    return [listed for scope in scopes for listed in _visible_in(scope)]
 
 
-def _shown_in(scope: Scope, name: InstanceName | None = None) -> list[Shown]:
+def _visible_in(scope: Scope, name: InstanceName | None = None) -> list[ListedEvent]:
     return [
-        Shown(scope.id, scope.roster.location, each)
+        ListedEvent(scope.id, scope.roster.location, each)
         for each in visible_events(scope)
         if name is None or name in each.resources
     ]
 
 
-async def _events_in(arm: Arm, subscription: str, group: str) -> AsyncIterator[Shown]:
-    """Of the whole group or subscription: by the list of events, as most scopes have none."""
+async def _events_in(arm: Arm, subscription: str, group: str) -> AsyncIterator[ListedEvent]:
+    """Yields the events of a group or subscription.
+
+    It goes through the events and not the scopes, because most scopes have no event.
+    """
     start = f"{subscription}/{group}/" if group else f"{subscription}/"
     locations: dict[ScopeId, str] = {}
     choice = Choice(phases=(Phase.SCHEDULED, Phase.STARTED))
@@ -165,7 +168,7 @@ async def _events_in(arm: Arm, subscription: str, group: str) -> AsyncIterator[S
                 if scope_id not in locations:
                     scope = await arm.control.store.read(scope_id)
                     locations[scope_id] = scope.roster.location
-                yield Shown(scope_id, locations[scope_id], event)
+                yield ListedEvent(scope_id, locations[scope_id], event)
         last = page[-1][1]
         before = Mark(created_ms=last.created_ms, event_id=last.id)
 
@@ -176,7 +179,7 @@ def _owner(call: ArmCall) -> ResourcePath:
     return call.path.parent
 
 
-def _ids_of(call: ArmCall) -> list[EventId]:
+def _read_ids(call: ArmCall) -> list[EventId]:
     ids = (call.body or {}).get("value")
     if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
         raise _bad_request('The body must be {"value": ["id of a scheduled event", …]}.')
@@ -203,6 +206,6 @@ _KEY = "microsoft.maintenance/scheduledevents"
 ROUTES: Routes = {
     ("POST", _KEY, "acknowledge"): acknowledge,
     ("POST", "microsoft.maintenance", "scheduledevents"): acknowledge_all,
-    ("GET", "microsoft.maintenance", "scheduledevents"): list_all,
-    ("GET", _KEY, ""): show,
+    ("GET", "microsoft.maintenance", "scheduledevents"): list_scheduled_events,
+    ("GET", _KEY, ""): get,
 }

@@ -1,9 +1,9 @@
-"""Subscriptions, their locations, and a list of all that is in them."""
+"""Handlers for subscriptions, their locations and their resources."""
 
 from fairwarning.azure_api.catalogue import REGIONS
-from fairwarning.azure_api.group_state import groups_of, needed, subscriptions
+from fairwarning.azure_api.group_state import get_group, iterate_groups, subscriptions
 from fairwarning.azure_api.inventory import resources_in
-from fairwarning.azure_api.lists import conditions, first, has_tag, listed
+from fairwarning.azure_api.lists import first_rows, has_tag, list_reply, read_filter
 from fairwarning.azure_api.login import TENANT_ID
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
@@ -11,12 +11,12 @@ from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 _FILTERS = ("resourceType", "name", "location", "resourceGroup", "tagName", "tagValue")
 
 
-async def list_all(arm: Arm, _: ArmCall) -> Reply:
-    return Reply(200, {"value": [_shown(each) for each in subscriptions(arm)]})
+async def list_subscriptions(arm: Arm, _: ArmCall) -> Reply:
+    return Reply(200, {"value": [_subscription_json(each) for each in subscriptions(arm)]})
 
 
-async def show(_: Arm, call: ArmCall) -> Reply:
-    return Reply(200, _shown(call.path.subscription))
+async def get(_: Arm, call: ArmCall) -> Reply:
+    return Reply(200, _subscription_json(call.path.subscription))
 
 
 async def list_locations(_: Arm, call: ArmCall) -> Reply:
@@ -26,25 +26,27 @@ async def list_locations(_: Arm, call: ArmCall) -> Reply:
             "id": f"{place}/{name}",
             "name": name,
             "type": "Region",
-            "displayName": shown,
-            "regionalDisplayName": shown,
+            "displayName": display_name,
+            "regionalDisplayName": display_name,
             "metadata": {"regionType": "Physical", "regionCategory": "Recommended"},
         }
-        for name, shown in REGIONS.items()
+        for name, display_name in REGIONS.items()
     ]
     return Reply(200, {"value": rows})
 
 
 async def list_resources(arm: Arm, call: ArmCall) -> Reply:
-    wanted = conditions(call, _FILTERS)
+    wanted = read_filter(call, _FILTERS)
     path = call.path
-    group = path.group and (await needed(arm, path.subscription, path.group)).name
+    group = path.group and (await get_group(arm, path.subscription, path.group)).name
     if not group:
-        # A look at each group clears away those whose deletion is over.
-        async for _ in groups_of(arm, path.subscription):
+        # Looking up each group deletes the records of those whose deletion is over.
+        async for _ in iterate_groups(arm, path.subscription):
             pass
     rows = await resources_in(arm, path.subscription, group)
-    return await listed(call, first(call, (row for row in rows if _is_wanted(row, wanted))))
+    return await list_reply(
+        call, first_rows(call, (row for row in rows if _is_wanted(row, wanted)))
+    )
 
 
 def _is_wanted(row: Json, wanted: dict[str, str]) -> bool:
@@ -60,7 +62,7 @@ def _is_wanted(row: Json, wanted: dict[str, str]) -> bool:
     return is_same and has_tag(row.get("tags", {}), wanted)
 
 
-def _shown(subscription: str) -> Json:
+def _subscription_json(subscription: str) -> Json:
     is_default = subscription == DEFAULT_SUBSCRIPTION
     return {
         "id": f"/subscriptions/{subscription}",
@@ -76,8 +78,8 @@ def _shown(subscription: str) -> Json:
 
 _KEY = "microsoft.resources/subscriptions"
 ROUTES: Routes = {
-    ("GET", "microsoft.resources", "subscriptions"): list_all,
-    ("GET", _KEY, ""): show,
+    ("GET", "microsoft.resources", "subscriptions"): list_subscriptions,
+    ("GET", _KEY, ""): get,
     ("GET", _KEY, "locations"): list_locations,
     ("GET", _KEY, "resources"): list_resources,
     ("GET", f"{_KEY}/resourcegroups", "resources"): list_resources,

@@ -27,9 +27,11 @@ def job_called(name: str) -> Job:
 
             return json_job
         case "template":
-            from fairwarning.azure_api.templates.worker import template_job  # noqa: PLC0415
+            from fairwarning.azure_api.templates.template_job import (  # noqa: PLC0415
+                serve_template_job,
+            )
 
-            return template_job
+            return serve_template_job
         case "call":
             from fairwarning.operator_api.long_work import call_job  # noqa: PLC0415
 

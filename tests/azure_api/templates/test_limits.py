@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.templates.functions import PLAIN
-from tests.azure_api.templates.rig import names, network, plan, refusal
+from fairwarning.azure_api.templates.functions import PURE_FUNCTIONS
+from tests.azure_api.templates.plans import names, network, plan, refusal
 
 WORDS = st.sampled_from(
-    [*PLAIN, "if", "and", "or", "coalesce", "parameters", "variables", "reference", "copyIndex",
-     "resourceId", "providers", "resourceGroup", "(", ")", "[", "]", ",", ".", "'", "''", "'a'",
-     "1", "-1", " ", "x", "{0}", "/", "9223372036854775807"]
+    [*PURE_FUNCTIONS, "if", "and", "or", "coalesce", "parameters", "variables", "reference",
+     "copyIndex", "resourceId", "providers", "resourceGroup", "(", ")", "[", "]", ",", ".", "'",
+     "''", "'a'", "1", "-1", " ", "x", "{0}", "/", "9223372036854775807"]
 )  # fmt: skip
 SCALARS = st.one_of(
     st.integers(-(10**6), 10**6).map(str), st.sampled_from(["'a'", "'a/b'", "''", "'{0:D2}'"])
@@ -22,7 +22,9 @@ CALLS = st.recursive(
     SCALARS,
     lambda below: st.builds(
         lambda name, arguments: f"{name}({','.join(arguments)})",
-        st.sampled_from([*PLAIN, "if", "and", "or", "coalesce", "resourceId", "variables"]),
+        st.sampled_from(
+            [*PURE_FUNCTIONS, "if", "and", "or", "coalesce", "resourceId", "variables"]
+        ),
         st.lists(below, max_size=4),
     ),
     max_leaves=12,

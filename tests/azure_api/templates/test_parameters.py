@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.azure_api.templates.rig import plan, refusal, value
+from tests.azure_api.templates.plans import plan, refusal, value
 
 STRING = {"type": "string"}
 

@@ -1,7 +1,7 @@
-"""Carrying a template out: each resource is made by a request of its own, in order.
+"""Executes a deployment: it creates the resources of a template in order, each by a request.
 
-Whatever is wrong with a template or a resource is kept as the deployment's failure, for its
-reader to find; the resources that were made before stay, as in Azure's incremental mode.
+Any mistake in the template or a resource is stored as the deployment's failure. The resources that
+were created before it stay, as in Azure's incremental mode.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,35 +15,35 @@ from fairwarning.azure_api.deployments.records import (
     Deployment,
     Step,
     as_deployment_failure,
-    body_of,
-    deployment_in,
+    deployment_body,
+    read_deployment,
 )
+from fairwarning.azure_api.deployments.template_runner import TemplateRunner
 from fairwarning.azure_api.errors import ArmError, Failure, as_arm_error
-from fairwarning.azure_api.group_state import needed, refuse_going
+from fairwarning.azure_api.group_state import get_group, refuse_deleting
 from fairwarning.azure_api.operations import Operation, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
-from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
-from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.template_sessions import TemplateSession
-from fairwarning.azure_api.templates.errors import invalid, shown
-from fairwarning.azure_api.templates.resolve import Wanted
-from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, Surroundings
-from fairwarning.azure_api.templates.worker import ROOT, Evaluated, Planning, Resource
+from fairwarning.azure_api.request import Arm, ArmCall, Json
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.templates.errors import invalid, shorten
+from fairwarning.azure_api.templates.resolve import WantedResource
+from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, DeploymentContext
+from fairwarning.azure_api.templates.template_job import ROOT, DeploymentPlan, Evaluated, Resource
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.problems import Problem
 
 LEVELS_MAX = 5
-"""Of deployments within deployments."""
+"""How deep deployments may be nested in deployments."""
 _VERSION = "2024-11-01"
-_LATER = (429, 503)
-"""What makes no failure of a deployment that has made nothing yet: the client asks again."""
+_RETRY_STATUSES = (429, 503)
+"""Statuses after which the client tries again: not stored if nothing has been created yet."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What has been done so far."""
+    """What a deployment has done so far."""
 
     steps: list[Step] = field(default_factory=list)
     events: list[EventId] = field(default_factory=list)
@@ -56,32 +56,34 @@ class Outcome:
 
 
 async def deploy(
-    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, *, level: int = 1
-) -> Kept:
-    """Keeps how it went. Raises ArmError if a deployment of this name is still running, and
-    Problem if nothing could be begun just now.
+    arm: Arm, call: ArmCall, runner: TemplateRunner, deployment: int = ROOT, *, level: int = 1
+) -> ResourceRecord:
+    """Executes the deployment and stores its outcome.
+
+    Raises ArmError if a deployment of this name is still running, and Problem if nothing could be
+    started just now.
     """
-    before = await arm.shelf.find(call.path.id)
+    before = await arm.resources.find(call.path.id)
     if before is not None:
         await refuse_running(arm, before)
     outcome = Outcome()
-    outcome.tags, outcome.template_hash = await session.about(deployment)
+    outcome.tags, outcome.template_hash = await runner.summary(deployment)
     try:
-        plan = await planned(arm, call, session, deployment, level)
+        plan = await plan_deployment(arm, call, runner, deployment, level)
         outcome.parameters, outcome.needs = plan.parameters, plan.needs
-        await _Maker(arm, call, session, deployment, plan, outcome, level).make_all()
+        await _Executor(arm, call, runner, deployment, plan, outcome, level).run()
     except Problem as problem:
-        if problem.status in _LATER and not outcome.steps:
+        if problem.status in _RETRY_STATUSES and not outcome.steps:
             raise
         outcome.failure = as_deployment_failure(as_arm_error(problem).failure)
     except (ArmError, Refused) as error:
         outcome.failure = as_deployment_failure(as_arm_error(error).failure)
-    return await _keep(arm, call, before, outcome)
+    return await _store(arm, call, before, outcome)
 
 
-async def refuse_running(arm: Arm, kept: Kept) -> None:
-    if not (await arm.operations.state(deployment_in(kept).operation)).is_over:
-        raise _active(kept.name)
+async def refuse_running(arm: Arm, record: ResourceRecord) -> None:
+    if not (await arm.operations.state(read_deployment(record).operation)).is_over:
+        raise _active(record.name)
 
 
 def _active(name: str) -> ArmError:
@@ -93,18 +95,18 @@ def _active(name: str) -> ArmError:
     )
 
 
-async def planned(
-    arm: Arm, call: ArmCall, session: TemplateSession, deployment: int = ROOT, level: int = 1
-) -> Planning:
-    """What the deployment would do. Raises ArmError or Problem."""
+async def plan_deployment(
+    arm: Arm, call: ArmCall, runner: TemplateRunner, deployment: int = ROOT, level: int = 1
+) -> DeploymentPlan:
+    """Plans what the deployment would do. Raises ArmError or Problem."""
     if level > LEVELS_MAX:
         raise invalid(f"Deployments are nested more than {LEVELS_MAX} levels deep")
-    return await session.plan(deployment, await _surroundings(arm, call))
+    return await runner.plan(deployment, await _context(arm, call))
 
 
-async def _surroundings(arm: Arm, call: ArmCall) -> Surroundings:
+async def _context(arm: Arm, call: ArmCall) -> DeploymentContext:
     path = call.path
-    return Surroundings(
+    return DeploymentContext(
         subscription=await _read(arm, call, f"/subscriptions/{path.subscription}", _VERSION),
         group=await _read(arm, call, path.place, _VERSION),
         deployment={
@@ -126,44 +128,44 @@ def _path(id: str) -> ResourcePath:
     try:
         path = resource_path(id)
     except BadPath as problem:
-        raise invalid(f"The id '{shown(id)}' is not valid: {problem}") from None
+        raise invalid(f"The id '{shorten(id)}' is not valid: {problem}") from None
     if path.tail:
-        raise invalid(f"The id '{shown(id)}' names no resource")
+        raise invalid(f"The id '{shorten(id)}' names no resource")
     return path
 
 
-class _Maker:
+class _Executor:
     def __init__(
         self,
         arm: Arm,
         call: ArmCall,
-        session: TemplateSession,
+        runner: TemplateRunner,
         deployment: int,
-        plan: Planning,
+        plan: DeploymentPlan,
         outcome: Outcome,
         level: int,
     ) -> None:
         self._arm = arm
         self._call = call
-        self._session = session
+        self._runner = runner
         self._deployment = deployment
         self._plan = plan
         self._outcome = outcome
         self._level = level
 
-    async def make_all(self) -> None:
-        """Up to the first that fails. Raises ArmError, Refused or Problem."""
-        session, deployment = self._session, self._deployment
+    async def run(self) -> None:
+        """Creates all resources up to the first failure. Raises ArmError, Refused or Problem."""
+        runner, deployment = self._runner, self._deployment
         for number, each in enumerate(self._plan.resources):
             await self._step(number, each)
-        found = await self._evaluated(lambda: session.outputs(deployment))
+        found = await self._evaluate(lambda: runner.outputs(deployment))
         self._outcome.outputs = found.value
 
     async def _step(self, number: int, each: Resource) -> None:
         began = self._arm.control.clock.now()
         step = Step(id=each.id, type=each.type, name=each.name, at_ms=began, status=200)
         try:
-            status, operation = await self._make(number, each)
+            status, operation = await self._create(number, each)
         except (ArmError, Refused, Problem) as error:
             found = as_arm_error(error)
             step = msgspec.structs.replace(step, status=found.status, failure=found.failure)
@@ -176,30 +178,29 @@ class _Maker:
         self._outcome.steps.append(msgspec.structs.replace(step, status=status, operation=id))
         self._outcome.events += () if operation is None else operation.events
 
-    async def _make(self, number: int, each: Resource) -> tuple[int, Operation | None]:
+    async def _create(self, number: int, each: Resource) -> tuple[int, Operation | None]:
         refuse_version(each.api_version)
-        session, deployment = self._session, self._deployment
-        found = await self._evaluated(lambda: session.body(deployment, number))
+        runner, deployment = self._runner, self._deployment
+        found = await self._evaluate(lambda: runner.body(deployment, number))
         path = _path(each.id)
         query = {"api-version": each.api_version}
         call = replace(
             self._call, method="PUT", path=path, query=query, body=found.value, template=b""
         )
         if each.is_deployment:
-            return 201, await self._nested(call, found.nested)
+            return 201, await self._deploy_nested(call, found.nested)
         reply = await self._arm.answer(call)
-        operation = await self._operation(reply)
-        if operation is not None:
-            await self._refuse_failed(operation)
-        return reply.status, operation
+        if reply.operation is not None:
+            await self._refuse_failed(reply.operation)
+        return reply.status, reply.operation
 
-    async def _nested(self, call: ArmCall, deployment: int) -> Operation:
+    async def _deploy_nested(self, call: ArmCall, deployment: int) -> Operation:
         path = call.path
-        group = await needed(self._arm, path.subscription, path.group)
-        refuse_going(group)
+        group = await get_group(self._arm, path.subscription, path.group)
+        refuse_deleting(group)
         call = replace(call, path=replace(path, group=group.name))
-        kept = await deploy(self._arm, call, self._session, deployment, level=self._level + 1)
-        operation = deployment_in(kept).operation
+        record = await deploy(self._arm, call, self._runner, deployment, level=self._level + 1)
+        operation = read_deployment(record).operation
         await self._refuse_failed(operation)
         return operation
 
@@ -208,26 +209,22 @@ class _Maker:
         if failure is not None:
             raise ArmError(409, failure.code, failure.message, details=failure.details)
 
-    async def _operation(self, reply: Reply) -> Operation | None:
-        """The one that the reply tells its client to look at."""
-        url = reply.headers.get("Azure-AsyncOperation", "")
-        id = url.partition("?")[0].rpartition("/")[2]
-        return await self._arm.operations.find(id) if id else None
-
-    async def _evaluated(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
-        """Each round reads something new, so that it ends."""
+    async def _evaluate(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
+        """Evaluates until all references are read; each round reads new ones, so it ends."""
         while (found := await ask()).wanted:
             for each in found.wanted:
-                await self._session.tell(each.id, await self._referred(each))
+                await self._runner.add_resource(each.id, await self._read_reference(each))
         return found
 
-    async def _referred(self, wanted: Wanted) -> Json:
+    async def _read_reference(self, wanted: WantedResource) -> Json:
         version = wanted.api_version or API_VERSIONS.get(_path(wanted.id).namespace, _VERSION)
         refuse_version(version)
         return await _read(self._arm, self._call, wanted.id, version)
 
 
-async def _keep(arm: Arm, call: ArmCall, before: Kept | None, outcome: Outcome) -> Kept:
+async def _store(
+    arm: Arm, call: ArmCall, before: ResourceRecord | None, outcome: Outcome
+) -> ResourceRecord:
     path = call.path
     operation = await arm.operations.begin(
         call, verb="deploy", target=path.id, events=outcome.events, failure=outcome.failure
@@ -240,13 +237,13 @@ async def _keep(arm: Arm, call: ArmCall, before: Kept | None, outcome: Outcome) 
         parameters=outcome.parameters,
         outputs=outcome.outputs,
         steps=tuple(outcome.steps),
-        needs=_made_needs(outcome),
+        needs=_needs_of_created(outcome),
     )
-    kept = Kept(
+    record = ResourceRecord(
         id=path.id,
         type=TYPE,
         name=path.name,
-        body=body_of(deployment),
+        body=deployment_body(deployment),
         created_ms=operation.started_ms if before is None else before.created_ms,
         unique_id=deployment.correlation_id,
         operation=operation.id,
@@ -254,15 +251,15 @@ async def _keep(arm: Arm, call: ArmCall, before: Kept | None, outcome: Outcome) 
         stored="" if before is None else before.stored,
     )
     try:
-        return await arm.shelf.put(kept, by=call.by)
+        return await arm.resources.put(record, by=call.by)
     except RecordChanged:
         raise _active(path.name) from None
 
 
-def _made_needs(outcome: Outcome) -> dict[str, list[str]]:
-    made = {each.id for each in outcome.steps}
+def _needs_of_created(outcome: Outcome) -> dict[str, list[str]]:
+    created = {each.id for each in outcome.steps}
     return {
-        id: [other for other in others if other in made]
+        id: [other for other in others if other in created]
         for id, others in outcome.needs.items()
-        if id in made and others
+        if id in created and others
     }

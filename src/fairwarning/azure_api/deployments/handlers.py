@@ -1,89 +1,88 @@
-"""Deployments of templates.
+"""Handlers for deployments of templates: create, get, list, validate and delete.
 
-What is wrong with a template is told when the client looks how its deployment goes, because
-`az` cannot print a refusal of the request itself.
+A mistake in a template is reported when the client asks for the deployment's state, because `az`
+cannot print a refusal of the request itself.
 """
 
 import re
 
-from fairwarning.azure_api.deployments.execute import deploy, planned, refuse_running
+from fairwarning.azure_api.deployments.execute import deploy, plan_deployment, refuse_running
 from fairwarning.azure_api.deployments.records import (
     TYPE,
     Step,
     as_deployment_failure,
-    deployment_in,
     deployment_json,
+    read_deployment,
     state_word,
     step_json,
 )
+from fairwarning.azure_api.deployments.template_runner import template_runner
 from fairwarning.azure_api.errors import ArmError, Failure
-from fairwarning.azure_api.lists import conditions, top_of
+from fairwarning.azure_api.lists import read_filter, top_of
 from fairwarning.azure_api.operations import (
     RETRY_AFTER_S,
     Operation,
-    State,
+    OperationState,
     status_json,
     unknown_operation,
 )
 from fairwarning.azure_api.paths import resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.template_sessions import template_session
-from fairwarning.azure_api.templates.errors import shown
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.templates.errors import shorten
 
 _NAME = re.compile(r"[-\w._()]{1,64}")
 
 
-async def put(arm: Arm, call: ArmCall) -> Reply:
+async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     _refuse_place(call)
-    async with template_session(arm, call) as session:
-        is_new = await arm.shelf.find(call.path.id) is None
-        kept = await deploy(arm, call, session)
-    operation = deployment_in(kept).operation
-    url = (
-        f"{call.base_url}{kept.id}/operationStatuses/{operation.id}?api-version={call.api_version}"
-    )
+    async with template_runner(arm, call) as runner:
+        is_new = await arm.resources.find(call.path.id) is None
+        record = await deploy(arm, call, runner)
+    operation = read_deployment(record).operation
+    place = f"{call.base_url}{record.id}/operationStatuses"
+    url = f"{place}/{operation.id}?api-version={call.api_version}"
     headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
-    shown = deployment_json(kept, await _state(arm, operation), "Accepted")
-    return Reply(201 if is_new else 200, shown, headers)
+    body = deployment_json(record, await _state(arm, operation), "Accepted")
+    return Reply(201 if is_new else 200, body, headers)
 
 
-async def show(arm: Arm, call: ArmCall) -> Reply:
-    kept = await _kept(arm, call)
-    return Reply(200, deployment_json(kept, await _state(arm, deployment_in(kept).operation)))
+async def get(arm: Arm, call: ArmCall) -> Reply:
+    record = await _get_record(arm, call)
+    return Reply(200, deployment_json(record, await _state(arm, read_deployment(record).operation)))
 
 
-async def check(arm: Arm, call: ArmCall) -> Reply:
-    kept = await arm.shelf.find(_id(call))
-    return Reply(404 if kept is None else 204)
+async def exists(arm: Arm, call: ArmCall) -> Reply:
+    record = await arm.resources.find(_id(call))
+    return Reply(404 if record is None else 204)
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    """Forgets the deployment; what it made stays."""
-    kept = await arm.shelf.find(_id(call))
-    if kept is not None:
-        await refuse_running(arm, kept)
-        await arm.shelf.drop(kept, by=call.by)
+    """Deletes the record of the deployment; the resources that it created stay."""
+    record = await arm.resources.find(_id(call))
+    if record is not None:
+        await refuse_running(arm, record)
+        await arm.resources.delete(record, by=call.by)
     return Reply(204)
 
 
-async def list_all(arm: Arm, call: ArmCall) -> Reply:
-    wanted = conditions(call, ("provisioningState",)).get("provisioningstate", "").lower()
+async def list_deployments(arm: Arm, call: ArmCall) -> Reply:
+    wanted = read_filter(call, ("provisioningState",)).get("provisioningstate", "").lower()
     found: list[Json] = []
-    async for kept in arm.shelf.below(f"{call.path.place}/providers/{TYPE}"):
-        state = await _state(arm, deployment_in(kept).operation)
+    async for record in arm.resources.list_below(f"{call.path.place}/providers/{TYPE}"):
+        state = await _state(arm, read_deployment(record).operation)
         if wanted in ("", state_word(state).lower()):
-            found.append(deployment_json(kept, state))
+            found.append(deployment_json(record, state))
     found.sort(key=lambda each: str(each["properties"]["timestamp"]), reverse=True)
     top = call.query.get("$top")
     return Reply(200, {"value": found if top is None else found[: top_of(top)]})
 
 
-async def status(arm: Arm, call: ArmCall) -> Reply:
+async def get_status(arm: Arm, call: ArmCall) -> Reply:
     operation = await arm.operations.find(call.path.name)
-    kept = await arm.shelf.find(call.path.up().id)
-    if operation is None and kept is not None and kept.operation == call.path.name.lower():
-        operation = deployment_in(kept).operation
+    record = await arm.resources.find(call.path.up().id)
+    if operation is None and record is not None and record.operation == call.path.name.lower():
+        operation = read_deployment(record).operation
     if operation is None:
         raise unknown_operation(call.path)
     state = await _state(arm, operation)
@@ -93,8 +92,8 @@ async def status(arm: Arm, call: ArmCall) -> Reply:
 
 async def validate(arm: Arm, call: ArmCall) -> Reply:
     _refuse_place(call)
-    async with template_session(arm, call) as session:
-        plan = await planned(arm, call, session)
+    async with template_runner(arm, call) as runner:
+        plan = await plan_deployment(arm, call, runner)
     properties = {
         "mode": "Incremental",
         "provisioningState": "Succeeded",
@@ -106,7 +105,7 @@ async def validate(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def what_if(_: Arm, call: ArmCall) -> Reply:
-    """A refusal in the form of a result, because az breaks on any other."""
+    """Refuses in the form of a result, because az fails on any other refusal."""
     failure = Failure(
         code="WhatIfNotSupported",
         message="What-if is not there; check the template with `az deployment group validate`, or "
@@ -116,55 +115,55 @@ async def what_if(_: Arm, call: ArmCall) -> Reply:
 
 
 async def list_operations(arm: Arm, call: ArmCall) -> Reply:
-    return Reply(200, {"value": await _steps(arm, await _kept(arm, call))})
+    return Reply(200, {"value": await _list_steps(arm, await _get_record(arm, call))})
 
 
-async def show_operation(arm: Arm, call: ArmCall) -> Reply:
+async def get_operation(arm: Arm, call: ArmCall) -> Reply:
     path = call.path
     id = resource_id(path.subscription, path.group, TYPE, path.names[-2])
-    kept = await arm.shelf.find(id)
-    steps = [] if kept is None else await _steps(arm, kept)
+    record = await arm.resources.find(id)
+    steps = [] if record is None else await _list_steps(arm, record)
     for each in steps:
         if each["operationId"] == path.name.upper():
             return Reply(200, each)
     raise ArmError(
-        404, "DeploymentOperationNotFound", f"There is no operation '{shown(path.name)}' here."
+        404, "DeploymentOperationNotFound", f"There is no operation '{shorten(path.name)}' here."
     )
 
 
-async def _steps(arm: Arm, kept: Kept) -> list[Json]:
+async def _list_steps(arm: Arm, record: ResourceRecord) -> list[Json]:
     return [
-        step_json(kept.id, number, each, await _step_state(arm, each))
-        for number, each in enumerate(deployment_in(kept).steps)
+        step_json(record.id, number, each, await _step_state(arm, each))
+        for number, each in enumerate(read_deployment(record).steps)
     ]
 
 
-async def _step_state(arm: Arm, step: Step) -> State:
+async def _step_state(arm: Arm, step: Step) -> OperationState:
     if step.failure is not None:
-        return State(status="Failed", ended_ms=step.at_ms, failure=step.failure)
+        return OperationState(status="Failed", ended_ms=step.at_ms, failure=step.failure)
     return await arm.operations.state_of_id(step.operation)
 
 
-async def _state(arm: Arm, operation: Operation) -> State:
-    """Of a deployment, whose failure has that of a resource in it."""
+async def _state(arm: Arm, operation: Operation) -> OperationState:
+    """The state of a deployment; its failure has the resource's failure as a detail."""
     state = await arm.operations.state(operation)
     if state.failure is None:
         return state
     failure: Failure = as_deployment_failure(state.failure)
-    return State(status=state.status, ended_ms=state.ended_ms, failure=failure)
+    return OperationState(status=state.status, ended_ms=state.ended_ms, failure=failure)
 
 
-async def _kept(arm: Arm, call: ArmCall) -> Kept:
-    kept = await arm.shelf.find(_id(call))
-    if kept is None:
+async def _get_record(arm: Arm, call: ArmCall) -> ResourceRecord:
+    record = await arm.resources.find(_id(call))
+    if record is None:
         raise ArmError(
-            404, "DeploymentNotFound", f"Deployment '{shown(call.path.name)}' could not be found."
+            404, "DeploymentNotFound", f"Deployment '{shorten(call.path.name)}' could not be found."
         )
-    return kept
+    return record
 
 
 def _id(call: ArmCall) -> str:
-    """Clients ask for its operations under an older path too."""
+    """The deployment's id: clients also use an older path for its operations."""
     return resource_id(call.path.subscription, call.path.group, TYPE, call.path.name)
 
 
@@ -179,24 +178,24 @@ def _refuse_place(call: ArmCall) -> None:
         raise ArmError(
             400,
             "InvalidDeploymentName",
-            f"The deployment name '{shown(call.path.name)}' is not valid. It has 1 to 64 letters, "
-            "digits, hyphens, underscores, dots and parentheses.",
+            f"The deployment name '{shorten(call.path.name)}' is not valid. It has 1 to 64 "
+            "letters, digits, hyphens, underscores, dots and parentheses.",
         )
 
 
 _KEY = TYPE.lower()
 _OLD_KEY = "microsoft.resources/subscriptions/resourcegroups/deployments"
 ROUTES: Routes = {
-    ("GET", "microsoft.resources", "deployments"): list_all,
-    ("PUT", _KEY, ""): put,
-    ("GET", _KEY, ""): show,
-    ("HEAD", _KEY, ""): check,
+    ("GET", "microsoft.resources", "deployments"): list_deployments,
+    ("PUT", _KEY, ""): create_or_update,
+    ("GET", _KEY, ""): get,
+    ("HEAD", _KEY, ""): exists,
     ("DELETE", _KEY, ""): delete,
     ("POST", _KEY, "validate"): validate,
     ("POST", _KEY, "whatif"): what_if,
-    ("GET", f"{_KEY}/operationstatuses", ""): status,
+    ("GET", f"{_KEY}/operationstatuses", ""): get_status,
     ("GET", _KEY, "operations"): list_operations,
-    ("GET", f"{_KEY}/operations", ""): show_operation,
+    ("GET", f"{_KEY}/operations", ""): get_operation,
     ("GET", _OLD_KEY, "operations"): list_operations,
-    ("GET", f"{_OLD_KEY}/operations", ""): show_operation,
+    ("GET", f"{_OLD_KEY}/operations", ""): get_operation,
 }

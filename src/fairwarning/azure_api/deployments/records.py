@@ -1,4 +1,4 @@
-"""What is kept of a deployment, and what it looks like. Secrets are in neither."""
+"""The stored record of a deployment and its JSON. Neither contains secrets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,59 +6,60 @@ import msgspec
 from msgspec import Struct
 
 from fairwarning.azure_api.errors import Failure
-from fairwarning.azure_api.operations import Operation, State
+from fairwarning.azure_api.operations import Operation, OperationState
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.instants import Instant, format_rfc3339
 
 TYPE = "Microsoft.Resources/deployments"
 _STATES = {"InProgress": "Running"}
-"""What deployments call the states of operations."""
+"""Deployments have other words than operations for these states."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One resource that was made, or could not be."""
+    """One resource that was created, or could not be."""
 
     id: str
-    """Of the resource."""
+    """The id of the resource."""
     type: str
     name: str
     at_ms: Instant
     status: int
     operation: str = ""
-    """The resource's own, if it takes time."""
+    """The id of the resource's own operation, if it takes time."""
     failure: Failure | None = None
 
 
 class Deployment(Struct, frozen=True, kw_only=True):
-    """The body of what is kept."""
+    """The body of a deployment's record."""
 
     correlation_id: str
     template_hash: str
     operation: Operation
-    """With the events of all resources. Kept here too: a deployment is not forgotten."""
+    """The operation with the events of all resources. Operations are forgotten after a day,
+    deployments are not, so it is stored here too."""
     tags: Json
     parameters: Json
     outputs: Json
     steps: tuple[Step, ...]
     needs: Mapping[str, Sequence[str]]
-    """Ids of resources, by that of the one that had to come after them."""
+    """For each resource the ids of those that had to be created before it."""
 
 
-def deployment_in(kept: Kept) -> Deployment:
-    return msgspec.convert(kept.body, Deployment)
+def read_deployment(record: ResourceRecord) -> Deployment:
+    return msgspec.convert(record.body, Deployment)
 
 
-def body_of(deployment: Deployment) -> Json:
+def deployment_body(deployment: Deployment) -> Json:
     body = msgspec.to_builtins(deployment)
     assert isinstance(body, dict)
     return body
 
 
-def deployment_json(kept: Kept, state: State, word: str = "") -> Json:
-    """`word` is its provisioningState if not the real one."""
-    found = deployment_in(kept)
+def deployment_json(record: ResourceRecord, state: OperationState, word: str = "") -> Json:
+    """Renders a deployment. `word` replaces its real provisioningState."""
+    found = read_deployment(record)
     properties: Json = {
         "templateHash": found.template_hash,
         "mode": "Incremental",
@@ -71,21 +72,21 @@ def deployment_json(kept: Kept, state: State, word: str = "") -> Json:
         "dependencies": _dependencies(found),
     }
     if state.is_over and not word:
-        made = [each for each in found.steps if each.failure is None]
+        created = [each for each in found.steps if each.failure is None]
         properties["outputs"] = found.outputs
-        properties["outputResources"] = [{"id": each.id} for each in made]
+        properties["outputResources"] = [{"id": each.id} for each in created]
     if state.failure is not None and not word:
         properties["error"] = state.failure.json()
     tags: Json = {"tags": found.tags} if found.tags else {}
-    return {"id": kept.id, "name": kept.name, "type": TYPE, **tags, "properties": properties}
+    return {"id": record.id, "name": record.name, "type": TYPE, **tags, "properties": properties}
 
 
-def state_word(state: State) -> str:
+def state_word(state: OperationState) -> str:
     return _STATES.get(state.status, state.status)
 
 
 def as_deployment_failure(failure: Failure) -> Failure:
-    """Whatever went wrong is a detail of it: clients print the details."""
+    """Wraps a failure, so that it becomes a detail: clients print the details."""
     if failure.code == "DeploymentFailed":
         return failure
     return Failure(
@@ -96,8 +97,8 @@ def as_deployment_failure(failure: Failure) -> Failure:
     )
 
 
-def step_json(deployment_id: str, number: int, step: Step, state: State) -> Json:
-    """One of the deployment's operations."""
+def step_json(deployment_id: str, number: int, step: Step, state: OperationState) -> Json:
+    """Renders a step as one of the deployment's operations."""
     name = f"{number + 1:016X}"
     properties: Json = {
         "provisioningOperation": "Create",
@@ -113,11 +114,11 @@ def step_json(deployment_id: str, number: int, step: Step, state: State) -> Json
     return {"id": id, "operationId": name, "properties": properties}
 
 
-def _last_ms(found: Deployment, state: State) -> Instant:
+def _last_ms(found: Deployment, state: OperationState) -> Instant:
     return found.operation.started_ms if state.ended_ms is None else state.ended_ms
 
 
-def _duration(found: Deployment, state: State) -> str:
+def _duration(found: Deployment, state: OperationState) -> str:
     began = min([each.at_ms for each in found.steps], default=found.operation.started_ms)
     return _span(began, state.ended_ms)
 

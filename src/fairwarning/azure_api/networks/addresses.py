@@ -1,9 +1,9 @@
-"""Private addresses: given out once across the whole fleet, whatever network they are in.
+"""Allocates private addresses, each at most once in the whole fleet, whatever network it is in.
 
-Who asks the metadata endpoint is known by the source address, so two networks with the same
-prefix must not share one. An address is taken if an instance has it or somebody claims it
-here. A claim lasts as long as its owner, an interface. One without an owner only bridges
-the moment until the fleet has the address, and lapses soon after.
+The metadata endpoint identifies an instance by its source address, so two networks with the same
+prefix must not share an address. An address is taken if an instance has it or a claim here holds
+it. A claim lasts as long as its owner, an interface. A claim without an owner only bridges the
+time until the fleet has the address, and lapses soon after.
 """
 
 import ipaddress
@@ -23,37 +23,37 @@ from fairwarning.engine.protocols import Fence, FenceBroken, Record, RecordChang
 KIND = "arm-address"
 PAGE = 500
 RESERVED_FIRST = 4
-"""Azure keeps the network's own, its router's and two for name service."""
+"""As on Azure: the network's own address, its router's and two for name service."""
 FRESH_MS = 60_000
-"""Until then whoever claims an address has made what it is for."""
+"""A claim younger than this holds in any case: its owner may not be stored yet."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
     owner: str
-    """The id of the resource that has it; empty while it is on its way into the fleet."""
+    """The id of the interface that has the address; empty until the fleet has it."""
     at_ms: Instant
 
 
-class Taken(Exception):
-    """Somebody has the address already."""
+class AddressTaken(Exception):
+    """Another owner or an instance has the address already."""
 
 
 async def allocate(
     arm: Arm, subnet_id: str, count: int, *, by: Actor, owner: str = "", version: int = 4
 ) -> list[str]:
-    """Free addresses of the subnet, lowest first, already claimed. Raises ArmError."""
+    """Claims free addresses of the subnet, lowest first. Raises ArmError if there are too few."""
     if not count:
         return []
     prefix = await prefix_of(arm, subnet_id, version)
     claims = await _claims(arm)
     found: list[str] = []
-    # Owners are gone seldom, so they are only asked after when all else is taken.
-    for is_sweeping in (False, True):
+    # Owners are seldom gone, so whether they exist is checked only when all else is taken.
+    for checks_owners in (False, True):
         for address in usable(prefix):
             known = claims.get(address)
-            if address in found or await _is_held(arm, known, asks_owner=is_sweeping):
+            if address in found or await _is_held(arm, known, checks_owner=checks_owners):
                 continue
-            if await _claimed(arm, address, known, owner, by):
+            if await _try_claim(arm, address, known, owner, by):
                 found.append(address)
             if len(found) == count:
                 return found
@@ -68,20 +68,20 @@ async def allocate(
 
 
 async def reserve(arm: Arm, address: str, owner_id: str, *, by: Actor) -> None:
-    """Claims this very address until it is released. Raises Taken."""
+    """Claims this address until it is released. Raises AddressTaken."""
     record = await arm.control.store.record(KIND, address)
-    claim = None if record is None else _claim(record)
+    claim = None if record is None else _read_claim(record)
     if claim is not None and claim.owner and same_id(claim.owner, owner_id):
         return
-    is_held = await _is_held(arm, record, asks_owner=True)
-    if is_held or not await _claimed(arm, address, record, owner_id, by):
-        raise Taken(address)
+    is_held = await _is_held(arm, record, checks_owner=True)
+    if is_held or not await _try_claim(arm, address, record, owner_id, by):
+        raise AddressTaken(address)
 
 
 async def release(arm: Arm, address: str, owner: str, *, by: Actor) -> None:
-    """Nothing happens if it has another owner by now, or none."""
+    """Releases the address if this owner still has it."""
     record = await arm.control.store.record(KIND, address)
-    if record is not None and same_id(_claim(record).owner, owner):
+    if record is not None and same_id(_read_claim(record).owner, owner):
         await _unless_changed(
             arm.control.store.drop(KIND, address, by=by, fences=[Fence(record=record)]), record
         )
@@ -94,7 +94,7 @@ def usable(prefix: Prefix) -> Iterator[str]:
 
 
 def usable_range(prefix: Prefix) -> tuple[int, int]:
-    """The first and the last, as numbers; none if the last comes first."""
+    """The first and last usable address as numbers; the last is smaller if there is none."""
     broadcast = 1 if prefix.version == 4 else 0
     first = int(prefix.network_address) + RESERVED_FIRST
     return first, int(prefix.broadcast_address) - broadcast
@@ -109,20 +109,23 @@ async def _claims(arm: Arm) -> dict[str, Record]:
     return found
 
 
-async def _is_held(arm: Arm, record: Record | None, *, asks_owner: bool) -> bool:
+async def _is_held(arm: Arm, record: Record | None, *, checks_owner: bool) -> bool:
     if record is None:
         return False
-    claim = _claim(record)
+    claim = _read_claim(record)
     if arm.control.clock.now() - claim.at_ms < FRESH_MS:
         return True
-    if not claim.owner or not asks_owner:
+    if not claim.owner or not checks_owner:
         return bool(claim.owner)
-    return await arm.shelf.find(claim.owner) is not None
+    return await arm.resources.find(claim.owner) is not None
 
 
-async def _claimed(arm: Arm, address: str, known: Record | None, owner: str, by: Actor) -> bool:
-    """Whether it is ours now. The fleet's own addresses are known without asking the store, but
-    for those that another node has just given out."""
+async def _try_claim(arm: Arm, address: str, known: Record | None, owner: str, by: Actor) -> bool:
+    """Tries to claim the address and returns whether that worked.
+
+    The views know the fleet's addresses without asking the store, except those that another node
+    has just allocated.
+    """
     if arm.control.views.by_address(address) is not None:
         return False
     claim = Claim(owner=owner, at_ms=arm.control.clock.now())
@@ -132,7 +135,7 @@ async def _claimed(arm: Arm, address: str, known: Record | None, owner: str, by:
     keeping = arm.control.store.keep(KIND, address, body, expected=expected, by=by, fences=fences)
     if not await _unless_changed(keeping, known):
         return False
-    # Whoever gives an address to a machine claims it meanwhile, so now the store knows it.
+    # An address is claimed until its instance is stored, so by now the store knows it.
     if arm.control.store.is_shared and await arm.control.store.locate(address) is not None:
         await release(arm, address, owner, by=by)
         return False
@@ -140,7 +143,7 @@ async def _claimed(arm: Arm, address: str, known: Record | None, owner: str, by:
 
 
 async def _unless_changed(write: Awaitable[object], known: Record | None) -> bool:
-    """Whether it was done; it is not if somebody else was faster."""
+    """Returns whether the write was done: False if somebody else was faster."""
     try:
         await write
     except RecordChanged:
@@ -152,5 +155,5 @@ async def _unless_changed(write: Awaitable[object], known: Record | None) -> boo
     return True
 
 
-def _claim(record: Record) -> Claim:
+def _read_claim(record: Record) -> Claim:
     return msgspec.json.decode(record.body, type=Claim)

@@ -1,6 +1,7 @@
-"""Which VM uses which interface. Both say so, and only what both say holds.
+"""Tells which VM uses which interface.
 
-So a VM that goes takes its half of the bond along, and nobody has to clean up.
+A VM's body names its interfaces and an interface's body names its VM; only if both agree is it
+attached. So nobody has to clean up the interfaces of a VM that is gone.
 """
 
 from collections.abc import Sequence
@@ -12,21 +13,24 @@ from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.networks.subnets import missing_reference
 from fairwarning.azure_api.paths import same_id
 from fairwarning.azure_api.request import Arm, Json
-from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.virtual_machines.state import Standing, standing_at
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.virtual_machines.state import (
+    VirtualMachineState,
+    find_virtual_machine_by_id,
+)
 from fairwarning.core.model import Actor
 from fairwarning.engine.protocols import RecordChanged
 
 INTERFACES = "microsoft.network/networkinterfaces"
 
 
-def references(machine: Json) -> list[Json]:
-    """What the body of a VM says of its interfaces."""
-    return objects_at(machine, "properties", "networkProfile", "networkInterfaces")
+def references(vm_body: Json) -> list[Json]:
+    """The references to interfaces in the body of a VM."""
+    return objects_at(vm_body, "properties", "networkProfile", "networkInterfaces")
 
 
 def addresses_of(interface: Json) -> list[str]:
-    """The primary one first."""
+    """The private addresses of an interface; the primary one is first."""
     configurations = objects_at(interface, "properties", "ipConfigurations")
     ordered = sorted(configurations, key=lambda each: not _is_primary(each))
     found = (text_at(each, "properties", "privateIPAddress") for each in ordered)
@@ -37,53 +41,53 @@ def _is_primary(configuration: Json) -> bool:
     return object_at(configuration, "properties").get("primary") is True
 
 
-async def user_of(arm: Arm, interface: Kept) -> Standing | None:
-    """The VM that uses it."""
+async def vm_using(arm: Arm, interface: ResourceRecord) -> VirtualMachineState | None:
+    """The VM that the interface is attached to; None if there is none."""
     id = text_at(interface.body, "properties", "virtualMachine", "id")
-    found = await standing_at(arm, id) if id else None
-    if found is None or found.kept is None:
+    found = await find_virtual_machine_by_id(arm, id) if id else None
+    if found is None or found.record is None:
         return None
-    is_mutual = any(same_id(text_at(r, "id"), interface.id) for r in references(found.kept.body))
+    is_mutual = any(same_id(text_at(r, "id"), interface.id) for r in references(found.record.body))
     return found if is_mutual else None
 
 
-async def interfaces_for(arm: Arm, machine_id: str, machine: Json) -> list[Kept]:
-    """Those that the VM names, if it may have them. Raises ArmError."""
-    found: list[Kept] = []
-    for reference in references(machine):
+async def attachable_interfaces(arm: Arm, vm_id: str, vm_body: Json) -> list[ResourceRecord]:
+    """The interfaces that the VM names. Raises ArmError if one is missing or another VM has it."""
+    found: list[ResourceRecord] = []
+    for reference in references(vm_body):
         id = text_at(reference, "id")
-        kept = await arm.shelf.find(id) if id else None
-        if kept is None or kept.type.lower() != INTERFACES:
+        record = await arm.resources.find(id) if id else None
+        if record is None or record.type.lower() != INTERFACES:
             raise missing_reference(id or "(without id)")
-        user = await user_of(arm, kept)
-        if user is not None and user.kept is not None and not same_id(user.kept.id, machine_id):
+        vm = await vm_using(arm, record)
+        if vm is not None and vm.record is not None and not same_id(vm.record.id, vm_id):
             raise ArmError(
                 409,
                 "NicInUse",
-                f"Network Interface {kept.id} is used by existing resource {user.kept.id}. "
+                f"Network Interface {record.id} is used by existing resource {vm.record.id}. "
                 "Use another, or delete that resource first.",
             )
-        found.append(kept)
+        found.append(record)
     return found
 
 
-async def attach(arm: Arm, interfaces: Sequence[Kept], machine_id: str, *, by: Actor) -> None:
+async def attach(arm: Arm, interfaces: Sequence[ResourceRecord], vm_id: str, *, by: Actor) -> None:
     for each in interfaces:
-        await _say(arm, each, machine_id, by)
+        await _attach_one(arm, each, vm_id, by)
 
 
-async def _say(arm: Arm, interface: Kept, machine_id: str, by: Actor) -> None:
-    known: Kept | None = interface
+async def _attach_one(arm: Arm, interface: ResourceRecord, vm_id: str, by: Actor) -> None:
+    known: ResourceRecord | None = interface
     while known is not None:
         properties = object_at(known.body, "properties")
-        if same_id(text_at(properties, "virtualMachine", "id"), machine_id):
+        if same_id(text_at(properties, "virtualMachine", "id"), vm_id):
             return
-        properties = {**properties, "virtualMachine": {"id": machine_id}}
+        properties = {**properties, "virtualMachine": {"id": vm_id}}
         try:
-            await arm.shelf.put(
+            await arm.resources.put(
                 replace(known, body={**known.body, "properties": properties}), by=by
             )
         except RecordChanged:
-            known = await arm.shelf.find(interface.id)
+            known = await arm.resources.find(interface.id)
         else:
             return

@@ -1,7 +1,7 @@
-"""Networks, interfaces and addresses, kept as their owners wrote them.
+"""Handlers for network resources: create, get, list, update and delete.
 
-Nothing here moves a packet. Parts such as subnets live inside their resource, and can be
-asked for and changed by themselves too.
+They are stored as their owners wrote them; nothing here moves a packet. Parts such as subnets are
+stored inside their resource, and have handlers of their own in `parts.py`.
 """
 
 import re
@@ -11,31 +11,31 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.body_values import location_of, refuse_moved, said
+from fairwarning.azure_api.body_values import location_of, refuse_moved, resource_members
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.lists import listed
-from fairwarning.azure_api.merge_patch import merged
-from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of, user_of
+from fairwarning.azure_api.lists import list_reply
+from fairwarning.azure_api.merge_patch import merge
+from fairwarning.azure_api.networks.attachments import INTERFACES, addresses_of, vm_using
 from fairwarning.azure_api.networks.interfaces import (
-    Settled,
-    give_back,
-    refuse_used,
-    settle,
-    with_user,
+    InterfaceUpdate,
+    assign_addresses,
+    refuse_attached,
+    release_addresses,
+    with_vm,
 )
 from fairwarning.azure_api.networks.parts import (
+    create_or_update_part,
     delete_part,
+    get_part,
     list_parts,
-    put_part,
     refuse_subnets_in_use,
-    show_part,
 )
 from fairwarning.azure_api.networks.render import PART_LISTS, part_list, resource_json
 from fairwarning.azure_api.networks.subnets import refuse_network
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.virtual_machines.addresses import readdress
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.virtual_machines.addresses import update_addresses
 from fairwarning.engine.protocols import RecordChanged
 
 NETWORKS = "microsoft.network/virtualnetworks"
@@ -47,26 +47,26 @@ _LISTS = (
 )  # fmt: skip
 
 
-async def put(arm: Arm, call: ArmCall) -> Reply:
+async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
     refuse_name(call.path)
-    if _part(call.path):
-        return await put_part(arm, call)
+    if _is_part(call.path):
+        return await create_or_update_part(arm, call)
     while True:
         try:
-            return await _put(arm, call)
+            return await _create_or_update(arm, call)
         except RecordChanged:
-            continue  # Somebody else was faster: merge with what he said.
+            continue  # Somebody else was faster: merge with what is stored now.
 
 
-async def _put(arm: Arm, call: ArmCall) -> Reply:
-    before = await arm.shelf.find(call.path.id)
+async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
+    before = await arm.resources.find(call.path.id)
     if before is None and call.method == "PATCH":
         raise not_found(call.path.type, call.path.name, call.path.group)
-    await _refuse_orphan(arm, call.path)
+    await _refuse_without_parent(arm, call.path)
     known = {} if before is None else before.body
-    body = _located(call, known, merged(known, said(call.body)))
-    settled = await _checked(arm, call, known, body)
-    kept = before or Kept(
+    body = _with_location(call, known, merge(known, resource_members(call.body)))
+    update = await _check(arm, call, known, body)
+    record = before or ResourceRecord(
         id=call.path.id,
         type=call.path.type,
         name=call.path.name,
@@ -75,18 +75,18 @@ async def _put(arm: Arm, call: ArmCall) -> Reply:
         unique_id=str(uuid.uuid4()),
     )
     try:
-        kept = await arm.shelf.put(replace(kept, body=settled.body), by=call.by)
+        record = await arm.resources.put(replace(record, body=update.body), by=call.by)
     except BaseException:
-        await give_back(arm, settled.claimed, call.path.id, by=call.by)
+        await release_addresses(arm, update.claimed, call.path.id, by=call.by)
         raise
-    await give_back(arm, settled.freed, call.path.id, by=call.by)
-    if settled.claimed or settled.freed:
-        await readdress(arm, call, await user_of(arm, kept), settled.freed)
-    return Reply(201 if before is None else 200, await _shown(arm, kept))
+    await release_addresses(arm, update.freed, call.path.id, by=call.by)
+    if update.claimed or update.freed:
+        await update_addresses(arm, call, await vm_using(arm, record), update.freed)
+    return Reply(201 if before is None else 200, await _json(arm, record))
 
 
-def _located(call: ArmCall, known: Json, body: Json) -> Json:
-    """Only the resources at the top have a location of their own."""
+def _with_location(call: ArmCall, known: Json, body: Json) -> Json:
+    """The body with its location; resources inside another one have none."""
     if len(call.path.types) > 1:
         return body
     location = location_of(body)
@@ -95,17 +95,17 @@ def _located(call: ArmCall, known: Json, body: Json) -> Json:
     return {**body, "location": location}
 
 
-async def _checked(arm: Arm, call: ArmCall, before: Json, body: Json) -> Settled:
+async def _check(arm: Arm, call: ArmCall, before: Json, body: Json) -> InterfaceUpdate:
     if call.path.key == INTERFACES:
-        return await settle(arm, call.path.id, body, before, by=call.by)
+        return await assign_addresses(arm, call.path.id, body, before, by=call.by)
     if call.path.key == NETWORKS:
         refuse_network(call.path.name, body)
         await refuse_subnets_in_use(arm, call.path, before, body)
-    return Settled(body, (), ())
+    return InterfaceUpdate(body, (), ())
 
 
-async def _refuse_orphan(arm: Arm, path: ResourcePath) -> None:
-    if len(path.types) > 1 and await arm.shelf.find(path.up().id) is None:
+async def _refuse_without_parent(arm: Arm, path: ResourcePath) -> None:
+    if len(path.types) > 1 and await arm.resources.find(path.up().id) is None:
         raise ArmError(
             404,
             "ParentResourceNotFound",
@@ -114,64 +114,64 @@ async def _refuse_orphan(arm: Arm, path: ResourcePath) -> None:
         )
 
 
-async def show(arm: Arm, call: ArmCall) -> Reply:
-    if _part(call.path):
-        return await show_part(arm, call)
-    kept = await arm.shelf.find(call.path.id)
-    if kept is None:
+async def get(arm: Arm, call: ArmCall) -> Reply:
+    if _is_part(call.path):
+        return await get_part(arm, call)
+    record = await arm.resources.find(call.path.id)
+    if record is None:
         raise not_found(call.path.type, call.path.name, call.path.group)
-    return Reply(200, await _shown(arm, kept))
+    return Reply(200, await _json(arm, record))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    if _part(call.path):
+    if _is_part(call.path):
         return await delete_part(arm, call)
-    children = [each async for each in arm.shelf.below(call.path.id)]
-    kept = await arm.shelf.find(call.path.id)
-    if kept is None:
-        # What a deletion that broke off has left.
-        await _drop_all(arm, call, children)
+    children = [each async for each in arm.resources.list_below(call.path.id)]
+    record = await arm.resources.find(call.path.id)
+    if record is None:
+        # A deletion that broke off may have left these.
+        await _delete_all(arm, call, children)
         return Reply(204)
     if call.path.key == INTERFACES:
-        refuse_used(kept, await user_of(arm, kept))
+        refuse_attached(record, await vm_using(arm, record))
     if call.path.key == NETWORKS:
-        await refuse_subnets_in_use(arm, call.path, kept.body, {})
+        await refuse_subnets_in_use(arm, call.path, record.body, {})
     # First the resource itself: if somebody has changed it meanwhile, all stays.
-    await arm.shelf.drop(kept, by=call.by)
-    await _drop_all(arm, call, children)
+    await arm.resources.delete(record, by=call.by)
+    await _delete_all(arm, call, children)
     if call.path.key == INTERFACES:
-        await give_back(arm, addresses_of(kept.body), kept.id, by=call.by)
+        await release_addresses(arm, addresses_of(record.body), record.id, by=call.by)
     return Reply(200)
 
 
-async def _drop_all(arm: Arm, call: ArmCall, children: Iterable[Kept]) -> None:
+async def _delete_all(arm: Arm, call: ArmCall, children: Iterable[ResourceRecord]) -> None:
     for child in children:
-        with suppress(RecordChanged):  # It belongs to a namesake that came meanwhile.
-            await arm.shelf.drop(child, by=call.by)
+        with suppress(RecordChanged):  # It belongs to a new resource of the same name.
+            await arm.resources.delete(child, by=call.by)
 
 
-async def list_all(arm: Arm, call: ArmCall) -> Reply:
+async def list_resources(arm: Arm, call: ArmCall) -> Reply:
     if part_list(call.path.type, call.path.tail):
         return await list_parts(arm, call)
-    found = [await _shown(arm, each) async for each in _of_type(arm, call.path)]
-    return await listed(call, found)
+    found = [await _json(arm, each) async for each in _iterate(arm, call.path)]
+    return await list_reply(call, found)
 
 
-async def _of_type(arm: Arm, path: ResourcePath) -> AsyncIterator[Kept]:
-    """At the level of the subscription, those of all its groups."""
+async def _iterate(arm: Arm, path: ResourcePath) -> AsyncIterator[ResourceRecord]:
+    """Yields the resources of a type; without a group, those of the whole subscription."""
     start = path.id if path.group else path.place
     wanted = f"{path.key}/{path.tail}"
-    async for each in arm.shelf.below(start):
+    async for each in arm.resources.list_below(start):
         if each.type.lower() == wanted:
             yield each
 
 
-async def _shown(arm: Arm, kept: Kept) -> Json:
-    shown = resource_json(kept)
-    return await with_user(arm, kept, shown) if kept.type.lower() == INTERFACES else shown
+async def _json(arm: Arm, record: ResourceRecord) -> Json:
+    body = resource_json(record)
+    return await with_vm(arm, record, body) if record.type.lower() == INTERFACES else body
 
 
-def _part(path: ResourcePath) -> bool:
+def _is_part(path: ResourcePath) -> bool:
     return len(path.types) > 1 and part_list(path.up().type, path.types[-1]) is not None
 
 
@@ -188,9 +188,9 @@ def refuse_name(path: ResourcePath) -> None:
 
 _ANY = "microsoft.network/*"
 ROUTES: Routes = {
-    ("PUT", _ANY, ""): put,
-    ("PATCH", _ANY, ""): put,
-    ("GET", _ANY, ""): show,
+    ("PUT", _ANY, ""): create_or_update,
+    ("PATCH", _ANY, ""): create_or_update,
+    ("GET", _ANY, ""): get,
     ("DELETE", _ANY, ""): delete,
-    **{("GET", _ANY, word.lower()): list_all for word in (*_LISTS, *PART_LISTS)},
+    **{("GET", _ANY, word.lower()): list_resources for word in (*_LISTS, *PART_LISTS)},
 }

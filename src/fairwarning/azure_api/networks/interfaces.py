@@ -1,4 +1,4 @@
-"""Interfaces: each of their IP configurations gets a private address and keeps it."""
+"""Network interfaces: gives each IP configuration a private address, which it keeps."""
 
 import ipaddress
 from collections.abc import Collection
@@ -7,13 +7,13 @@ from typing import NamedTuple
 from fairwarning.azure_api.body_values import object_at, objects_at, text_at
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.networks.addresses import (
-    Taken,
+    AddressTaken,
     allocate,
     release,
     reserve,
     usable_range,
 )
-from fairwarning.azure_api.networks.attachments import addresses_of, references, user_of
+from fairwarning.azure_api.networks.attachments import addresses_of, references, vm_using
 from fairwarning.azure_api.networks.render import mac_address
 from fairwarning.azure_api.networks.subnets import (
     prefix_of,
@@ -22,33 +22,35 @@ from fairwarning.azure_api.networks.subnets import (
 )
 from fairwarning.azure_api.paths import same_id
 from fairwarning.azure_api.request import Arm, Json
-from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.virtual_machines.state import Standing
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.virtual_machines.state import VirtualMachineState
 from fairwarning.core.model import Actor
 
 CONFIGURATIONS_MAX = 256
-"""As on Azure."""
+"""The most IP configurations of an interface, as on Azure."""
 _DERIVED = ("virtualMachine", "macAddress", "primary", "resourceGuid", "vnetEncryptionSupported")
 
 
-class Settled(NamedTuple):
+class InterfaceUpdate(NamedTuple):
     body: Json
     claimed: tuple[str, ...]
-    """To be given back if the body is not kept after all."""
+    """New addresses; release them if the body is not stored after all."""
     freed: tuple[str, ...]
-    """To be given back once it is."""
+    """Addresses that are no longer used; release them once the body is stored."""
 
 
-async def settle(arm: Arm, id: str, body: Json, before: Json, *, by: Actor) -> Settled:
-    """The body with an address for each configuration. Raises ArmError."""
+async def assign_addresses(
+    arm: Arm, id: str, body: Json, before: Json, *, by: Actor
+) -> InterfaceUpdate:
+    """Completes the body with an address for each configuration. Raises ArmError."""
     had = addresses_of(before)
     claimed: list[str] = []
     configurations: list[Json] = []
-    asked = objects_at(body, "properties", "ipConfigurations")
-    _refuse_too_many(id, asked)
-    refuse_same_names(f"network interface {id}", asked)
+    requested = objects_at(body, "properties", "ipConfigurations")
+    _refuse_too_many(id, requested)
+    refuse_same_names(f"network interface {id}", requested)
     try:
-        for wanted in asked:
+        for wanted in requested:
             known = _same_configuration(before, wanted)
             address = await _address(arm, id, wanted, known, had, by)
             _refuse_twice(address, configurations)
@@ -56,15 +58,15 @@ async def settle(arm: Arm, id: str, body: Json, before: Json, *, by: Actor) -> S
                 claimed.append(address)
             configurations.append(_with_address(wanted, address, is_first=not configurations))
     except Exception:
-        await give_back(arm, claimed, id, by=by)
+        await release_addresses(arm, claimed, id, by=by)
         raise
     properties = {k: v for k, v in object_at(body, "properties").items() if k not in _DERIVED}
-    bond = object_at(before, "properties", "virtualMachine")
-    if bond:
-        properties["virtualMachine"] = bond
+    attached_vm = object_at(before, "properties", "virtualMachine")
+    if attached_vm:
+        properties["virtualMachine"] = attached_vm
     body = {**body, "properties": {**properties, "ipConfigurations": configurations}}
     now = set(addresses_of(body))
-    return Settled(body, tuple(claimed), tuple(each for each in had if each not in now))
+    return InterfaceUpdate(body, tuple(claimed), tuple(each for each in had if each not in now))
 
 
 def _refuse_too_many(id: str, configurations: list[Json]) -> None:
@@ -78,16 +80,16 @@ def _refuse_too_many(id: str, configurations: list[Json]) -> None:
 
 
 def _refuse_twice(address: str, configurations: list[Json]) -> None:
-    """What one configuration has, no other of the same interface can have."""
+    """Refuses an address that another configuration of the same interface has."""
     if any(text_at(each, "properties", "privateIPAddress") == address for each in configurations):
         raise _in_use(address)
 
 
-async def give_back(arm: Arm, addresses: Collection[str], id: str, *, by: Actor) -> None:
-    """Those of them that the interface of this id does not have."""
-    kept = await arm.shelf.find(id)
+async def release_addresses(arm: Arm, addresses: Collection[str], id: str, *, by: Actor) -> None:
+    """Releases those of the addresses that the interface of this id does not have."""
+    record = await arm.resources.find(id)
     # Another request for the same interface may have come first, with the same address.
-    has = [] if kept is None else addresses_of(kept.body)
+    has = [] if record is None else addresses_of(record.body)
     for each in addresses:
         if each not in has:
             await release(arm, each, id, by=by)
@@ -113,11 +115,11 @@ async def _address(
             "subnet that the address is to come from.",
         )
     version = 6 if text_at(wanted, "properties", "privateIPAddressVersion") == "IPv6" else 4
-    asked = text_at(wanted, "properties", "privateIPAddress")
-    if is_static(wanted) and asked:
-        return await _asked_address(arm, id, asked, subnet, had, by)
-    if kept := text_at(known, "properties", "privateIPAddress"):
-        return kept
+    requested = text_at(wanted, "properties", "privateIPAddress")
+    if is_static(wanted) and requested:
+        return await _reserve_requested(arm, id, requested, subnet, had, by)
+    if address := text_at(known, "properties", "privateIPAddress"):
+        return address
     return (await allocate(arm, subnet, 1, by=by, owner=id, version=version))[0]
 
 
@@ -125,14 +127,14 @@ def is_static(configuration: Json) -> bool:
     return text_at(configuration, "properties", "privateIPAllocationMethod").lower() == "static"
 
 
-async def _asked_address(
-    arm: Arm, id: str, asked: str, subnet: str, had: Collection[str], by: Actor
+async def _reserve_requested(
+    arm: Arm, id: str, requested: str, subnet: str, had: Collection[str], by: Actor
 ) -> str:
     try:
-        address = ipaddress.ip_address(asked)
+        address = ipaddress.ip_address(requested)
     except ValueError:
         raise ArmError(
-            400, "InvalidPrivateIPAddress", f"'{asked[:60]}' is no IP address; write 10.0.0.4."
+            400, "InvalidPrivateIPAddress", f"'{requested[:60]}' is no IP address; write 10.0.0.4."
         ) from None
     refuse_link_local(address, "InvalidPrivateIPAddress")
     prefix = await prefix_of(arm, subnet, address.version)
@@ -147,7 +149,7 @@ async def _asked_address(
     if str(address) not in had:
         try:
             await reserve(arm, str(address), id, by=by)
-        except Taken:
+        except AddressTaken:
             raise _in_use(str(address)) from None
     return str(address)
 
@@ -174,29 +176,29 @@ def _with_address(wanted: Json, address: str, *, is_first: bool) -> Json:
     }
 
 
-async def with_user(arm: Arm, interface: Kept, shown: Json) -> Json:
-    """The interface as it is shown: with the VM that really uses it, if any."""
-    properties = {k: v for k, v in shown["properties"].items() if k != "virtualMachine"}
+async def with_vm(arm: Arm, interface: ResourceRecord, body: Json) -> Json:
+    """Adds to an interface's JSON the VM that really uses it, if there is one."""
+    properties = {k: v for k, v in body["properties"].items() if k != "virtualMachine"}
     properties["macAddress"] = mac_address(interface.id)
-    user = await user_of(arm, interface)
-    if user is not None and user.kept is not None:
-        properties["virtualMachine"] = {"id": user.kept.id}
-        properties["primary"] = _is_primary(user, interface)
-    return {**shown, "properties": properties}
+    vm = await vm_using(arm, interface)
+    if vm is not None and vm.record is not None:
+        properties["virtualMachine"] = {"id": vm.record.id}
+        properties["primary"] = _is_primary(vm, interface)
+    return {**body, "properties": properties}
 
 
-def _is_primary(user: Standing, interface: Kept) -> bool:
-    assert user.kept is not None
-    found = references(user.kept.body)
+def _is_primary(vm: VirtualMachineState, interface: ResourceRecord) -> bool:
+    assert vm.record is not None
+    found = references(vm.record.body)
     mine = next(each for each in found if same_id(text_at(each, "id"), interface.id))
     return len(found) == 1 or object_at(mine, "properties").get("primary") is True
 
 
-def refuse_used(interface: Kept, user: Standing | None) -> None:
-    if user is not None and user.kept is not None:
+def refuse_attached(interface: ResourceRecord, vm: VirtualMachineState | None) -> None:
+    if vm is not None and vm.record is not None:
         raise ArmError(
             400,
             "NicInUse",
-            f"Network Interface {interface.id} is used by existing resource {user.kept.id}. In "
+            f"Network Interface {interface.id} is used by existing resource {vm.record.id}. In "
             "order to delete the network interface, it must be dissociated from the resource.",
         )

@@ -1,4 +1,4 @@
-"""Subnets: parts of a network, kept inside it, and the addresses that they span."""
+"""Finds the address ranges of subnets, and checks the subnets of a network."""
 
 import ipaddress
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ from fairwarning.azure_api.request import Arm, Json
 Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
 SUBNETS = "microsoft.network/virtualnetworks/subnets"
 SUBNETS_MAX = 3_000
-"""As on Azure."""
+"""The most subnets of a network, as on Azure."""
 
 
 async def prefix_of(arm: Arm, subnet_id: str, version: int = 4) -> Prefix:
-    """The range of a subnet that exists and has one of this version. Raises ArmError."""
+    """The range of a subnet for this IP version. Raises ArmError if there is none."""
     path = _subnet_path(subnet_id)
-    network = await arm.shelf.find(path.up().id) if path is not None else None
+    network = await arm.resources.find(path.up().id) if path is not None else None
     subnets = [] if network is None else subnets_of(network.body)
     for subnet in subnets:
         if path is not None and str(subnet.get("name", "")).lower() == path.name.lower():
@@ -50,7 +50,7 @@ def subnets_of(network: Json) -> list[Json]:
 
 
 def prefixes(subnet: Json) -> Iterator[Prefix]:
-    """Raises ArmError if one is no range."""
+    """Yields the ranges of a subnet. Raises ArmError if one cannot be read."""
     one = text_at(subnet, "properties", "addressPrefix")
     several = object_at(subnet, "properties").get("addressPrefixes")
     for text in several if isinstance(several, list) and several else [one] if one else []:
@@ -70,9 +70,9 @@ def read_prefix(text: object) -> Prefix:
 
 
 def refuse_network(name: str, network: Json) -> None:
-    """What Azure checks of a network: ranges that can be read, and subnets that lie inside.
+    """Refuses a network as Azure does: unreadable ranges, and subnets outside it or overlapping.
 
-    A body has room for very many of both, so none is compared with all the others.
+    A body has room for very many subnets, so none is compared with all the others.
     """
     space = object_at(network, "properties", "addressSpace").get("addressPrefixes")
     whole = [read_prefix(each) for each in space] if isinstance(space, list) else []
@@ -101,7 +101,7 @@ def refuse_network(name: str, network: Json) -> None:
 def refuse_link_local(
     found: Prefix | ipaddress.IPv4Address | ipaddress.IPv6Address, code: str
 ) -> None:
-    """An IPv6 address that another link may have too cannot say who asks. Raises ArmError."""
+    """Refuses link-local IPv6 addresses: other links may have the same, so they identify nobody."""
     if found.version == 6 and found.is_link_local:
         raise ArmError(
             400,
@@ -112,7 +112,7 @@ def refuse_link_local(
 
 
 def refuse_same_names(owner: str, parts: Sequence[Json]) -> None:
-    """Parts are known by their names alone."""
+    """Refuses two parts of the same name: parts are found by name only."""
     seen: set[str] = set()
     for each in parts:
         name = text_at(each, "name")
@@ -146,7 +146,7 @@ def _refuse_outside(
 
 
 def _refuse_overlap(network: str, subnets: Sequence[tuple[Prefix, str]]) -> None:
-    """In order of address two that overlap have no third between them that does not."""
+    """Refuses overlapping subnets. Sorted by address, overlapping ones are neighbours."""
     ordered = sorted(subnets, key=lambda each: (each[0].version, int(each[0].network_address)))
     for (before, _), (prefix, name) in pairwise(ordered):
         if before.version == prefix.version and before.overlaps(prefix):

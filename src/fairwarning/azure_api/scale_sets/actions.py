@@ -1,14 +1,19 @@
-"""What an owner asks of several instances of a scale set at once."""
+"""Operations on several instances of a scale set at once: restart, delete, reimage, upgrade."""
 
 from collections.abc import Sequence
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.fleet_view import Machine
+from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import pending_maintenance
 from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets.render import instance_id_of
-from fairwarning.azure_api.scale_sets.state import TYPE, Standing, ends_of, needed
+from fairwarning.azure_api.scale_sets.state import (
+    TYPE,
+    ScaleSetState,
+    deletion_events,
+    get_scale_set,
+)
 from fairwarning.core.commands import Approve
 from fairwarning.core.model import EventId, OperationKind
 from fairwarning.core.refusals import Code, Refused
@@ -27,16 +32,16 @@ KINDS = {
 }
 
 
-async def operate(
-    arm: Arm, call: ArmCall, machines: Sequence[Machine], kind: OperationKind
+async def start_operations(
+    arm: Arm, call: ArmCall, instances: Sequence[FleetInstance], kind: OperationKind
 ) -> tuple[EventId, ...]:
-    """The events to wait for. Whoever is being deleted already is not deleted again."""
+    """Returns the events to wait for. An instance that is being deleted is not deleted again."""
     is_delete = kind is OperationKind.DELETE
-    ends = [id for each in machines if is_delete for id in ends_of(each)]
+    ends = [id for each in instances if is_delete for id in deletion_events(each)]
     targets = [
         (each.scope.id, each.instance.name)
-        for each in machines
-        if not (is_delete and ends_of(each))
+        for each in instances
+        if not (is_delete and deletion_events(each))
     ]
     if not targets:
         return tuple(ends)
@@ -44,26 +49,29 @@ async def operate(
     return (*ends, *events)
 
 
-async def perform_maintenance(
-    arm: Arm, call: ArmCall, machines: Sequence[Machine]
+async def approve_maintenance(
+    arm: Arm, call: ArmCall, instances: Sequence[FleetInstance]
 ) -> tuple[EventId, ...]:
-    """Agrees to what the platform has announced for them; that may be nothing."""
-    pending = {event.id: each for each in machines for event in pending_maintenance(each)}
-    for event_id, machine in pending.items():
+    """Approves the maintenance that the platform announced for them, if there is any."""
+    pending = {event.id: each for each in instances for event in pending_maintenance(each)}
+    for event_id, vm in pending.items():
         command = Approve(event_id=event_id, by=call.by)
         try:
-            await arm.control.engine.submit(machine.scope.id, command, by=call.by, why=call.why)
+            await arm.control.engine.submit(vm.scope.id, command, by=call.by, why=call.why)
         except Refused as refused:
             if refused.code is not Code.EVENT_FINISHED:
                 raise
     return tuple(pending)
 
 
-def chosen(found: Standing, ids: Sequence[str]) -> list[Machine]:
-    """`*` is everyone who is to stay. Raises ArmError, for one unknown id too."""
+def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInstance]:
+    """The instances with these ids; `*` means all that are not being deleted.
+
+    Raises ArmError if an id is unknown.
+    """
     if ALL in ids:
         return found.members
-    known = {instance_id_of(each).lower(): each for each in found.machines}
+    known = {instance_id_of(each).lower(): each for each in found.instances}
     for id in ids:
         if id.lower() not in known:
             raise ArmError(
@@ -76,11 +84,14 @@ def chosen(found: Standing, ids: Sequence[str]) -> list[Machine]:
     return [known[id] for id in dict.fromkeys(each.lower() for each in ids)]
 
 
-def ids_in(body: Json | None, *, needed: bool = False) -> list[str]:
-    """The body's `instanceIds`; without any it is everyone, if that may be left out."""
+def read_instance_ids(body: Json | None, *, get_scale_set: bool = False) -> list[str]:
+    """Reads `instanceIds` of a body; a body without them means all instances.
+
+    Raises ArmError if they are `needed` and missing.
+    """
     said = (body or {}).get("instanceIds")
     if said is None or said == []:
-        if needed:
+        if get_scale_set:
             raise _invalid("Required parameter 'instanceIds' is missing (null).")
         return [ALL]
     if not isinstance(said, list) or not all(isinstance(each, str | int) for each in said):
@@ -94,32 +105,34 @@ def _invalid(message: str) -> ArmError:
 
 def _operation(verb: str, kind: OperationKind) -> Handler:
     async def handle(arm: Arm, call: ArmCall) -> Reply:
-        found = await needed(arm, call.path)
+        found = await get_scale_set(arm, call.path)
         is_delete = kind is OperationKind.DELETE
-        ids = ids_in(call.body, needed=is_delete)
-        machines = found.machines if is_delete and ALL in ids else chosen(found, ids)
-        events = await operate(arm, call, machines, kind)
-        return await begun(arm, call, found, verb, events)
+        ids = read_instance_ids(call.body, get_scale_set=is_delete)
+        instances = found.instances if is_delete and ALL in ids else choose_instances(found, ids)
+        events = await start_operations(arm, call, instances, kind)
+        return await accepted_reply(arm, call, found, verb, events)
 
     return handle
 
 
-async def _maintained(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    events = await perform_maintenance(arm, call, chosen(found, ids_in(call.body)))
-    return await begun(arm, call, found, "performMaintenance", events)
+async def _perform_maintenance(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    events = await approve_maintenance(
+        arm, call, choose_instances(found, read_instance_ids(call.body))
+    )
+    return await accepted_reply(arm, call, found, "performMaintenance", events)
 
 
-async def _upgraded(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    machines = chosen(found, ids_in(call.body, needed=True))
-    names = [each.instance.name for each in machines]
+async def _upgrade(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    instances = choose_instances(found, read_instance_ids(call.body, get_scale_set=True))
+    names = [each.instance.name for each in instances]
     await scale_sets.upgrade(arm.control, found.groups, names, by=call.by, why=call.why)
-    return await begun(arm, call, found, "manualupgrade", ())
+    return await accepted_reply(arm, call, found, "manualupgrade", ())
 
 
-async def begun(
-    arm: Arm, call: ArmCall, found: Standing, verb: str, events: Sequence[EventId]
+async def accepted_reply(
+    arm: Arm, call: ArmCall, found: ScaleSetState, verb: str, events: Sequence[EventId]
 ) -> Reply:
     operation = await arm.operations.begin(call, verb=verb, target=found.id, events=events)
     return accepted(call, operation, found.roster.location)
@@ -127,6 +140,6 @@ async def begun(
 
 ROUTES: Routes = {
     **{("POST", TYPE.lower(), verb): _operation(verb, kind) for verb, kind in KINDS.items()},
-    ("POST", TYPE.lower(), "performmaintenance"): _maintained,
-    ("POST", TYPE.lower(), "manualupgrade"): _upgraded,
+    ("POST", TYPE.lower(), "performmaintenance"): _perform_maintenance,
+    ("POST", TYPE.lower(), "manualupgrade"): _upgrade,
 }

@@ -1,6 +1,6 @@
-"""What a scale set's body asks of the fleet. Pure.
+"""Reads what the body of a scale set asks of the fleet. Pure.
 
-Only what the fleet keeps is read, and checked; all else is its owner's own business.
+Only what the fleet keeps is read and checked; all other members concern only their owner.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from fairwarning.azure_api.body_values import (
     text_at,
 )
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.notice_profiles import Terms, terms_of
+from fairwarning.azure_api.notice_profiles import NoticeTerms, read_terms
 from fairwarning.azure_api.request import Json
 from fairwarning.core.limits import FLEXIBLE_NAME_CHARS_MAX
 from fairwarning.core.model import EvictionPolicy, Priority
@@ -27,8 +27,9 @@ from fairwarning.core.resources import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestr
 T = TypeVar("T")
 _NAME_CHARS_MAX = {Orchestration.UNIFORM: 64, Orchestration.FLEXIBLE: FLEXIBLE_NAME_CHARS_MAX}
 PREFIX_CHARS_MAX = 58
-"""With six digits behind it, a computer's name has at most 64."""
+"""A computer's name is this prefix and six digits, and has at most 64 characters."""
 FAULT_DOMAINS = 5
+"""The number of fault domains if the body says none, as on Azure."""
 MODES = {each.lower(): each for each in ("Manual", "Automatic", "Rolling")}
 ORCHESTRATIONS = {"uniform": Orchestration.UNIFORM, "flexible": Orchestration.FLEXIBLE}
 _PRIORITIES = {"regular": Priority.REGULAR, "spot": Priority.SPOT, "low": Priority.SPOT}
@@ -37,7 +38,7 @@ _SUFFIX_CHARS = {Orchestration.UNIFORM: 4, Orchestration.FLEXIBLE: 9}
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedScaleSet(Struct, frozen=True, kw_only=True):
     location: str
     tags: dict[str, str]
     capacity: int
@@ -46,19 +47,19 @@ class Wanted(Struct, frozen=True, kw_only=True):
     priority: Priority
     eviction: EvictionPolicy
     fault_domains: int
-    terms: Terms
+    terms: NoticeTerms
     subnet_id: str
-    """Where its instances get their addresses; empty: they have none."""
+    """The subnet that its instances get addresses from; empty if they have none."""
     computer_name_prefix: str
     fingerprint: str
-    """Changes with whatever makes another model, the terms aside: the core knows those."""
+    """A hash of what makes another model, without the notice terms: the core compares those."""
 
 
-def wanted_of(body: Json) -> Wanted:
+def read_wanted(body: Json) -> WantedScaleSet:
     """Raises ArmError."""
     properties = object_at(body, "properties")
     profile = object_at(properties, "virtualMachineProfile")
-    wanted = Wanted(
+    wanted = WantedScaleSet(
         location=location_of(body),
         tags=tags_of(body),
         capacity=_capacity(object_at(body, "sku").get("capacity")),
@@ -72,7 +73,7 @@ def wanted_of(body: Json) -> Wanted:
             "evictionPolicy",
         ),
         fault_domains=_fault_domains(properties.get("platformFaultDomainCount")),
-        terms=terms_of(profile),
+        terms=read_terms(profile),
         subnet_id=subnet_of(profile),
         computer_name_prefix=_prefix(text_at(profile, "osProfile", "computerNamePrefix")),
         fingerprint=fingerprint_of(body),
@@ -82,7 +83,7 @@ def wanted_of(body: Json) -> Wanted:
 
 
 def fingerprint_of(body: Json) -> str:
-    """Of the size and the profile; empty if they say nothing."""
+    """A hash of the size and the profile; empty if the body has neither."""
     profile = object_at(body, "properties", "virtualMachineProfile")
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
     size = text_at(body, "sku", "name")
@@ -97,17 +98,19 @@ def subnet_of(profile: Json) -> str:
 
 
 def primary_card(profile: Json) -> Json:
-    """Empty if the profile has no interface."""
+    """The profile's primary interface; empty if it has none."""
     return _primary(objects_at(profile, "networkProfile", "networkInterfaceConfigurations"))
 
 
 def _primary(entries: list[Json]) -> Json:
-    chosen = [each for each in entries if object_at(each, "properties").get("primary") is True]
-    return next(iter([*chosen, *entries]), {})
+    choose_instances = [
+        each for each in entries if object_at(each, "properties").get("primary") is True
+    ]
+    return next(iter([*choose_instances, *entries]), {})
 
 
 def refuse_name(name: str, orchestration: Orchestration) -> None:
-    """Its instances' names are longer, and must fit too."""
+    """Refuses a name from which no valid names of instances can be made: those are longer."""
     of_instance = _NAME_CHARS_MAX[orchestration]
     longest = of_instance - _SUFFIX_CHARS[orchestration]
     if len(name) > longest:
@@ -120,8 +123,8 @@ def refuse_name(name: str, orchestration: Orchestration) -> None:
         )
 
 
-def refuse_changed(before: Wanted, wanted: Wanted) -> None:
-    """What a scale set is made with, and keeps."""
+def refuse_changed(before: WantedScaleSet, wanted: WantedScaleSet) -> None:
+    """Refuses changes of what is fixed when a scale set is created."""
     fixed = {
         "orchestrationMode": before.orchestration is wanted.orchestration,
         "priority": before.priority is wanted.priority,
@@ -167,7 +170,7 @@ def _fault_domains(value: object) -> int:
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
-    """`true` is a number to Python, but not to a store that reads the roster again."""
+    """`True` is an int in Python, but a store that reads the roster again refuses it."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -180,7 +183,7 @@ def _word(known: dict[str, T], said: str, usual: T, name: str) -> T:
     return known[said.lower()]
 
 
-def _refuse_spot(profile: Json, wanted: Wanted) -> None:
+def _refuse_spot(profile: Json, wanted: WantedScaleSet) -> None:
     is_spot = wanted.priority is Priority.SPOT
     if is_spot and wanted.terms.terminate_notice_ms is not None:
         raise ArmError(

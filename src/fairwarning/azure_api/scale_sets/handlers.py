@@ -1,70 +1,71 @@
-"""Scale sets: made, shown, changed and deleted."""
+"""Handlers for scale sets: create, get, list, update and delete."""
 
 from msgspec.structs import replace
 
 from fairwarning.azure_api import lists
-from fairwarning.azure_api.body_values import object_at, said
-from fairwarning.azure_api.errors import ArmError
+from fairwarning.azure_api.body_values import object_at, resource_members
+from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.instance_changes import locked, mark_removed
 from fairwarning.azure_api.instance_views import set_view_json
-from fairwarning.azure_api.notice_profiles import refuse_too_new
-from fairwarning.azure_api.operations import Operation, accepted, lro_headers
+from fairwarning.azure_api.notice_profiles import refuse_newer_members
+from fairwarning.azure_api.operations import Deletion, Operation, accepted, operation_reply
+from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets import actions
-from fairwarning.azure_api.scale_sets.actions import operate
-from fairwarning.azure_api.scale_sets.render import set_json, true_body
+from fairwarning.azure_api.scale_sets.actions import start_operations
+from fairwarning.azure_api.scale_sets.render import current_body, scale_set_json
 from fairwarning.azure_api.scale_sets.state import (
     TYPE,
-    Standing,
-    all_of,
-    needed,
-    new_kept,
-    standing,
+    ScaleSetState,
+    find_scale_set,
+    get_scale_set,
+    iterate_scale_sets,
+    new_record,
 )
-from fairwarning.azure_api.scale_sets.update import change, create
+from fairwarning.azure_api.scale_sets.update import create, update
 from fairwarning.core.model import OperationKind
 
 _KEY = TYPE.lower()
 
 
-async def shown(arm: Arm, call: ArmCall) -> Reply:
-    return Reply(200, set_json(await needed(arm, call.path), call))
+async def get(arm: Arm, call: ArmCall) -> Reply:
+    return Reply(200, scale_set_json(await get_scale_set(arm, call.path), call))
 
 
-async def all_shown(arm: Arm, call: ArmCall) -> Reply:
-    sets = all_of(arm, call.path.subscription, call.path.group)
-    return await lists.listed(call, [set_json(each, call) async for each in sets])
+async def list_scale_sets(arm: Arm, call: ArmCall) -> Reply:
+    sets = iterate_scale_sets(arm, call.path.subscription, call.path.group)
+    return await lists.list_reply(call, [scale_set_json(each, call) async for each in sets])
 
 
-async def view_shown(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
+async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
     return Reply(200, set_view_json(found.groups))
 
 
-async def put(arm: Arm, call: ArmCall) -> Reply:
-    """Makes it, or merges what is said into what is there."""
+async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
+    """Answers PUT and PATCH; a PATCH creates nothing."""
     body = _body(call)
-    async with locked(arm, call, _lock(call)) as own:
-        found = await standing(own, call.path)
+    async with locked(arm, call, _lock(call.path)) as own:
+        found = await find_scale_set(own, call.path)
+        if found is not None:
+            return _written_reply(call, await update(own, call, found, body), 200)
+        if call.method == "PATCH":
+            raise not_found(TYPE, call.path.name, call.path.group)
+        return _written_reply(call, await create(own, call, body), 201)
+
+
+async def delete(arm: Arm, call: ArmCall) -> Reply:
+    deletion = await begin_delete(arm, call, call.path)
+    return Reply(204) if deletion is None else accepted(call, *deletion)
+
+
+async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion | None:
+    """Returns None if there is no such scale set. Asking again joins a deletion under way."""
+    async with locked(arm, call, _lock(path)) as own:
+        found = await find_scale_set(own, path)
         if found is None:
-            return _changed(call, await create(own, call, body), 201)
-        return _changed(call, await change(own, call, found, body), 200)
-
-
-async def patched(arm: Arm, call: ArmCall) -> Reply:
-    body = _body(call)
-    async with locked(arm, call, _lock(call)) as own:
-        found = await needed(own, call.path)
-        return _changed(call, await change(own, call, found, body), 200)
-
-
-async def deleted(arm: Arm, call: ArmCall) -> Reply:
-    async with locked(arm, call, _lock(call)) as own:
-        found = await standing(own, call.path)
-        if found is None:
-            return Reply(204)
-        operation = await delete(own, call, found)
-        return accepted(call, operation, found.roster.location)
+            return None
+        return Deletion(await _delete(own, call, found), found.roster.location)
 
 
 def _body(call: ArmCall) -> Json:
@@ -72,44 +73,44 @@ def _body(call: ArmCall) -> Json:
         raise ArmError(
             400, "InvalidRequestContent", "The request content was empty; send a JSON object."
         )
-    body = said(call.body)
-    refuse_too_new(call, object_at(body, "properties"))
+    body = resource_members(call.body)
+    refuse_newer_members(call, object_at(body, "properties"))
     return body
 
 
-def _lock(call: ArmCall) -> str:
-    """Not the one of resizing, which is taken inside of this."""
-    return f"arm{call.path.id.lower()}"
+def _lock(path: ResourcePath) -> str:
+    """The key of the lock. Resizing has another lock, which is taken while this one is held."""
+    return f"arm{path.id.lower()}"
 
 
-def _changed(call: ArmCall, found: Standing, status: int) -> Reply:
+def _written_reply(call: ArmCall, found: ScaleSetState, status: int) -> Reply:
     assert found.operation is not None, "a change has just begun one"
-    headers = lro_headers(call, found.operation, found.roster.location)
-    return Reply(status, set_json(found, call), headers)
+    return operation_reply(
+        call, found.operation, found.roster.location, status, scale_set_json(found, call)
+    )
 
 
-# The end of a whole scale set. It lasts until the last instance is gone, and so does the set.
-async def delete(arm: Arm, call: ArmCall, found: Standing) -> Operation:
-    """Every instance is told as its own model says. Asking again joins what is under way."""
-    if found.is_going and found.operation is not None and not found.members:
+async def _delete(arm: Arm, call: ArmCall, found: ScaleSetState) -> Operation:
+    """Deletes each instance with the notice of its own model; the set is gone with the last one."""
+    if found.is_deleting and found.operation is not None and not found.members:
         return found.operation
-    events = await operate(arm, call, found.machines, OperationKind.DELETE)
-    # Only now: if the deletes are refused, or the store is down, the set is not removed.
+    events = await start_operations(arm, call, found.instances, OperationKind.DELETE)
+    # Only after the deletes: if they are refused, or the store is down, the set is not removed.
     for group in found.groups:
         await mark_removed(arm, call, group.id)
     operation = await arm.operations.begin(call, verb="delete", target=found.id, events=events)
-    kept = found.kept or new_kept(found, arm.control.clock.now())
-    kept = replace(kept, body=true_body(found), is_going=True, operation=operation.id)
-    await arm.shelf.put(kept, by=call.by)
+    record = found.record or new_record(found, arm.control.clock.now())
+    record = replace(record, body=current_body(found), is_deleting=True, operation=operation.id)
+    await arm.resources.put(record, by=call.by)
     return operation
 
 
 ROUTES: Routes = {
     **actions.ROUTES,
-    ("GET", "microsoft.compute", "virtualmachinescalesets"): all_shown,
-    ("GET", _KEY, ""): shown,
-    ("GET", _KEY, "instanceview"): view_shown,
-    ("PUT", _KEY, ""): put,
-    ("PATCH", _KEY, ""): patched,
-    ("DELETE", _KEY, ""): deleted,
+    ("GET", "microsoft.compute", "virtualmachinescalesets"): list_scale_sets,
+    ("GET", _KEY, ""): get,
+    ("GET", _KEY, "instanceview"): get_instance_view,
+    ("PUT", _KEY, ""): create_or_update,
+    ("PATCH", _KEY, ""): create_or_update,
+    ("DELETE", _KEY, ""): delete,
 }

@@ -1,132 +1,139 @@
-"""Instances of scale sets, one by one."""
+"""Handlers for single instances of scale sets: get, list, delete, operations and interfaces."""
 
 import re
 from collections.abc import Callable
 
 from fairwarning.azure_api import lists
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.fleet_view import Machine
+from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import status_codes, view_json
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
 from fairwarning.azure_api.scale_sets.actions import (
     ALL,
     KINDS,
-    begun,
-    operate,
-    perform_maintenance,
+    accepted_reply,
+    approve_maintenance,
+    start_operations,
 )
 from fairwarning.azure_api.scale_sets.body import primary_card, subnet_of
 from fairwarning.azure_api.scale_sets.render import (
-    called,
+    current_body,
+    find_instance,
+    get_instance,
     instance_id_of,
     instance_json,
-    one_called,
-    true_body,
 )
-from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, Standing, needed
+from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSetState, get_scale_set
 from fairwarning.core.model import OperationKind, Priority
 
 _KEY = INSTANCE_TYPE.lower()
+Condition = Callable[[FleetInstance], bool]
+_MODEL = re.compile(r"properties/latestModelApplied\s+eq\s+(true|false)", re.IGNORECASE)
+_STATUS = re.compile(
+    r"startswith\(\s*(?:properties/)?instanceView/statuses/code\s*,\s*'([^']*)'\s*\)"
+    r"(?:\s+eq\s+(true|false))?",
+    re.IGNORECASE,
+)
 
 
-async def all_shown(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    machines = found.machines
+async def list_instances(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    instances = found.instances
     if call.query.get("$filter"):
-        holds = condition_of(call.query["$filter"])
-        machines = [each for each in machines if holds(each)]
-    body = true_body(found)
-    rows = [_instance_json(arm, call, found, each, body) for each in machines]
-    return await lists.listed(call, rows)
+        holds = read_condition(call.query["$filter"])
+        instances = [each for each in instances if holds(each)]
+    body = current_body(found)
+    rows = [_instance_json(arm, call, found, each, body) for each in instances]
+    return await lists.list_reply(call, rows)
 
 
-async def shown(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    machine = one_called(found, call.path)
-    return Reply(200, _instance_json(arm, call, found, machine, true_body(found)))
+async def get(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    vm = get_instance(found, call.path)
+    return Reply(200, _instance_json(arm, call, found, vm, current_body(found)))
 
 
-async def view_shown(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    machine = one_called(found, call.path)
-    return Reply(200, view_json(machine, arm.control.clock.now()))
+async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    vm = get_instance(found, call.path)
+    return Reply(200, view_json(vm, arm.control.clock.now()))
 
 
-async def deleted(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    machine = called(found, call.path.name)
-    if machine is None:
+async def delete(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    vm = find_instance(found, call.path.name)
+    if vm is None:
         return Reply(204)
-    events = await operate(arm, call, [machine], OperationKind.DELETE)
-    return await begun(arm, call, found, "delete", events)
+    events = await start_operations(arm, call, [vm], OperationKind.DELETE)
+    return await accepted_reply(arm, call, found, "delete", events)
 
 
-async def evicted(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    machine = one_called(found, call.path)
-    if machine.instance.priority is not Priority.SPOT:
+async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    vm = get_instance(found, call.path)
+    if vm.instance.priority is not Priority.SPOT:
         raise ArmError(
             409,
             "OperationNotAllowed",
             "Operation 'simulateEviction' is allowed only for Spot Virtual Machines",
         )
-    await operate(arm, call, [machine], OperationKind.EVICT)
+    await start_operations(arm, call, [vm], OperationKind.EVICT)
     return Reply(204)
 
 
-async def maintained(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    events = await perform_maintenance(arm, call, _some(found, call))
-    return await begun(arm, call, found, "performMaintenance", events)
+async def perform_maintenance(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    events = await approve_maintenance(arm, call, _named_instances(found, call))
+    return await accepted_reply(arm, call, found, "performMaintenance", events)
 
 
 def _operation(verb: str, kind: OperationKind) -> Handler:
     async def handle(arm: Arm, call: ArmCall) -> Reply:
-        found = await needed(arm, call.path)
-        events = await operate(arm, call, _some(found, call), kind)
-        return await begun(arm, call, found, verb, events)
+        found = await get_scale_set(arm, call.path)
+        events = await start_operations(arm, call, _named_instances(found, call), kind)
+        return await accepted_reply(arm, call, found, verb, events)
 
     return handle
 
 
-def _instance_json(arm: Arm, call: ArmCall, found: Standing, machine: Machine, body: Json) -> Json:
+def _instance_json(
+    arm: Arm, call: ArmCall, found: ScaleSetState, vm: FleetInstance, body: Json
+) -> Json:
     view = None
     if call.query.get("$expand", "").lower() == "instanceview":
-        view = view_json(machine, arm.control.clock.now())
-    return instance_json(found, machine, body, view)
+        view = view_json(vm, arm.control.clock.now())
+    return instance_json(found, vm, body, view)
 
 
-def _some(found: Standing, call: ArmCall) -> list[Machine]:
-    """As the path names them; `*` may be nobody. Raises ArmError."""
-    return found.members if call.path.name == ALL else [one_called(found, call.path)]
+def _named_instances(found: ScaleSetState, call: ArmCall) -> list[FleetInstance]:
+    """The instances that the path names; `*` means all, perhaps none. Raises ArmError."""
+    return found.members if call.path.name == ALL else [get_instance(found, call.path)]
 
 
-# The interfaces of a scale set's instances, where their owner reads their addresses.
-_TAIL = "networkinterfaces"
+async def list_interfaces_of_set(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    return await _list_interfaces(call, found, found.instances)
 
 
-async def all_listed(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    return await _listed(call, found, found.machines)
+async def list_interfaces_of_instance(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_scale_set(arm, call.path)
+    return await _list_interfaces(call, found, [get_instance(found, call.path)])
 
 
-async def listed(arm: Arm, call: ArmCall) -> Reply:
-    found = await needed(arm, call.path)
-    return await _listed(call, found, [one_called(found, call.path)])
-
-
-async def _listed(call: ArmCall, found: Standing, machines: list[Machine]) -> Reply:
-    profile = true_body(found)["properties"]["virtualMachineProfile"]
+async def _list_interfaces(
+    call: ArmCall, found: ScaleSetState, instances: list[FleetInstance]
+) -> Reply:
+    profile = current_body(found)["properties"]["virtualMachineProfile"]
     # An instance without an address has no interface that anybody could use.
-    rows = [interface_json(found, each, profile) for each in machines if each.instance.addresses]
-    return await lists.listed(call, rows)
+    rows = [interface_json(found, each, profile) for each in instances if each.instance.addresses]
+    return await lists.list_reply(call, rows)
 
 
-def interface_json(found: Standing, machine: Machine, profile: Json) -> Json:
-    """One for each instance, with all its addresses."""
-    vm = f"{found.id}/virtualMachines/{instance_id_of(machine)}"
+def interface_json(found: ScaleSetState, vm: FleetInstance, profile: Json) -> Json:
+    """Renders the one interface of an instance, with all its addresses."""
+    vm_id = f"{found.id}/virtualMachines/{instance_id_of(vm)}"
     name = primary_card(profile).get("name") or "nic"
-    id = f"{vm}/networkInterfaces/{name}"
+    id = f"{vm_id}/networkInterfaces/{name}"
     subnet = subnet_of(profile)
     addresses = [
         {
@@ -140,35 +147,24 @@ def interface_json(found: Standing, machine: Machine, profile: Json) -> Json:
                 **({"subnet": {"id": subnet}} if subnet else {}),
             },
         }
-        for number, address in enumerate(machine.instance.addresses, 1)
+        for number, address in enumerate(vm.instance.addresses, 1)
     ]
     properties = {
         "provisioningState": "Succeeded",
         "primary": True,
         "ipConfigurations": addresses,
-        "virtualMachine": {"id": vm},
+        "virtualMachine": {"id": vm_id},
     }
     return {"name": name, "id": id, "properties": properties}
 
 
-INTERFACE_ROUTES: Routes = {
-    ("GET", TYPE.lower(), _TAIL): all_listed,
-    ("GET", INSTANCE_TYPE.lower(), _TAIL): listed,
-}
-# `$filter` on the instances of a scale set: the conditions that Azure documents. Pure.
-Condition = Callable[[Machine], bool]
-_MODEL = re.compile(r"properties/latestModelApplied\s+eq\s+(true|false)", re.IGNORECASE)
-_STATUS = re.compile(
-    r"startswith\(\s*(?:properties/)?instanceView/statuses/code\s*,\s*'([^']*)'\s*\)"
-    r"(?:\s+eq\s+(true|false))?",
-    re.IGNORECASE,
-)
+def read_condition(text: str) -> Condition:
+    """Reads a `$filter`: its parts, joined by `and`, must all hold. Raises ArmError.
 
-
-def condition_of(text: str) -> Condition:
-    """Parts joined by `and` must all hold. Raises ArmError."""
+    Only the conditions that Azure documents are known.
+    """
     parts = [_one(each) for each in re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE)]
-    return lambda machine: all(holds(machine) for holds in parts)
+    return lambda vm: all(holds(vm) for holds in parts)
 
 
 def _one(text: str) -> Condition:
@@ -188,21 +184,22 @@ def _one(text: str) -> Condition:
     )
 
 
-def _has_status(machine: Machine, start: str) -> bool:
-    return any(code.lower().startswith(start) for code in status_codes(machine))
+def _has_status(vm: FleetInstance, start: str) -> bool:
+    return any(code.lower().startswith(start) for code in status_codes(vm))
 
 
 ROUTES: Routes = {
-    **INTERFACE_ROUTES,
+    ("GET", TYPE.lower(), "networkinterfaces"): list_interfaces_of_set,
+    ("GET", _KEY, "networkinterfaces"): list_interfaces_of_instance,
     **{
         ("POST", _KEY, verb): _operation(verb, kind)
         for verb, kind in KINDS.items()
         if kind is not OperationKind.DELETE
     },
-    ("GET", TYPE.lower(), "virtualmachines"): all_shown,
-    ("GET", _KEY, ""): shown,
-    ("GET", _KEY, "instanceview"): view_shown,
-    ("DELETE", _KEY, ""): deleted,
-    ("POST", _KEY, "simulateeviction"): evicted,
-    ("POST", _KEY, "performmaintenance"): maintained,
+    ("GET", TYPE.lower(), "virtualmachines"): list_instances,
+    ("GET", _KEY, ""): get,
+    ("GET", _KEY, "instanceview"): get_instance_view,
+    ("DELETE", _KEY, ""): delete,
+    ("POST", _KEY, "simulateeviction"): simulate_eviction,
+    ("POST", _KEY, "performmaintenance"): perform_maintenance,
 }

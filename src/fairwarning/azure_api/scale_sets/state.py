@@ -10,12 +10,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.fleet_view import Machine, ids_of_kind, resource_names, scopes_of
+from fairwarning.azure_api.fleet_view import (
+    FleetInstance,
+    ids_of_kind,
+    resource_names,
+    scopes_of_resource,
+)
 from fairwarning.azure_api.instance_views import events_of
-from fairwarning.azure_api.operations import Operation, State
+from fairwarning.azure_api.operations import Operation, OperationState
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.identifiers import guid_of
 from fairwarning.core.instants import Instant
@@ -27,77 +32,77 @@ TYPE = "Microsoft.Compute/virtualMachineScaleSets"
 INSTANCE_TYPE = f"{TYPE}/virtualMachines"
 
 
-class Standing(NamedTuple):
+class ScaleSetState(NamedTuple):
     id: str
     groups: list[Scope]
-    """At least one, perhaps without instances."""
-    kept: Kept | None
+    """The placement groups: at least one, perhaps without instances."""
+    record: ResourceRecord | None
     operation: Operation | None
-    """The last one on the set itself."""
-    state: State
+    """The last operation on the set itself."""
+    state: OperationState
 
     @property
     def roster(self) -> Roster:
-        """Where the rules of the set are, which all its groups share."""
+        """The roster of the first group: it has the rules that all groups share."""
         return self.groups[0].roster
 
     @property
-    def is_going(self) -> bool:
-        return self.kept is not None and self.kept.is_going
+    def is_deleting(self) -> bool:
+        return self.record is not None and self.record.is_deleting
 
     @property
-    def machines(self) -> list[Machine]:
-        """All that live, those about to be deleted too, in order of number or name."""
-        found = [Machine(scope, each) for scope in self.groups for each in scope.roster.live]
+    def instances(self) -> list[FleetInstance]:
+        """All live instances, also those that are being deleted, in order of number or name."""
+        found = [FleetInstance(scope, each) for scope in self.groups for each in scope.roster.live]
         return sorted(found, key=lambda each: (each.number or 0, each.instance.name))
 
     @property
-    def members(self) -> list[Machine]:
-        """Those that are to stay."""
-        return [Machine(scope, instance) for scope, instance in members(self.groups)]
+    def members(self) -> list[FleetInstance]:
+        """The instances that are not being deleted."""
+        return [FleetInstance(scope, instance) for scope, instance in members(self.groups)]
 
 
-def ends_of(machine: Machine) -> list[EventId]:
-    """The events that delete it, if its deletion is under way."""
-    return [each.id for each in events_of(machine) if takes_away(each)]
+def deletion_events(vm: FleetInstance) -> list[EventId]:
+    """The events that delete this instance, if its deletion is under way."""
+    return [each.id for each in events_of(vm) if takes_away(each)]
 
 
-async def standing(arm: Arm, path: ResourcePath) -> Standing | None:
-    """None if there is no such scale set. `path` may also name an instance of it."""
+async def find_scale_set(arm: Arm, path: ResourcePath) -> ScaleSetState | None:
+    """Returns None if there is no such scale set. `path` may also name an instance of it."""
     name = path.names[0]
     id = resource_id(path.subscription, path.group, TYPE, name)
-    kept = await arm.shelf.find(id)
+    record = await arm.resources.find(id)
     kind = ScopeKind.SCALE_SET
-    spelled = name if kept is None else kept.name
-    groups = await scopes_of(arm, kind, path.subscription, path.group, spelled)
+    spelled = name if record is None else record.name
+    groups = await scopes_of_resource(arm, kind, path.subscription, path.group, spelled)
     is_empty = not any(scope.roster.live for scope in groups)
-    if is_empty and (kept is None or kept.is_going or not groups):
-        await _forget(arm, kept)
+    if is_empty and (record is None or record.is_deleting or not groups):
+        await _delete_record(arm, record)
         return None
-    return await _standing(arm, groups, kept)
+    return await _state_of(arm, groups, record)
 
 
-async def _standing(arm: Arm, groups: list[Scope], kept: Kept | None) -> Standing:
-    operation = await arm.operations.find(kept.operation) if kept and kept.operation else None
-    state = State(status="Succeeded")
+async def _state_of(arm: Arm, groups: list[Scope], record: ResourceRecord | None) -> ScaleSetState:
+    operation = await arm.operations.find(record.operation) if record and record.operation else None
+    state = OperationState(status="Succeeded")
     if operation is not None:
         state = await arm.operations.state(operation)
-    if kept is not None and kept.is_going and state.is_over:
+    if record is not None and record.is_deleting and state.is_over:
         if state.status == "Succeeded":
-            # All that it had is gone; who is there now came later, and inherits nothing.
-            await _forget(arm, kept)
-            kept, operation = None, None
+            # All its instances are gone; those that are there now came later and inherit nothing.
+            await _delete_record(arm, record)
+            record, operation = None, None
         else:
-            # Somebody cancelled a deletion, or it failed: what is left is a set like any other.
-            kept = replace(kept, is_going=False)
+            # The deletion failed or was cancelled: what is left is a set like any other.
+            record = replace(record, is_deleting=False)
     roster = groups[0].roster
     own = resource_id(roster.subscription, roster.resource_group, TYPE, roster.resource)
-    return Standing(kept.id if kept else own, groups, kept, operation, state)
+    return ScaleSetState(record.id if record else own, groups, record, operation, state)
 
 
-def new_kept(found: Standing, now: Instant) -> Kept:
-    """Of a set from elsewhere, which is kept from its first change in ARM on."""
-    return Kept(
+def new_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
+    """The record of a set that was declared elsewhere: its first change in ARM stores one."""
+    return ResourceRecord(
         id=found.id,
         type=TYPE,
         name=found.roster.resource,
@@ -107,16 +112,16 @@ def new_kept(found: Standing, now: Instant) -> Kept:
     )
 
 
-async def needed(arm: Arm, path: ResourcePath) -> Standing:
+async def get_scale_set(arm: Arm, path: ResourcePath) -> ScaleSetState:
     """Raises ArmError if there is no such scale set."""
-    found = await standing(arm, path)
+    found = await find_scale_set(arm, path)
     if found is None:
         raise not_found(TYPE, path.names[0], path.group)
     return found
 
 
-def refuse_going(found: Standing) -> None:
-    if found.is_going:
+def refuse_deleting(found: ScaleSetState) -> None:
+    if found.is_deleting:
         raise ArmError(
             409,
             "Conflict",
@@ -125,8 +130,10 @@ def refuse_going(found: Standing) -> None:
         )
 
 
-async def all_of(arm: Arm, subscription: str, group: str) -> AsyncIterator[Standing]:
-    """Every scale set; without a group, of the whole subscription."""
+async def iterate_scale_sets(
+    arm: Arm, subscription: str, group: str
+) -> AsyncIterator[ScaleSetState]:
+    """Yields the scale sets of a group; without a group, those of the whole subscription."""
     ids = ids_of_kind(arm, ScopeKind.SCALE_SET, subscription, group)
     found = {
         id.lower(): id
@@ -134,20 +141,20 @@ async def all_of(arm: Arm, subscription: str, group: str) -> AsyncIterator[Stand
         for id in [resource_id(subscription, its_group, TYPE, name)]
     }
     place = f"/subscriptions/{subscription}" + (f"/resourceGroups/{group}" if group else "")
-    async for kept in arm.shelf.below(place):
-        if kept.type == TYPE:
-            found[kept.id.lower()] = kept.id
+    async for record in arm.resources.list_below(place):
+        if record.type == TYPE:
+            found[record.id.lower()] = record.id
     for id in found.values():
-        each = await standing(arm, resource_path(id))
+        each = await find_scale_set(arm, resource_path(id))
         if each is not None:
             yield each
 
 
-async def _forget(arm: Arm, kept: Kept | None) -> None:
-    """Of a set that is gone. One that is only about to be made is left alone."""
-    if kept is None or not kept.is_going:
+async def _delete_record(arm: Arm, record: ResourceRecord | None) -> None:
+    """Deletes the record of a removed scale set; keeps one that is being created."""
+    if record is None or not record.is_deleting:
         return
     try:
-        await arm.shelf.drop(kept, by=ENGINE)
+        await arm.resources.delete(record, by=ENGINE)
     except RecordChanged:
-        return  # A new one of that name came this instant.
+        return  # Somebody has just created a set of the same name.

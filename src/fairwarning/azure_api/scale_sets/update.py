@@ -1,4 +1,4 @@
-"""A PUT or PATCH of a scale set that is there: what was said changes, the rest stays."""
+"""Creates and updates scale sets: first their instances in the fleet, then the stored body."""
 
 import uuid
 from collections.abc import Sequence
@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import refuse_moved
-from fairwarning.azure_api.fleet_view import scopes_of
-from fairwarning.azure_api.instance_changes import begin_anew, revise
-from fairwarning.azure_api.merge_patch import merged, without_read_only
+from fairwarning.azure_api.fleet_view import scopes_of_resource
+from fairwarning.azure_api.instance_changes import reuse_scope, update_roster
+from fairwarning.azure_api.merge_patch import merge, without_read_only
 from fairwarning.azure_api.networks.addresses import allocate, release
-from fairwarning.azure_api.notice_profiles import policy_of
+from fairwarning.azure_api.notice_profiles import read_policy
 from fairwarning.azure_api.request import Arm, ArmCall, Json
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.azure_api.scale_sets.body import (
-    Wanted,
+    WantedScaleSet,
+    read_wanted,
     refuse_changed,
     refuse_name,
-    wanted_of,
 )
-from fairwarning.azure_api.scale_sets.render import true_body
+from fairwarning.azure_api.scale_sets.render import current_body
 from fairwarning.azure_api.scale_sets.state import (
     TYPE,
-    Standing,
-    needed,
-    new_kept,
-    refuse_going,
+    ScaleSetState,
+    get_scale_set,
+    new_record,
+    refuse_deleting,
 )
 from fairwarning.core.identifiers import prefix_of
 from fairwarning.core.lifecycle import number_of
@@ -44,34 +44,39 @@ from fairwarning.core.scale_sets import next_number
 from fairwarning.operator_api import scale_sets
 
 
-async def change(arm: Arm, call: ArmCall, found: Standing, said: Json) -> Standing:
-    """Raises ArmError, Refused or Problem."""
-    refuse_going(found)
-    before = true_body(found)
-    body = merged(before, said)
-    was, wanted = wanted_of(before), wanted_of(body)
+async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json) -> ScaleSetState:
+    """Changes what the body says and leaves the rest. Raises ArmError, Refused or Problem."""
+    refuse_deleting(found)
+    before = current_body(found)
+    body = merge(before, requested)
+    was, wanted = read_wanted(before), read_wanted(body)
     refuse_moved(found.roster.resource, call.path.group, was.location, wanted.location)
     refuse_changed(was, wanted)
-    policy = policy_of(without_read_only(said).get("properties") or {}, found.roster.policy)
+    policy = read_policy(without_read_only(requested).get("properties") or {}, found.roster.policy)
     addresses = await addresses_for(arm, call, wanted, wanted.capacity - was.capacity)
     try:
         await _change_rules(arm, call, found, policy, was, wanted)
         await _change_prefix(arm, call, found, wanted.computer_name_prefix)
         events = await _resize(arm, call, found, was, wanted, addresses)
-        # Not before: who leaves keeps the notice that it was made with.
+        # After the resize: instances that leave keep the notice they were created with.
         if wanted.mode != "Manual":
             await scale_sets.upgrade(arm.control, found.groups, None, by=call.by, why=call.why)
     finally:
-        await let_go(arm, call, addresses)
+        await release_all(arm, call, addresses)
     operation = await arm.operations.begin(call, verb="update", target=found.id, events=events)
-    kept = found.kept or new_kept(found, arm.control.clock.now())
-    kept = replace(kept, body=body, is_going=False, operation=operation.id)
-    await arm.shelf.put(kept, by=call.by)
-    return await needed(arm, call.path)
+    record = found.record or new_record(found, arm.control.clock.now())
+    record = replace(record, body=body, is_deleting=False, operation=operation.id)
+    await arm.resources.put(record, by=call.by)
+    return await get_scale_set(arm, call.path)
 
 
 async def _change_rules(
-    arm: Arm, call: ArmCall, found: Standing, policy: Policy, was: Wanted, wanted: Wanted
+    arm: Arm,
+    call: ArmCall,
+    found: ScaleSetState,
+    policy: Policy,
+    was: WantedScaleSet,
+    wanted: WantedScaleSet,
 ) -> None:
     control, roster = arm.control, found.roster
     if policy != roster.policy:
@@ -90,21 +95,23 @@ async def _change_rules(
         )
 
 
-async def _change_prefix(arm: Arm, call: ArmCall, found: Standing, prefix: str) -> None:
+async def _change_prefix(arm: Arm, call: ArmCall, found: ScaleSetState, prefix: str) -> None:
     for scope in found.groups:
         if prefix and prefix_of(scope.roster) != prefix:
-            await revise(arm, call, scope.id, lambda r: replace(r, computer_name_prefix=prefix))
+            await update_roster(
+                arm, call, scope.id, lambda r: replace(r, computer_name_prefix=prefix)
+            )
 
 
 async def _resize(
     arm: Arm,
     call: ArmCall,
-    found: Standing,
-    was: Wanted,
-    wanted: Wanted,
+    found: ScaleSetState,
+    was: WantedScaleSet,
+    wanted: WantedScaleSet,
     addresses: Sequence[str],
 ) -> tuple[EventId, ...]:
-    """The events of those who go."""
+    """Returns the events of the instances that are deleted."""
     if wanted.capacity == was.capacity:
         return ()
     pattern = Instance(
@@ -125,24 +132,23 @@ async def _resize(
     return resized.events
 
 
-# A new scale set: its instances in the fleet first, then what its owner said of it.
-async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:
-    """Raises ArmError, Refused or Problem; then there is no such set."""
-    body = merged({}, said)
-    wanted = wanted_of(body)
+async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
+    """Raises ArmError, Refused or Problem; then no set was created."""
+    body = merge({}, requested)
+    wanted = read_wanted(body)
     refuse_name(call.path.name, wanted.orchestration)
-    policy = policy_of(body.get("properties", {}), Policy())
+    policy = read_policy(body.get("properties", {}), Policy())
     addresses = await addresses_for(arm, call, wanted, wanted.capacity)
     path, kind = call.path, ScopeKind.SCALE_SET
-    empty = await scopes_of(arm, kind, path.subscription, path.group, path.name)
+    empty = await scopes_of_resource(arm, kind, path.subscription, path.group, path.name)
     try:
-        await _enter(arm, call, scopes_for(arm, call, wanted, policy, addresses, empty), empty)
+        await _add_scopes(arm, call, scopes_for(arm, call, wanted, policy, addresses, empty), empty)
     finally:
-        await let_go(arm, call, addresses)
+        await release_all(arm, call, addresses)
     id = call.path.id
     operation = await arm.operations.begin(call, verb="create", target=id)
-    before = await arm.shelf.find(id)
-    kept = Kept(
+    before = await arm.resources.find(id)
+    record = ResourceRecord(
         id=id,
         type=TYPE,
         name=call.path.name,
@@ -153,19 +159,19 @@ async def create(arm: Arm, call: ArmCall, said: Json) -> Standing:
         revision=before.revision if before else 0,
         stored=before.stored if before else "",
     )
-    await arm.shelf.put(kept, by=call.by)
-    return await needed(arm, call.path)
+    await arm.resources.put(record, by=call.by)
+    return await get_scale_set(arm, call.path)
 
 
-async def addresses_for(arm: Arm, call: ArmCall, wanted: Wanted, count: int) -> list[str]:
-    """One for each new instance; claimed until `let_go`."""
+async def addresses_for(arm: Arm, call: ArmCall, wanted: WantedScaleSet, count: int) -> list[str]:
+    """Returns an address for each new instance. Each is claimed until `release_all`."""
     if not wanted.subnet_id or count <= 0:
         return []
     return await allocate(arm, wanted.subnet_id, count, by=call.by)
 
 
-async def let_go(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
-    """From now on the fleet has them, or nobody."""
+async def release_all(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
+    """Releases the claims: from now on the fleet has the addresses, or nobody has."""
     for address in addresses:
         await release(arm, address, "", by=call.by)
 
@@ -173,7 +179,7 @@ async def let_go(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
 def scopes_for(
     arm: Arm,
     call: ArmCall,
-    wanted: Wanted,
+    wanted: WantedScaleSet,
     policy: Policy,
     addresses: Sequence[str],
     empty: Sequence[Scope],
@@ -201,11 +207,11 @@ def scopes_for(
         ),
     )
     first_number = next_number(scope.roster for scope in empty)
-    return [_of_model(scope, wanted) for scope in expand(resource, first_number=first_number)]
+    return [_with_model(scope, wanted) for scope in expand(resource, first_number=first_number)]
 
 
-def _of_model(scope: Scope, wanted: Wanted) -> Scope:
-    """With all that the model says."""
+def _with_model(scope: Scope, wanted: WantedScaleSet) -> Scope:
+    """Returns the scope and its instances with the whole model."""
     model = Model(
         terminate_notice_ms=wanted.terms.terminate_notice_ms,
         reimage_notice_ms=wanted.terms.reimage_notice_ms,
@@ -221,13 +227,15 @@ def _of_model(scope: Scope, wanted: Wanted) -> Scope:
     return replace(scope, roster=roster)
 
 
-async def _enter(arm: Arm, call: ArmCall, scopes: Sequence[Scope], empty: Sequence[Scope]) -> None:
-    """Where a set of that name once was, its empty placement groups are used again."""
+async def _add_scopes(
+    arm: Arm, call: ArmCall, scopes: Sequence[Scope], empty: Sequence[Scope]
+) -> None:
+    """Adds the scopes to the fleet; empty ones of a deleted set of the same name are used again."""
     nobody = replace(scopes[0].roster, instances={}, next_number=0)
     rosters: list[Roster] = [each.roster for each in scopes]
     rosters += [nobody] * (len(empty) - len(scopes))
     for scope, roster in zip(empty, rosters, strict=False):
-        await begin_anew(arm, call, scope.id, _beyond(scope.roster, roster))
+        await reuse_scope(arm, call, scope.id, _after_deleted(scope.roster, roster))
     further = scopes[len(empty) :]
     if empty:
         further = [_with_driver(each, empty[0].roster) for each in further]
@@ -241,8 +249,11 @@ def _with_driver(scope: Scope, first: Roster) -> Scope:
     return replace(scope, roster=roster)
 
 
-def _beyond(before: Roster, roster: Roster) -> Roster:
-    """The core remembers deleted instances for a day, and adds none of the same name."""
+def _after_deleted(before: Roster, roster: Roster) -> Roster:
+    """Numbers the new instances after the deleted ones.
+
+    The core remembers deleted instances for a day and adds none of the same name.
+    """
     numbers = (number_of(roster, name) for name in before.instances)
     used = [number + 1 for number in numbers if number is not None]
     return replace(roster, next_number=max(roster.next_number, *used, 0))

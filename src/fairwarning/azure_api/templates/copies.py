@@ -1,64 +1,68 @@
-"""From the resources of a template to one for each that is to be made: copies and children."""
+"""Expands the resources of a template: copies and child resources become resources of their own."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fairwarning.azure_api.paths import BadPath, resource_path
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.errors import Fault, invalid, invalid_at, shown
+from fairwarning.azure_api.templates.errors import TemplateError, invalid, invalid_member, shorten
 from fairwarning.azure_api.templates.limits import Budget, copies_of
-from fairwarning.azure_api.templates.resolve import Loops, Walk
+from fairwarning.azure_api.templates.resolve import Loops, Resolver
 
 DEPLOYMENT = "microsoft.resources/deployments"
 _OWN_WORDS = frozenset(
     ("type", "name", "apiversion", "dependson", "copy", "condition", "comments", "resources",
      "scope", "metadata", "resourcegroup", "subscriptionid")
 )  # fmt: skip
-"""What a template says to ARM; all else of a resource goes to whoever makes it."""
+"""Members that are meant for ARM; all others are the body of the resource."""
 
-Walker = Callable[[str, Loops], Walk]
-"""For the resource of a name, where no `reference` is possible."""
+ResolverFactory = Callable[[str, Loops], Resolver]
+"""Makes a resolver for the resource of this name, which cannot use `reference`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """One resource that is to be made."""
+class PlannedResource:
+    """One resource to create."""
 
     id: str
     type: str
     name: str
-    """With the names of its parents: `SLB/NatRule`."""
+    """The name with those of its parents: `SLB/NatRule`."""
     api_version: str
     is_wanted: bool
-    """Its condition is true."""
+    """True if its condition is."""
     copy: str
-    """The name of the loop that it comes from, in lower case; empty: none."""
+    """The name of its copy loop in lower case; empty if it has none."""
     depends_on: tuple[str, ...]
-    """As the template has them, evaluated."""
+    """The values of `dependsOn`, evaluated."""
     raw: Json
     loops: Loops
     group: str = ""
-    """Where a nested deployment goes, if it says so."""
+    """The resource group of a nested deployment, if it names one."""
 
     @property
     def is_deployment(self) -> bool:
         return self.type.lower() == DEPLOYMENT
 
 
-class Expansion:
-    """Raises ArmError."""
+class ResourceExpansion:
+    """Expands the resources of one template. Raises ArmError."""
 
-    def __init__(self, walker: Walker, id_of: Callable[..., str], budget: Budget) -> None:
-        self._walker = walker
+    def __init__(
+        self, make_resolver: ResolverFactory, id_of: Callable[..., str], budget: Budget
+    ) -> None:
+        self._make_resolver = make_resolver
         self._id_of = id_of
         self._budget = budget
         self.copies: set[str] = set()
-        """Names of all loops, in lower case; those that ran no time too."""
+        """The names of all copy loops in lower case, also of those without a round."""
 
-    def of(self, raws: object) -> list[Planned]:
+    def of(self, raws: object) -> list[PlannedResource]:
         return list(self._all(raws, None, Loops()))
 
-    def _all(self, raws: object, parent: Planned | None, loops: Loops) -> Iterator[Planned]:
+    def _all(
+        self, raws: object, parent: PlannedResource | None, loops: Loops
+    ) -> Iterator[PlannedResource]:
         if not isinstance(raws, list):
             raise invalid(
                 "The resources of a template must be an array; symbolic names (languageVersion "
@@ -74,48 +78,50 @@ class Expansion:
                 yield planned
                 yield from self._all(resource.get("resources") or [], planned, its_loops)
 
-    def _count(self, planned: Planned) -> None:
+    def _count(self, planned: PlannedResource) -> None:
         try:
             self._budget.count_resource()
-        except Fault as fault:
-            raise invalid_at(planned.name, "", fault) from None
+        except TemplateError as error:
+            raise invalid_member(planned.name, "", error) from None
 
     def _copies(self, resource: Json, loops: Loops) -> Iterator[tuple[str, Loops]]:
         copy = resource.get("copy")
         if copy is None:
             yield "", loops
             return
-        walk = self._walker(_name_in(resource), loops)
+        resolver = self._make_resolver(_name_in(resource), loops)
         if not isinstance(copy, dict):
-            raise invalid_at(_name_in(resource), "copy", Fault("it must be an object"))
-        name = walk.text(copy.get("name"), "copy.name")
+            raise invalid_member(_name_in(resource), "copy", TemplateError("it must be an object"))
+        name = resolver.text(copy.get("name"), "copy.name")
         try:
-            count = copies_of(walk.value(copy.get("count"), "copy.count"))
-        except Fault as fault:
-            raise invalid_at(_name_in(resource), "copy.count", fault) from None
+            count = copies_of(resolver.value(copy.get("count"), "copy.count"))
+        except TemplateError as error:
+            raise invalid_member(_name_in(resource), "copy.count", error) from None
         self.copies.add(name.lower())
         for at in range(count):
             yield name.lower(), loops.of_resource(name, at)
 
     def _planned(
-        self, resource: Json, raw: Json, parent: Planned | None, copy: str, loops: Loops
-    ) -> Planned:
-        walk = self._walker(_name_in(resource), loops)
+        self, resource: Json, raw: Json, parent: PlannedResource | None, copy: str, loops: Loops
+    ) -> PlannedResource:
+        resolver = self._make_resolver(_name_in(resource), loops)
         if resource.get("scope") is not None:
-            raise invalid_at(_name_in(resource), "scope", Fault("scopes are not supported here"))
-        type = walk.text(resource.get("type"), "type")
-        name = walk.text(resource.get("name"), "name")
+            raise invalid_member(
+                _name_in(resource), "scope", TemplateError("scopes are not supported here")
+            )
+        type = resolver.text(resource.get("type"), "type")
+        name = resolver.text(resource.get("name"), "name")
         if parent is not None:
             type, name = f"{parent.type}/{type}", f"{parent.name}/{name}"
-        group = _group(walk, resource) if type.lower() == DEPLOYMENT else ""
-        return Planned(
+        group = _group(resolver, resource) if type.lower() == DEPLOYMENT else ""
+        return PlannedResource(
             id=self._checked_id(type, name, group),
             type=type,
             name=name,
-            api_version=walk.text(resource.get("apiversion"), "apiVersion"),
-            is_wanted=_truth(walk, name, resource.get("condition", True)),
+            api_version=resolver.text(resource.get("apiversion"), "apiVersion"),
+            is_wanted=_truth(resolver, name, resource.get("condition", True)),
             copy=copy,
-            depends_on=_texts(walk, name, resource.get("dependson") or []),
+            depends_on=_texts(resolver, name, resource.get("dependson") or []),
             raw={key: value for key, value in raw.items() if key.lower() not in _OWN_WORDS},
             loops=loops,
             group=group,
@@ -125,7 +131,7 @@ class Expansion:
         types, names = type.split("/")[1:], name.split("/")
         if not types or len(types) != len(names) or not all(types) or not all(names):
             raise invalid(
-                f"The template resource '{shown(name)}' for type '{shown(type)}' has incorrect "
+                f"The template resource '{shorten(name)}' for type '{shorten(type)}' has incorrect "
                 "segment lengths. A nested resource type must have identical number of segments "
                 "as its resource name. A root resource type must have segment length one greater "
                 "than its resource name"
@@ -135,38 +141,38 @@ class Expansion:
             path = resource_path(id)
         except BadPath as problem:
             raise invalid(
-                f"The template resource '{shown(name)}' is not valid: {problem}"
+                f"The template resource '{shorten(name)}' is not valid: {problem}"
             ) from None
         if path.names != tuple(names) or path.key != type.lower() or path.tail:
-            raise invalid(f"The name of the template resource '{shown(name)}' is not valid")
+            raise invalid(f"The name of the template resource '{shorten(name)}' is not valid")
         return id
 
 
 def _name_in(resource: Json) -> str:
-    """As it is written; good enough to find it."""
+    """The name as the template writes it, for messages."""
     return str(resource.get("name", ""))
 
 
-def _group(walk: Walk, resource: Json) -> str:
-    """The resource group that a nested deployment names; empty: none."""
+def _group(resolver: Resolver, resource: Json) -> str:
+    """The resource group that a nested deployment names; empty if it names none."""
     if resource.get("subscriptionid") is not None:
-        fault = Fault("a deployment to another subscription is not supported here")
-        raise invalid_at(_name_in(resource), "subscriptionId", fault)
+        error = TemplateError("a deployment to another subscription is not supported here")
+        raise invalid_member(_name_in(resource), "subscriptionId", error)
     raw = resource.get("resourcegroup")
-    return "" if raw is None else walk.text(raw, "resourceGroup")
+    return "" if raw is None else resolver.text(raw, "resourceGroup")
 
 
-def _truth(walk: Walk, name: str, raw: object) -> bool:
-    value = walk.value(raw, "condition")
+def _truth(resolver: Resolver, name: str, raw: object) -> bool:
+    value = resolver.value(raw, "condition")
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if not isinstance(value, bool):
-        raise invalid_at(name, "condition", Fault("it must be true or false"))
+        raise invalid_member(name, "condition", TemplateError("it must be true or false"))
     return value
 
 
-def _texts(walk: Walk, name: str, raw: object) -> tuple[str, ...]:
-    value = walk.value(raw, "dependsOn")
+def _texts(resolver: Resolver, name: str, raw: object) -> tuple[str, ...]:
+    value = resolver.value(raw, "dependsOn")
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise invalid_at(name, "dependsOn", Fault("it must be an array of strings"))
+        raise invalid_member(name, "dependsOn", TemplateError("it must be an array of strings"))
     return tuple(str(each) for each in value)

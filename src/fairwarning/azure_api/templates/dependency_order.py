@@ -1,21 +1,21 @@
-"""Which resources must exist before others, and so in which order they are made."""
+"""Finds which resources depend on others, and the order in which to create them."""
 
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.templates.copies import Planned
-from fairwarning.azure_api.templates.errors import invalid, shown
-from fairwarning.azure_api.templates.resolve import Wanted
+from fairwarning.azure_api.templates.copies import PlannedResource
+from fairwarning.azure_api.templates.errors import invalid, shorten
+from fairwarning.azure_api.templates.resolve import WantedResource
 
 _PARENTS_MAX = 10
 
 
-class Directory:
-    """The resources of a template by all that a template may call them, in any case."""
+class ResourceIndex:
+    """Finds the resources of a template by id, type and name, name, or copy loop, in any case."""
 
-    def __init__(self, resources: Sequence[Planned], copies: Iterable[str]) -> None:
+    def __init__(self, resources: Sequence[PlannedResource], copies: Iterable[str]) -> None:
         self.resources = resources
         self._copies = frozenset(copies)
         self._by_id: dict[str, int] = {}
@@ -23,7 +23,7 @@ class Directory:
         for number, each in enumerate(resources):
             self._add(number, each)
 
-    def _add(self, number: int, each: Planned) -> None:
+    def _add(self, number: int, each: PlannedResource) -> None:
         id = each.id.lower()
         before = self._by_id.get(id)
         if before is not None and each.is_wanted and self.resources[before].is_wanted:
@@ -34,17 +34,17 @@ class Directory:
         for word in (*words, each.name.lower(), *([each.copy] if each.copy else [])):
             self._by_word[word].append(number)
 
-    def meant(self, word: str) -> list[int]:
-        """By an id, `type/name`, a name, or the name of a loop. Raises ArmError."""
+    def find(self, word: str) -> list[int]:
+        """The resources that a word of `dependsOn` means. Raises ArmError if there is none."""
         key = word.strip("/").lower()
         if f"/{key}" in self._by_id:
             return [self._by_id[f"/{key}"]]
         if key not in self._by_word and key not in self._copies:
-            raise invalid(f"The resource '{shown(word)}' is not defined in the template")
+            raise invalid(f"The resource '{shorten(word)}' is not defined in the template")
         return self._by_word.get(key, [])
 
-    def above(self, id: str) -> int | None:
-        """The resource of this id, or the nearest of those that it is a part of."""
+    def nearest_parent(self, id: str) -> int | None:
+        """The resource of this id, or its nearest parent in the template."""
         key = id.lower()
         for _ in range(_PARENTS_MAX):
             if key in self._by_id:
@@ -52,8 +52,8 @@ class Directory:
             key = key.rsplit("/", 2)[0]
         return None
 
-    def wanted(self, name: str) -> Wanted | None:
-        """What `reference` means: an id, or the name that only one resource has."""
+    def wanted(self, name: str) -> WantedResource | None:
+        """The resource that `reference` means: by an id, or by a name that only one has."""
         if name.startswith("/"):
             number = self._by_id.get(name.rstrip("/").lower())
             numbers = [] if number is None else [number]
@@ -62,29 +62,31 @@ class Directory:
         if len(numbers) != 1:
             return None
         found = self.resources[numbers[0]]
-        return Wanted(found.id, found.api_version)
+        return WantedResource(found.id, found.api_version)
 
 
-def needs(directory: Directory, number: int, wanted: Iterable[Wanted]) -> set[int]:
-    """What must exist before this one: as it says, as it refers to, and its parents."""
+def needs_of(directory: ResourceIndex, number: int, wanted: Iterable[WantedResource]) -> set[int]:
+    """The resources that must exist before this one: `dependsOn`, references and parents."""
     each = directory.resources[number]
     found: set[int] = set()
     for word in {word.strip("/").lower(): word for word in each.depends_on}.values():
-        meant = directory.meant(word)
-        if meant == [number]:
+        find = directory.find(word)
+        if find == [number]:
             raise _circular(each)
-        found.update(meant)
-    above = [directory.above(other.id) for other in wanted]
-    above.append(directory.above(each.id.rsplit("/", 2)[0]))
-    found.update(at for at in above if at is not None)
+        found.update(find)
+    nearest_parent = [directory.nearest_parent(other.id) for other in wanted]
+    nearest_parent.append(directory.nearest_parent(each.id.rsplit("/", 2)[0]))
+    found.update(at for at in nearest_parent if at is not None)
     return {at for at in found if at != number and directory.resources[at].is_wanted}
 
 
-def ordered(resources: Sequence[Planned], needs: Mapping[int, set[int]]) -> list[int]:
-    """As the template has them, but each after those that it needs. Raises ArmError."""
-    waiting = {number: len(needs[number]) for number in needs}
+def creation_order(
+    resources: Sequence[PlannedResource], needs_of: Mapping[int, set[int]]
+) -> list[int]:
+    """The order of the template, but each after those that it needs. Raises ArmError."""
+    waiting = {number: len(needs_of[number]) for number in needs_of}
     followers: dict[int, list[int]] = defaultdict(list)
-    for number, others in needs.items():
+    for number, others in needs_of.items():
         for other in others:
             followers[other].append(number)
     ready = [number for number, count in waiting.items() if not count]
@@ -97,19 +99,19 @@ def ordered(resources: Sequence[Planned], needs: Mapping[int, set[int]]) -> list
             waiting[follower] -= 1
             if not waiting[follower]:
                 heapq.heappush(ready, follower)
-    if len(order) < len(needs):
-        raise _circular(resources[_in_circle(needs, set(needs) - set(order))])
+    if len(order) < len(needs_of):
+        raise _circular(resources[_find_in_circle(needs_of, set(needs_of) - set(order))])
     return order
 
 
-def _in_circle(needs: Mapping[int, set[int]], left: set[int]) -> int:
-    """One that is in a circle, not just behind it."""
+def _find_in_circle(needs_of: Mapping[int, set[int]], left: set[int]) -> int:
+    """A resource that is in the circle itself, not just dependent on it."""
     at, seen = min(left), set[int]()
     while at not in seen:
         seen.add(at)
-        at = min(needs[at] & left)
+        at = min(needs_of[at] & left)
     return at
 
 
-def _circular(each: Planned) -> ArmError:
+def _circular(each: PlannedResource) -> ArmError:
     return invalid(f"Circular dependency detected on resource: '{each.id}'")

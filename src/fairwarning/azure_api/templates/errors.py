@@ -1,23 +1,23 @@
-"""What is wrong with a template, and where."""
+"""Errors of templates, in Azure's words."""
 
 from fairwarning.azure_api.errors import ArmError
 
 
-class Fault(Exception):
-    """An expression or a value makes no sense; whoever knows its place makes an ArmError of it."""
+class TemplateError(Exception):
+    """An expression or a value is not valid. A caller that knows its place makes an ArmError."""
 
 
 def invalid(why: str) -> ArmError:
-    """Azure's words around what is wrong."""
+    """The refusal of a template."""
     return ArmError(400, "InvalidTemplate", f"Deployment template validation failed: '{why}'.")
 
 
-def invalid_at(name: str, place: str, fault: Fault) -> ArmError:
-    """`name` is a resource, a parameter, a variable or an output; `place` its property."""
+def invalid_member(name: str, place: str, error: TemplateError) -> ArmError:
+    """The refusal of a property. `name` is a resource, parameter, variable or output."""
     where = f" at '{place}'" if place else ""
-    return invalid(f"The template resource '{shown(name)}'{where} is not valid: {fault}")
+    return invalid(f"The template resource '{shorten(name)}'{where} is not valid: {error}")
 
 
-def shown(text: str) -> str:
-    """Short enough for a message."""
+def shorten(text: str) -> str:
+    """Cuts a text that is too long for a message."""
     return text if len(text) <= 100 else f"{text[:100]}…"

@@ -1,6 +1,6 @@
-"""How large a template may become. Counts are Azure's; the work is bounded for our own sake."""
+"""The limits of templates. The counts are Azure's; the work is limited to protect the server."""
 
-from fairwarning.azure_api.templates.errors import Fault
+from fairwarning.azure_api.templates.errors import TemplateError
 
 RESOURCES_MAX = 800
 COPIES_MAX = 800
@@ -9,27 +9,27 @@ VARIABLES_MAX = 512
 OUTPUTS_MAX = 64
 EXPRESSION_LENGTH_MAX = 24_576
 TEXT_LENGTH_MAX = 1024 * 1024
-"""Of any text that an expression makes."""
+"""The longest text that an expression may make."""
 NESTING_MAX = 32
-"""Of calls in one expression."""
+"""How deep calls may be nested in one expression."""
 DEPTH_MAX = 100
-"""Of values, and of expressions that lead to others through variables and parameters."""
+"""How deep values may be nested, and expressions that refer to others by name."""
 WORK_MAX = 1_000_000
-"""About one for each value that is looked at."""
+"""The units of work of one deployment: about one for each value that is read."""
 SMALL_WORK = 20_000
-"""What a template may cost in our own process, where polls wait for it: some tens of ms."""
+"""The work that a template may cause in this process, where polls wait: some tens of ms."""
 _CHARACTERS_A_UNIT = 64
 
 
 def copies_of(count: object) -> int:
-    """How often a copy loop runs. Raises Fault."""
+    """The number of rounds of a copy loop. Raises TemplateError."""
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COPIES_MAX:
-        raise Fault(f"the count of a copy loop must be an int between 0 and {COPIES_MAX}")
+        raise TemplateError(f"the count of a copy loop must be an int between 0 and {COPIES_MAX}")
     return count
 
 
 class Budget:
-    """The work that one deployment may still cause, and how deep it is in it just now."""
+    """The work that one deployment may still cause, and the present depth of nesting."""
 
     def __init__(self, work: int = WORK_MAX) -> None:
         self._left = work
@@ -38,26 +38,28 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Somebody wanted more than there was."""
+        """True once more work was wanted than was left."""
         return self._left < 0
 
     def spend(self, units: int = 1) -> None:
         self._left -= units
         if self._left < 0:
-            raise Fault("the template takes too much work; divide it into smaller ones")
+            raise TemplateError("the template takes too much work; divide it into smaller ones")
 
     def count_resource(self) -> None:
         self._resources -= 1
         if self._resources < 0:
-            raise Fault(f"a deployment has at most {RESOURCES_MAX} resources, copies included")
+            raise TemplateError(
+                f"a deployment has at most {RESOURCES_MAX} resources, copies included"
+            )
 
     def measure(self, value: object) -> None:
-        """Spends what looking at the whole of a value costs; refuses one that is too deep."""
+        """Spends the cost of reading a whole value; refuses a value that is nested too deep."""
         depth, level = 0, [value]
         while level:
             depth += 1
             if depth > DEPTH_MAX:
-                raise Fault(f"a value is nested more than {DEPTH_MAX} levels deep")
+                raise TemplateError(f"a value is nested more than {DEPTH_MAX} levels deep")
             below: list[object] = []
             for each in level:
                 if isinstance(each, dict):
@@ -73,11 +75,11 @@ class Budget:
             level = below
 
     def __enter__(self) -> None:
-        """One level deeper."""
+        """Goes one level deeper."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             self._depth -= 1
-            raise Fault(f"expressions lead to others more than {DEPTH_MAX} levels deep")
+            raise TemplateError(f"expressions lead to others more than {DEPTH_MAX} levels deep")
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1

@@ -1,114 +1,122 @@
-"""What a template asks for: resources in the order in which they are made, and outputs.
+"""The plan of a template: its resources in the order in which they are created, and its outputs.
 
-All is evaluated once when the plan is made, with nothing read: so whatever is wrong with the
-template itself is found before anything is made, and what a resource refers to comes before it.
+Everything is evaluated once when the plan is made, before any resource is read. So mistakes in the
+template are found before anything is created, and what a resource refers to comes before it.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.copies import Expansion, Planned
-from fairwarning.azure_api.templates.dependency_order import Directory, needs, ordered
-from fairwarning.azure_api.templates.errors import Fault, invalid, invalid_at, shown
+from fairwarning.azure_api.templates.copies import PlannedResource, ResourceExpansion
+from fairwarning.azure_api.templates.dependency_order import ResourceIndex, creation_order, needs_of
+from fairwarning.azure_api.templates.errors import TemplateError, invalid, invalid_member, shorten
 from fairwarning.azure_api.templates.evaluator import Evaluator
 from fairwarning.azure_api.templates.functions.signature import Function, takes
 from fairwarning.azure_api.templates.limits import OUTPUTS_MAX, VARIABLES_MAX, Budget
 from fairwarning.azure_api.templates.parameters import (
     TYPES,
     ParameterType,
-    check,
-    declared,
-    given,
-    missing,
-    type_called,
+    check_value,
+    find_type,
+    missing_value,
+    read_parameters,
+    read_values,
 )
-from fairwarning.azure_api.templates.resolve import Loops, References, Walk, Wanted
-from fairwarning.azure_api.templates.scope_functions import Surroundings
+from fairwarning.azure_api.templates.resolve import Loops, References, Resolver, WantedResource
+from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 from fairwarning.azure_api.templates.syntax import escaped
-from fairwarning.azure_api.templates.values import Kind, Value, kind_of, word_of
+from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_name
 
 Read = Mapping[str, Json]
-"""Resources as they are, by id in lower case."""
+"""Existing resources by their id in lower case."""
 
 
-class Answer(NamedTuple):
+class PlannedValue(NamedTuple):
     value: Json
-    wanted: tuple[Wanted, ...]
-    """What must be read first; the value is of no use until then."""
+    wanted: tuple[WantedResource, ...]
+    """The resources that must be read first; the value is useless until then."""
 
 
 class Plan:
-    """Raises ArmError: when it is made, if the template is not valid; or later."""
+    """Raises ArmError if the template is not valid, when it is made or later."""
 
     def __init__(
-        self, template: Json, parameters: object, place: Surroundings, budget: Budget | None = None
+        self,
+        template: Json,
+        parameters: object,
+        context: DeploymentContext,
+        budget: Budget | None = None,
     ) -> None:
-        """`budget` is that of the deployment around this one."""
+        """`budget` is the budget of the outer deployment if this one is nested."""
         self.budget = budget or Budget()
         self._evaluator = Evaluator(self.budget)
-        self._secrecy = Secrecy()
-        self._place = place
-        self._parameters = declared(template.get("parameters") or {})
-        self._given = given(parameters or {}, self._parameters)
+        self._secrecy = SecretTracker()
+        self._context = context
+        self._parameters = read_parameters(template.get("parameters") or {})
+        self._given = read_values(parameters or {}, self._parameters)
         self._variables = _variables(template.get("variables") or {})
-        self._outputs = declared_outputs(template.get("outputs") or {})
-        self._look_up()
-        expansion = Expansion(self._walk, place.id_of, self.budget)
+        self._outputs = read_outputs(template.get("outputs") or {})
+        self._compute_values()
+        expansion = ResourceExpansion(self._resolver, context.id_of, self.budget)
         found = expansion.of(template.get("resources") or [])
-        self._directory = Directory(found, expansion.copies)
-        self.needs, self.resources = self._in_order()
+        self._index = ResourceIndex(found, expansion.copies)
+        self.needs, self.resources = self._order()
         self.outputs({})
 
     @property
     def parameters(self) -> Json:
-        """As a deployment shows them: without secrets."""
+        """The parameters as a deployment shows them, without secrets."""
         return {
-            camel_cased(name): {"type": each.type.word}
+            camel_case(name): {"type": each.type.word}
             if each.type.is_secret
-            else {"type": each.type.word, "value": self._parameter_values.value(name)}
+            else {"type": each.type.word, "value": self._parameters_by_name.value(name)}
             for name, each in self._parameters.items()
         }
 
-    def body(self, planned: Planned, read: Read) -> Answer:
-        references = References(read, self._directory.wanted)
-        walk = self._walk(planned.name, planned.loops, references.functions())
-        outer, inner = parted(planned)
-        value = walk.value(outer)
+    def body(self, planned: PlannedResource, read: Read) -> PlannedValue:
+        references = References(read, self._index.wanted)
+        resolver = self._resolver(planned.name, planned.loops, references.functions())
+        outer, inner = split_nested(planned)
+        value = resolver.value(outer)
         assert isinstance(value, dict)
-        return Answer(joined(planned, value, inner), tuple(references.wanted.values()))
+        return PlannedValue(join_nested(planned, value, inner), tuple(references.wanted.values()))
 
-    def outputs(self, read: Read) -> Answer:
-        """What has a secret in it has no value."""
-        references = References(read, self._directory.wanted)
-        shown: Json = {}
+    def outputs(self, read: Read) -> PlannedValue:
+        """Evaluates the outputs; those that contain a secret have no value."""
+        references = References(read, self._index.wanted)
+        found: Json = {}
         for each in self._outputs:
             self._secrecy.seen = False
             before = len(references.wanted)
-            if not is_wanted(each, self._walk(each.name, Loops())):
+            if not is_wanted(each, self._resolver(each.name, Loops())):
                 continue
-            value = evaluated(each, self._walk(each.name, Loops(), references.functions()))
+            value = evaluate_output(
+                each, self._resolver(each.name, Loops(), references.functions())
+            )
             if len(references.wanted) > before:
                 continue
             check_output(each, value)
-            shown[camel_cased(each.name)] = {"type": each.type.word, "value": value}
+            found[camel_case(each.name)] = {"type": each.type.word, "value": value}
             if each.type.is_secret or self._secrecy.seen:
-                del shown[camel_cased(each.name)]["value"]
-        return Answer(shown, tuple(references.wanted.values()))
+                del found[camel_case(each.name)]["value"]
+        return PlannedValue(found, tuple(references.wanted.values()))
 
-    def _walk(self, name: str, loops: Loops, more: Mapping[str, Function] | None = None) -> Walk:
-        return Walk(self._evaluator, name, {**self._functions, **(more or {})}, loops)
+    def _resolver(
+        self, name: str, loops: Loops, more: Mapping[str, Function] | None = None
+    ) -> Resolver:
+        return Resolver(self._evaluator, name, {**self._functions, **(more or {})}, loops)
 
-    def _look_up(self) -> None:
-        """Makes every parameter and variable known, and sees that they are fit."""
-        self._functions = self._place.functions()
+    def _compute_values(self) -> None:
+        """Computes and checks every parameter and variable."""
+        self._functions = self._context.functions()
         secrets = {name: each.type.is_secret for name, each in self._parameters.items()}
-        self._parameter_values = Lookup("parameter", secrets, self._parameter, self._secrecy)
-        self._functions |= self._parameter_values.functions()
+        self._parameters_by_name = NamedValues("parameter", secrets, self._parameter, self._secrecy)
+        self._functions |= self._parameters_by_name.functions()
         for name in self._parameters:
-            self._parameter_values.value(name)
+            self._parameters_by_name.value(name)
         names = dict.fromkeys(self._variables, False)
-        variables = Lookup("variable", names, self._variable, self._secrecy)
+        variables = NamedValues("variable", names, self._variable, self._secrecy)
         self._functions |= variables.functions()
         for name in self._variables:
             variables.value(name)
@@ -118,25 +126,27 @@ class Plan:
         if name in self._given:
             value: Any = self._given[name]
         elif "defaultValue" in parameter.raw:
-            value = self._walk(name, Loops()).value(parameter.raw["defaultValue"], "defaultValue")
+            value = self._resolver(name, Loops()).value(
+                parameter.raw["defaultValue"], "defaultValue"
+            )
         else:
-            raise missing(name)
-        check(parameter, value)
+            raise missing_value(name)
+        check_value(parameter, value)
         return value  # type: ignore[no-any-return]
 
     def _variable(self, name: str) -> Value:
         variable = self._variables[name]
-        value = self._walk(name, Loops()).value(variable.raw)
+        value = self._resolver(name, Loops()).value(variable.raw)
         return value[name] if variable.is_loop and isinstance(value, dict) else value
 
-    def _in_order(self) -> tuple[dict[str, list[str]], list[Planned]]:
-        found = self._directory.resources
+    def _order(self) -> tuple[dict[str, list[str]], list[PlannedResource]]:
+        found = self._index.resources
         wanted = [n for n, each in enumerate(found) if each.is_wanted]
         needed = {
-            number: needs(self._directory, number, self.body(found[number], {}).wanted)
+            number: needs_of(self._index, number, self.body(found[number], {}).wanted)
             for number in wanted
         }
-        order = [found[number] for number in ordered(found, needed)]
+        order = [found[number] for number in creation_order(found, needed)]
         by_id = {found[n].id: [found[other].id for other in sorted(needed[n])] for n in wanted}
         return by_id, order
 
@@ -144,7 +154,7 @@ class Plan:
 class _Variable(NamedTuple):
     raw: object
     is_loop: bool = False
-    """`raw` is an object that has the variable as its only member."""
+    """True if `raw` is an object that has the variable as its only member."""
 
 
 def _variables(raw: object) -> dict[str, _Variable]:
@@ -164,25 +174,24 @@ def _variables(raw: object) -> dict[str, _Variable]:
     return found
 
 
-# Values by name that may depend on each other: parameters and variables.
-class Secrecy:
-    """Whether what was looked up since `seen` was last set to False had a secret in it."""
+class SecretTracker:
+    """Notes in `seen` whether a value that was looked up contained a secret."""
 
     def __init__(self) -> None:
         self.seen = False
 
 
-class Lookup:
-    """Each value is computed when it is first asked for."""
+class NamedValues:
+    """Parameters or variables, which may depend on each other: each is computed on first use."""
 
     def __init__(
         self,
         word: str,
         names: Mapping[str, bool],
         compute: Callable[[str], Value],
-        secrecy: Secrecy,
+        secrecy: SecretTracker,
     ) -> None:
-        """`word` is `parameter` or `variable`; `names` say whether each is a secret itself."""
+        """`word` is `parameter` or `variable`; `names` tells whether each is a secret itself."""
         self._word = word
         self._names = {name.lower(): name for name in names}
         self._secret = {name for name, is_secret in names.items() if is_secret}
@@ -197,7 +206,7 @@ class Lookup:
     def value(self, name: str) -> Value:
         known = self._names.get(name.lower())
         if known is None:
-            raise Fault(f"The template {self._word} '{shown(name)}' is not found")
+            raise TemplateError(f"The template {self._word} '{shorten(name)}' is not found")
         if known not in self._found:
             self._found[known] = self._computed(known)
         value, is_secret = self._found[known]
@@ -206,7 +215,7 @@ class Lookup:
 
     def _computed(self, name: str) -> tuple[Value, bool]:
         if name in self._under_way:
-            raise Fault(f"the {self._word} '{shown(name)}' depends on itself")
+            raise TemplateError(f"the {self._word} '{shorten(name)}' depends on itself")
         self._under_way.add(name)
         before, self._secrecy.seen = self._secrecy.seen, name in self._secret
         value = self._compute(name)
@@ -215,9 +224,9 @@ class Lookup:
         return value, is_secret
 
 
-# Templates within templates.
-def parted(planned: Planned) -> tuple[Json, object]:
-    """What this template evaluates of a resource, and what it leaves to another."""
+def split_nested(planned: PlannedResource) -> tuple[Json, object]:
+    """Splits a resource into what this template evaluates, and the template left to a nested
+    deployment."""
     properties = planned.raw.get("properties")
     if not planned.is_deployment or not isinstance(properties, dict) or not _is_inner(properties):
         return planned.raw, None
@@ -225,7 +234,7 @@ def parted(planned: Planned) -> tuple[Json, object]:
     return {**planned.raw, "properties": outer}, properties.get("template")
 
 
-def joined(planned: Planned, body: Json, inner: object) -> Json:
+def join_nested(planned: PlannedResource, body: Json, inner: object) -> Json:
     properties = body.get("properties")
     if not planned.is_deployment or not isinstance(properties, dict):
         return body
@@ -251,15 +260,14 @@ def _escaped(value: Any) -> Any:
             return value
 
 
-# The outputs of a template, and how ARM spells their names.
 class Output(NamedTuple):
     name: str
     type: ParameterType
     raw: Json
 
 
-def camel_cased(name: str) -> str:
-    """`VMSS` is answered as `vmss`, `VMName` as `vmName`."""
+def camel_case(name: str) -> str:
+    """Spells a name as ARM does in its answers: `VMSS` as `vmss`, `VMName` as `vmName`."""
     letters = list(name)
     for at, letter in enumerate(letters):
         is_last = at + 1 == len(letters)
@@ -269,47 +277,47 @@ def camel_cased(name: str) -> str:
     return "".join(letters)
 
 
-def declared_outputs(raw: object) -> list[Output]:
-    """From `outputs` of a template. Raises ArmError."""
+def read_outputs(raw: object) -> list[Output]:
+    """Reads `outputs` of a template. Raises ArmError."""
     if not isinstance(raw, dict):
         raise invalid("The outputs of a template must be an object")
     if len(raw) > OUTPUTS_MAX:
         raise invalid(f"A template has at most {OUTPUTS_MAX} outputs; this has {len(raw)}")
     found = []
     for name, each in raw.items():
-        type = type_called(each.get("type")) if isinstance(each, dict) else None
+        type = find_type(each.get("type")) if isinstance(each, dict) else None
         if type is None or not ("value" in each or "copy" in each):
             raise invalid(
-                f"The template output '{shown(name)}' is not valid: it needs a value, and a type, "
-                f"which is one of {', '.join(TYPES)}"
+                f"The template output '{shorten(name)}' is not valid: it needs a value, and a "
+                f"type, which is one of {', '.join(TYPES)}"
             )
         found.append(Output(name, type, each))
     return found
 
 
-def is_wanted(output: Output, walk: Walk) -> bool:
-    return walk.value(output.raw.get("condition", True), "condition") is not False
+def is_wanted(output: Output, resolver: Resolver) -> bool:
+    return resolver.value(output.raw.get("condition", True), "condition") is not False
 
 
-def evaluated(output: Output, walk: Walk) -> Value:
-    """None while it refers to what has not been read. Raises ArmError."""
+def evaluate_output(output: Output, resolver: Resolver) -> Value:
+    """The output's value; None while a resource that it refers to is not read. Raises ArmError."""
     copy = output.raw.get("copy")
     if copy is None:
-        return walk.value(output.raw["value"], "value")
+        return resolver.value(output.raw["value"], "value")
     if not isinstance(copy, dict):
-        raise invalid_at(output.name, "copy", Fault("it must be an object"))
-    made = walk.value({"copy": [{**copy, "name": output.name}]})
+        raise invalid_member(output.name, "copy", TemplateError("it must be an object"))
+    made = resolver.value({"copy": [{**copy, "name": output.name}]})
     assert isinstance(made, dict)
     return made[output.name]
 
 
 def check_output(output: Output, value: Value) -> None:
     if kind_of(value) is not output.type.kind:
-        raise invalid_at(
+        raise invalid_member(
             output.name,
             "value",
-            Fault(
+            TemplateError(
                 f"Template output JToken type is not valid. Expected '{output.type.expected}'. "
-                f"Actual '{word_of(value)}'."
+                f"Actual '{type_name(value)}'."
             ),
         )

@@ -1,7 +1,7 @@
-"""From a value with expressions in it to what it stands for.
+"""Resolves the expressions inside a value of a template.
 
-What a `reference` needs and nobody has read yet stands for null, and its reader has noted it:
-the value is walked once more when it has been read.
+A `reference` to a resource that was not read yet resolves to null, and the resource is noted in
+`References.wanted`; after it was read, the value is resolved again.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.errors import Fault, invalid_at, shown
+from fairwarning.azure_api.templates.errors import TemplateError, invalid_member, shorten
 from fairwarning.azure_api.templates.evaluator import Evaluator
 from fairwarning.azure_api.templates.functions.signature import Function, takes
 from fairwarning.azure_api.templates.limits import copies_of
@@ -17,12 +17,14 @@ from fairwarning.azure_api.templates.syntax import is_expression, unescaped
 from fairwarning.azure_api.templates.values import Kind, Value
 
 _ROUND = 4
-"""What a round of a loop costs beside what it makes."""
+"""What one round of a loop costs in addition to the value that it makes."""
 
 
-# `copyIndex`: how far the loops around an expression have come.
 class Loops:
-    """`current` is the loop of the resource itself, which `copyIndex` means without a name."""
+    """The positions of the loops around an expression, for `copyIndex`.
+
+    `current` is the loop of the resource itself: `copyIndex` without a name means it.
+    """
 
     def __init__(self, indexes: Mapping[str, int] | None = None, current: str = "") -> None:
         self._indexes = dict(indexes or {})
@@ -36,7 +38,7 @@ class Loops:
 
     @contextmanager
     def within(self, name: str, at: int) -> Iterator[None]:
-        """One round of a loop of properties."""
+        """Sets the position of a loop of properties for one round."""
         before = self._indexes
         self._indexes = {**before, name.lower(): at}
         try:
@@ -48,14 +50,17 @@ class Loops:
         if isinstance(name, int):
             return self._index(self._current, name)
         if name.lower() not in self._indexes:
-            raise Fault(
-                f"there is no copy loop '{shown(name)}' here" if name else "no loop is here"
+            raise TemplateError(
+                f"there is no copy loop '{shorten(name)}' here" if name else "no loop is here"
             )
         return self._indexes[name.lower()] + offset
 
 
-class Walk:
-    """Over one thing of the template. Raises ArmError, and says where it stood."""
+class Resolver:
+    """Resolves the values of one resource, parameter, variable or output.
+
+    Raises ArmError, which names the place of the mistake.
+    """
 
     def __init__(
         self,
@@ -74,17 +79,19 @@ class Walk:
         self._where = []
         try:
             return self._member(place, raw) if place else self._value(raw)
-        except Fault as fault:
-            raise invalid_at(self._name, ".".join(self._where), fault) from None
+        except TemplateError as error:
+            raise invalid_member(self._name, ".".join(self._where), error) from None
 
     def text(self, raw: object, place: str) -> str:
         value = self.value(raw, place)
         if not isinstance(value, str) or not value:
-            raise invalid_at(self._name, place, Fault("it must be a string that is not empty"))
+            raise invalid_member(
+                self._name, place, TemplateError("it must be a string that is not empty")
+            )
         return value
 
     def _member(self, name: str, raw: object) -> Value:
-        # Left as it is when something is wrong, so that it then says where.
+        # After an error the place stays in the list, for the message.
         self._where.append(name)
         value = self._value(raw)
         self._where.pop()
@@ -112,7 +119,7 @@ class Walk:
         try:
             with self._evaluator.budget:
                 return self._evaluator.value(text, self._functions)
-        except Unread:
+        except NotReadYet:
             return None
 
     def _object(self, raw: dict[str, object]) -> Value:
@@ -129,11 +136,11 @@ class Walk:
             return unescaped(raw)
         value = self._expression(raw)
         if not isinstance(value, str):
-            raise Fault("the name of a property must be a string that is known beforehand")
+            raise TemplateError("the name of a property must be a string that is known beforehand")
         return value
 
     def _copies(self, loops: list[object]) -> dict[str, Value]:
-        """Of `"copy": [{"name", "count", "input"}]`, which stands for arrays of these names."""
+        """Expands `"copy": [{"name", "count", "input"}]` into arrays of these names."""
         made: dict[str, Value] = {}
         for loop in loops:
             match loop:
@@ -141,7 +148,9 @@ class Walk:
                     times = copies_of(self._member("count", count))
                     made[name] = [self._copied(name, at, each) for at in range(times)]
                 case _:
-                    raise Fault("a copy loop of properties has a name, a count and an input")
+                    raise TemplateError(
+                        "a copy loop of properties has a name, a count and an input"
+                    )
         return made
 
     def _copied(self, name: str, at: int, raw: object) -> Value:
@@ -150,24 +159,25 @@ class Walk:
             return self._member(name, raw)
 
 
-# `reference`: what other resources are like, which is known only once they exist.
-class Unread(Exception):
-    """Nobody has read this resource yet; it has been noted."""
+class NotReadYet(Exception):
+    """The resource was not read yet; it was noted as wanted."""
 
 
-class Wanted(NamedTuple):
+class WantedResource(NamedTuple):
     id: str
     api_version: str
-    """Empty: whatever is the newest."""
+    """The api-version to read it with; empty for the newest."""
 
 
 class References:
-    """Of one walk. `read` has what is known, by id in lower case."""
+    """Implements `reference`. `read` has the resources that were read, by id in lower case."""
 
-    def __init__(self, read: Mapping[str, Json], id_of: Callable[[str], Wanted | None]) -> None:
+    def __init__(
+        self, read: Mapping[str, Json], id_of: Callable[[str], WantedResource | None]
+    ) -> None:
         self._read = read
         self._id_of = id_of
-        self.wanted: dict[str, Wanted] = {}
+        self.wanted: dict[str, WantedResource] = {}
 
     def functions(self) -> dict[str, Function]:
         return {"reference": takes(self._reference, Kind.TEXT, Kind.TEXT, Kind.TEXT, least=1)}
@@ -175,14 +185,16 @@ class References:
     def _reference(self, name: str, api_version: str = "", whole: str = "") -> Value:
         wanted = self._id_of(name)
         if wanted is None and not name.startswith("/"):
-            raise Fault(
-                f"The template reference '{shown(name)}' is not valid: could not find template "
+            raise TemplateError(
+                f"The template reference '{shorten(name)}' is not valid: could not find template "
                 "resource or resource copy with this name"
             )
-        wanted = wanted or Wanted(name, "")
+        wanted = wanted or WantedResource(name, "")
         found = self._read.get(wanted.id.lower())
         if found is None:
-            self.wanted[wanted.id.lower()] = Wanted(wanted.id, api_version or wanted.api_version)
-            raise Unread
+            self.wanted[wanted.id.lower()] = WantedResource(
+                wanted.id, api_version or wanted.api_version
+            )
+            raise NotReadYet
         value: Value = found if whole.lower() == "full" else found.get("properties", {})
         return value

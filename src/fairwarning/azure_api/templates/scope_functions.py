@@ -1,10 +1,10 @@
-"""Where a template is deployed to, and the functions that tell it."""
+"""The functions that depend on where a template is deployed: `resourceGroup`, `resourceId` …"""
 
 from msgspec import Struct
 
 from fairwarning.azure_api.paths import resource_id
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.errors import Fault, shown
+from fairwarning.azure_api.templates.errors import TemplateError, shorten
 from fairwarning.azure_api.templates.functions.signature import Function, takes, takes_many
 from fairwarning.azure_api.templates.values import Kind, Value, find_key
 
@@ -17,11 +17,13 @@ API_VERSIONS = {
 """What `providers` answers for every type of a namespace."""
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class DeploymentContext(Struct, frozen=True, kw_only=True):
+    """The subscription, resource group and deployment that a template is evaluated in."""
+
     subscription: Json
-    """As a GET of the subscription answers."""
+    """The JSON of the subscription."""
     group: Json
-    """As a GET of the resource group answers."""
+    """The JSON of the resource group."""
     deployment: Json
 
     @property
@@ -57,17 +59,19 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 
 
 def _divided(words: tuple[str, ...], most: int) -> tuple[list[str], str, list[str]]:
-    """Into what stands before the type, the type, and as many names as the type needs."""
+    """Splits arguments into those before the type, the type, and the names after it."""
     at = next((at for at, word in enumerate(words[: most + 1]) if "/" in word), None)
     if at is None:
-        raise Fault("none of the arguments is a type like 'Microsoft.Compute/virtualMachines'")
+        raise TemplateError(
+            "none of the arguments is a type like 'Microsoft.Compute/virtualMachines'"
+        )
     places, type, names = list(words[:at]), words[at], list(words[at + 1 :])
     wanted = type.count("/")
     if not all(type.split("/")) or not all(names):
-        raise Fault(f"the type '{shown(type)}' or one of the names has an empty segment")
+        raise TemplateError(f"the type '{shorten(type)}' or one of the names has an empty segment")
     if len(names) != wanted:
-        raise Fault(
-            f"the type '{shown(type)}' requires '{wanted}' resource name argument(s) and got "
+        raise TemplateError(
+            f"the type '{shorten(type)}' requires '{wanted}' resource name argument(s) and got "
             f"'{len(names)}'"
         )
     return places, type, names
@@ -76,7 +80,7 @@ def _divided(words: tuple[str, ...], most: int) -> tuple[list[str], str, list[st
 def _providers(namespace: str, type: str = "") -> Value:
     key = find_key(dict(API_VERSIONS), namespace)
     if key is None:
-        raise Fault(f"the namespace '{shown(namespace)}' is not known")
+        raise TemplateError(f"the namespace '{shorten(namespace)}' is not known")
     one: dict[str, Value] = {
         "resourceType": type,
         "locations": [],

@@ -1,13 +1,13 @@
-"""From the text of an expression to its tree.
+"""Parses expressions of templates into syntax trees.
 
-A string is an expression if it stands in brackets. `[[` at the start of such a string stands
-for one bracket, and the string for itself.
+A string in brackets is an expression. If it starts with `[[`, it is a plain string, which starts
+with one bracket.
 """
 
 import re
 from typing import NamedTuple
 
-from fairwarning.azure_api.templates.errors import Fault, shown
+from fairwarning.azure_api.templates.errors import TemplateError, shorten
 from fairwarning.azure_api.templates.limits import EXPRESSION_LENGTH_MAX, NESTING_MAX
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
@@ -27,10 +27,10 @@ class Index(NamedTuple):
 
 class Call(NamedTuple):
     name: str
-    """As it is written; with its namespace, if it has one."""
+    """The name as it is written, with its namespace if it has one."""
     arguments: tuple["Node", ...]
     steps: tuple[Property | Index, ...]
-    """What is taken out of the result, one after the other."""
+    """The properties and indexes that are applied to the result, in order."""
 
 
 Node = Literal | Call
@@ -41,20 +41,20 @@ def is_expression(text: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """What a string that is no expression stands for."""
+    """The text that a string without an expression means."""
     return text[1:] if text.startswith("[[") and text.endswith("]") else text
 
 
 def escaped(text: str) -> str:
-    """A string that stands for `text` wherever expressions are read."""
+    """A string that means `text` itself where expressions are read."""
     return f"[{text}" if text.startswith("[") and text.endswith("]") else text
 
 
 def parse(text: str) -> Node:
-    """`text` is a whole expression with its brackets. Raises Fault."""
+    """Parses a whole expression with its brackets. Raises TemplateError."""
     if len(text) > EXPRESSION_LENGTH_MAX:
-        raise Fault(f"an expression has more than {EXPRESSION_LENGTH_MAX} characters")
-    return _Parser(text[1:-1]).whole()
+        raise TemplateError(f"an expression has more than {EXPRESSION_LENGTH_MAX} characters")
+    return _Parser(text[1:-1]).parse_all()
 
 
 class Token(NamedTuple):
@@ -71,7 +71,7 @@ class _Parser:
         self._at = 0
         self._depth = 0
 
-    def whole(self) -> Node:
+    def parse_all(self) -> Node:
         node = self._node()
         self._expect("")
         return node
@@ -79,7 +79,7 @@ class _Parser:
     def _node(self) -> Node:
         self._depth += 1
         if self._depth > NESTING_MAX:
-            raise Fault(f"an expression is nested more than {NESTING_MAX} levels deep")
+            raise TemplateError(f"an expression is nested more than {NESTING_MAX} levels deep")
         token = self._next()
         match token.kind:
             case "text":
@@ -117,7 +117,7 @@ class _Parser:
                 return tuple(steps)
 
     def _number(self, token: Token) -> int:
-        # A longer one may not be turned into a number at all, and would be too large.
+        # More digits are too large in any case, and Python may refuse to convert them.
         number = int(token.text) if len(token.text) <= 20 else INT_MAX + 1
         if not INT_MIN <= number <= INT_MAX:
             raise self._wrong(f"the number at position {token.at} is too large.")
@@ -141,20 +141,19 @@ class _Parser:
         return is_there
 
     def _expect(self, mark: str) -> None:
-        """`mark` is what must come now; empty: the end."""
+        """Takes the next token, which must be `mark`, or the end if `mark` is empty."""
         token = self._next()
         if token.text != mark or token.kind not in ("mark", "end"):
             raise self._unexpected(token, f"'{mark}'" if mark else "the end")
 
-    def _unexpected(self, token: Token, wanted: str = "a value") -> Fault:
-        found = f"'{shown(token.text)}'" if token.kind != "end" else "the end"
+    def _unexpected(self, token: Token, wanted: str = "a value") -> TemplateError:
+        found = f"'{shorten(token.text)}'" if token.kind != "end" else "the end"
         return self._wrong(f"expected {wanted} and found {found} at position {token.at}.")
 
-    def _wrong(self, why: str) -> Fault:
-        return Fault(f"Unable to parse language expression '{shown(self._text)}': {why}")
+    def _wrong(self, why: str) -> TemplateError:
+        return TemplateError(f"Unable to parse language expression '{shorten(self._text)}': {why}")
 
 
-# The words of an expression.
 _WORDS = re.compile(
     r"(?P<space>\s+)|(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)|(?P<number>-?[0-9]+)"
     r"|(?P<text>'(?:[^']|'')*')|(?P<mark>[(),.\[\]])"
@@ -162,20 +161,23 @@ _WORDS = re.compile(
 
 
 def tokens(text: str) -> list[Token]:
-    """Ends with a token of kind `end`. Raises Fault."""
+    """The tokens of an expression; the last is of kind `end`. Raises TemplateError."""
     found: list[Token] = []
     at = 0
     while at < len(text):
         match = _WORDS.match(text, at)
         if match is None or match.lastgroup is None:
-            raise Fault(f"Unable to parse language expression '{shown(text)}': {_unread(text, at)}")
+            raise TemplateError(
+                f"Unable to parse language expression '{shorten(text)}': "
+                f"{_why_unreadable(text, at)}"
+            )
         if match.lastgroup != "space":
             found.append(Token(match.lastgroup, match[0], at))
         at = match.end()
     return [*found, Token("end", "", len(text))]
 
 
-def _unread(text: str, at: int) -> str:
+def _why_unreadable(text: str, at: int) -> str:
     if text[at] == "'":
         return f"the string that begins at position {at} does not end."
     return f"unexpected character '{text[at]}' at position {at}."

@@ -1,4 +1,4 @@
-"""Values of expressions: those of JSON, with Azure's names for their types."""
+"""The values of expressions, which are those of JSON, and Azure's names for their types."""
 
 from enum import Flag, auto
 
@@ -10,7 +10,7 @@ Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
 
 
 class Kind(Flag):
-    """What a function takes."""
+    """The kinds of values that a function takes."""
 
     TEXT = auto()
     INT = auto()
@@ -51,21 +51,21 @@ def kind_of(value: object) -> Kind:
             return Kind.OBJECT
 
 
-def word_of(value: object) -> str:
+def type_name(value: object) -> str:
     return _WORDS[kind_of(value)]
 
 
-def words_of(kind: Kind) -> str:
+def type_names(kind: Kind) -> str:
     return ", ".join(word for each, word in _WORDS.items() if each in kind)
 
 
 def as_json(value: object) -> str:
-    """The same text for equal values."""
+    """JSON with sorted keys: equal values give the same text."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
 def find_key(found: Json, name: str) -> str | None:
-    """The key as it is spelled in the object; names are compared without regard to case."""
+    """The key in the object's own spelling, compared without regard to case."""
     if name in found:
         return name
     wanted = name.lower()

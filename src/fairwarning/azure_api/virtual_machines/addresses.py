@@ -1,6 +1,7 @@
-"""The addresses of a VM: those that the fleet declared, and then those of its interfaces.
+"""The addresses of a VM: those that the fleet declared, then those of its interfaces.
 
-What the fleet declared stays whatever az says of interfaces, because instances are known by it.
+Declared addresses stay whatever az does to interfaces: the metadata endpoint identifies instances
+by them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,37 +12,41 @@ from fairwarning.azure_api.body_values import text_at
 from fairwarning.azure_api.instance_changes import change_instance
 from fairwarning.azure_api.networks.attachments import addresses_of, references
 from fairwarning.azure_api.request import Arm, ArmCall, Json
-from fairwarning.azure_api.resource_store import Kept
-from fairwarning.azure_api.virtual_machines.state import Standing
+from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.virtual_machines.state import VirtualMachineState
 
 
-def all_addresses(interfaces: Iterable[Kept]) -> tuple[str, ...]:
+def addresses_of_all(interfaces: Iterable[ResourceRecord]) -> tuple[str, ...]:
     return tuple(address for each in interfaces for address in addresses_of(each.body))
 
 
-def exchanged(
+def replace_addresses(
     addresses: Iterable[str], had: Collection[str], has: Sequence[str]
 ) -> tuple[str, ...]:
-    """An instance's addresses when its interfaces had those and have these."""
+    """An instance's new addresses. `had` and `has` are those of its interfaces before and now."""
     declared = (each for each in addresses if each not in had and each not in has)
     return (*declared, *has)
 
 
-async def interfaces_of(arm: Arm, machine: Json) -> list[Kept]:
-    """Those that the body of a VM names, as far as they are there."""
-    ids = [text_at(each, "id") for each in references(machine)]
-    return [found for id in ids if id and (found := await arm.shelf.find(id)) is not None]
+async def interfaces_of(arm: Arm, vm: Json) -> list[ResourceRecord]:
+    """The existing interfaces that the body of a VM names."""
+    ids = [text_at(each, "id") for each in references(vm)]
+    return [found for id in ids if id and (found := await arm.resources.find(id)) is not None]
 
 
-async def readdress(arm: Arm, call: ArmCall, user: Standing | None, freed: Collection[str]) -> None:
-    """An interface changed: the instance is known by its new addresses from now on."""
-    if user is None or user.kept is None:
+async def update_addresses(
+    arm: Arm, call: ArmCall, user: VirtualMachineState | None, freed: Collection[str]
+) -> None:
+    """Gives an instance the new addresses of its interfaces. `freed` are those it lost."""
+    if user is None or user.record is None:
         return
-    has = all_addresses(await interfaces_of(arm, user.kept.body))
+    has = addresses_of_all(await interfaces_of(arm, user.record.body))
     await change_instance(
         arm,
         call,
-        user.machine.scope.id,
-        user.machine.instance.name,
-        lambda instance: replace(instance, addresses=exchanged(instance.addresses, freed, has)),
+        user.vm.scope.id,
+        user.vm.instance.name,
+        lambda instance: replace(
+            instance, addresses=replace_addresses(instance.addresses, freed, has)
+        ),
     )

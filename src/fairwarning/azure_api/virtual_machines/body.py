@@ -1,4 +1,4 @@
-"""What the body of a VM asks of the fleet, and what must not be kept of it. Pure."""
+"""Reads what the body of a VM asks of the fleet, and removes secrets from it. Pure."""
 
 from msgspec import Struct
 
@@ -22,20 +22,21 @@ _EVICTIONS = {
 _SECRETS = ("adminpassword", "customdata", "secrets")
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedVm(Struct, frozen=True, kw_only=True):
     location: str
     tags: dict[str, str]
     priority: Priority
     eviction: EvictionPolicy
     availability_set: str
-    """Its id; empty: none."""
+    """The id of the availability set; empty if the VM is in none."""
     scale_set: str
+    """The id of the scale set; empty if the VM is in none."""
 
 
-def wanted_of(body: Json) -> Wanted:
+def read_wanted(body: Json) -> WantedVm:
     """Raises ArmError."""
     properties = object_at(body, "properties")
-    wanted = Wanted(
+    wanted = WantedVm(
         location=location_of(body),
         tags=tags_of(body),
         priority=_priority(text_at(properties, "priority")),
@@ -55,7 +56,7 @@ def wanted_of(body: Json) -> Wanted:
 
 
 def without_secrets(body: Json) -> Json:
-    """What Azure never shows again is not kept either."""
+    """The body without what Azure never shows again: it is not stored."""
     said = object_at(body, "properties")
     properties = {k: v for k, v in said.items() if k.lower() != "userdata"}
     profile = object_at(properties, "osProfile")
@@ -65,7 +66,7 @@ def without_secrets(body: Json) -> Json:
 
 
 def refuse_changed(properties: Json, name: str, before: str) -> None:
-    """For references that are fixed when a VM is made. `before` is the id, or empty."""
+    """Refuses a change of a reference. `before` is the id that it had, or empty."""
     said = text_at(properties, name, "id")
     if said and not same_id(said, before):
         raise not_changeable(name)

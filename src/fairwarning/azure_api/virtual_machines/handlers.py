@@ -1,4 +1,4 @@
-"""Virtual machines: made, changed, shown, listed and deleted."""
+"""Handlers for VMs: create, get, list, update, delete, and operations such as restart."""
 
 import asyncio
 import re
@@ -8,30 +8,27 @@ from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import object_at
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.fleet_view import Machine, machines_in
+from fairwarning.azure_api.fleet_view import FleetInstance, vms_in
 from fairwarning.azure_api.instance_changes import locked
 from fairwarning.azure_api.instance_views import events_of, pending_maintenance, view_json
 from fairwarning.azure_api.inventory import scopes_in
-from fairwarning.azure_api.lists import SLICE, listed
-from fairwarning.azure_api.notice_profiles import refuse_too_new
-from fairwarning.azure_api.operations import Operation, accepted
-from fairwarning.azure_api.paths import same_id
+from fairwarning.azure_api.lists import SLICE, list_reply
+from fairwarning.azure_api.notice_profiles import refuse_newer_members
+from fairwarning.azure_api.operations import Deletion, Operation, accepted
+from fairwarning.azure_api.paths import ResourcePath, same_id
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Reply, Routes
-from fairwarning.azure_api.virtual_machines.render import (
-    declared_body,
-    existing,
-    membership_json,
-    refuse_going,
-    shown,
-)
+from fairwarning.azure_api.virtual_machines.render import declared_body, membership_json, render_vm
 from fairwarning.azure_api.virtual_machines.state import (
     TYPE,
-    Standing,
-    machine_id,
-    of_machine,
-    standing,
+    VirtualMachineState,
+    find_virtual_machine,
+    find_virtual_machine_by_id,
+    get_virtual_machine,
+    refuse_deleting,
+    state_of_vm,
+    vm_resource_id,
 )
-from fairwarning.azure_api.virtual_machines.update import change, make, new_kept
+from fairwarning.azure_api.virtual_machines.update import create, new_record, update
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import EventId, OperationKind, Priority
 from fairwarning.engine.protocols import RecordChanged
@@ -40,88 +37,96 @@ from fairwarning.operator_api.scale_sets import operate_all
 _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 
 
-async def put(arm: Arm, call: ArmCall) -> Reply:
-    refuse_too_new(call, object_at(call.body or {}, "properties"))
+async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
+    refuse_newer_members(call, object_at(call.body or {}, "properties"))
     while True:
-        found = await standing(arm, call.path)
+        found = await find_virtual_machine(arm, call.path)
         if found is None and call.method == "PATCH":
             raise not_found(TYPE, call.path.name, call.path.group)
         try:
             if found is None:
-                return await _make(arm, call)
-            return await change(arm, call, found)
+                return await _create(arm, call)
+            return await update(arm, call, found)
         except RecordChanged:
-            continue  # Somebody else was faster: merge with what he said.
+            continue  # Somebody else was faster: merge with what is stored now.
 
 
-async def _make(arm: Arm, call: ArmCall) -> Reply:
-    """One at a time: the fleet would take a name in two spellings for two machines."""
+async def _create(arm: Arm, call: ArmCall) -> Reply:
+    """Creates a VM under a lock: the fleet would take a name in two spellings for two VMs."""
     async with locked(arm, call, f"arm{call.path.id.lower()}") as own:
-        found = await standing(own, call.path)
-        return await make(own, call) if found is None else await change(own, call, found)
+        found = await find_virtual_machine(own, call.path)
+        return await create(own, call) if found is None else await update(own, call, found)
 
 
-async def show(arm: Arm, call: ArmCall) -> Reply:
-    found = await existing(arm, call.path)
+async def get(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_virtual_machine(arm, call.path)
     with_view = "instanceview" in call.query.get("$expand", "").lower()
-    return Reply(200, shown(arm, call, found, with_view=with_view))
+    return Reply(200, render_vm(arm, call, found, with_view=with_view))
 
 
-async def show_view(arm: Arm, call: ArmCall) -> Reply:
-    found = await existing(arm, call.path)
-    return Reply(200, view_json(found.machine, arm.control.clock.now()))
+async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_virtual_machine(arm, call.path)
+    return Reply(200, view_json(found.vm, arm.control.clock.now()))
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    found = await standing(arm, call.path)
+    deletion = await begin_delete(arm, call, call.path)
+    return Reply(204) if deletion is None else accepted(call, *deletion)
+
+
+async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion | None:
+    """Returns None if there is no such VM. Asking again joins a deletion under way."""
+    found = await find_virtual_machine(arm, path)
     if found is None:
-        return Reply(204)
-    machine = found.machine
-    events = tuple(each.id for each in events_of(machine) if takes_away(each))
+        return None
+    vm = found.vm
+    events = tuple(each.id for each in events_of(vm) if takes_away(each))
     if not events:
-        target = (machine.scope.id, machine.instance.name)
+        target = (vm.scope.id, vm.instance.name)
         kind = OperationKind.DELETE
         events = await operate_all(arm.control, [target], kind, by=call.by, why=call.why)
     operation = await arm.operations.begin(
-        call, verb="delete", target=machine_id(machine), events=events
+        call, verb="delete", target=vm_resource_id(vm), events=events
     )
-    await _mark_going(arm, call, found, operation)
-    return accepted(call, operation, machine.scope.roster.location)
+    await _mark_deleting(arm, call, found, operation)
+    return Deletion(operation, vm.scope.roster.location)
 
 
-async def _mark_going(
-    arm: Arm, call: ArmCall, found: Standing | None, operation: Operation
+async def _mark_deleting(
+    arm: Arm, call: ArmCall, found: VirtualMachineState | None, operation: Operation
 ) -> None:
     while found is not None:
-        machine = found.machine
-        kept = found.kept or new_kept(
-            arm, machine_id(machine), machine.instance.name, declared_body(machine), ""
+        vm = found.vm
+        record = found.record or new_record(
+            arm, vm_resource_id(vm), vm.instance.name, declared_body(vm), ""
         )
         try:
-            await arm.shelf.put(replace(kept, is_going=True, operation=operation.id), by=call.by)
+            await arm.resources.put(
+                replace(record, is_deleting=True, operation=operation.id), by=call.by
+            )
         except RecordChanged:
-            found = await standing(arm, call.path)
+            found = await find_virtual_machine_by_id(arm, vm_resource_id(vm))
         else:
             return
 
 
-async def list_all(arm: Arm, call: ArmCall) -> Reply:
+async def list_virtual_machines(arm: Arm, call: ArmCall) -> Reply:
     wanted_set = _wanted_set(call)
     start = call.path.id if call.path.group else call.path.place
-    kept = {
+    records = {
         each.id.lower(): each
-        async for each in arm.shelf.below(start)
+        async for each in arm.resources.list_below(start)
         if each.type.lower() == TYPE.lower()
     }
     found = []
     async for scope in scopes_in(arm, call.path.subscription, call.path.group):
-        for machine in machines_in(scope):
-            if wanted_set is None or _is_in(machine, wanted_set):
-                stands = await of_machine(arm, machine, kept.get(machine_id(machine).lower()))
-                found.append(shown(arm, call, stands))
+        for vm in vms_in(scope):
+            if wanted_set is None or _is_in(vm, wanted_set):
+                state = await state_of_vm(arm, vm, records.get(vm_resource_id(vm).lower()))
+                found.append(render_vm(arm, call, state))
             if len(found) % SLICE == 0:
                 await asyncio.sleep(0)
-    return await listed(call, found)
+    return await list_reply(call, found)
 
 
 def _wanted_set(call: ArmCall) -> str | None:
@@ -140,14 +145,13 @@ def _wanted_set(call: ArmCall) -> str | None:
     return found[1]
 
 
-def _is_in(machine: Machine, set_id: str) -> bool:
-    membership = membership_json(machine).get("virtualMachineScaleSet", {})
+def _is_in(vm: FleetInstance, set_id: str) -> bool:
+    membership = membership_json(vm).get("virtualMachineScaleSet", {})
     return same_id(membership.get("id", ""), set_id)
 
 
 _VM = TYPE.lower()
-# What an owner asks of a VM: each is an operation that lasts as long as its event.
-_KINDS = {
+_OPERATIONS = {
     "restart": OperationKind.RESTART,
     "redeploy": OperationKind.REDEPLOY,
     "reimage": OperationKind.REIMAGE,
@@ -157,76 +161,78 @@ _KINDS = {
 }
 
 
-async def operate(arm: Arm, call: ArmCall) -> Reply:
-    found = await existing(arm, call.path)
-    refuse_going(call, found)
-    events = await _operated(arm, call, found, _KINDS[call.path.tail])
+async def run_operation(arm: Arm, call: ArmCall) -> Reply:
+    found = await get_virtual_machine(arm, call.path)
+    refuse_deleting(call, found)
+    events = await _start_operation(arm, call, found, _OPERATIONS[call.path.tail])
     return await _accepted(arm, call, found, events)
 
 
 async def reapply(arm: Arm, call: ArmCall) -> Reply:
-    """The state of a VM is what its owner said already: there is nothing to do."""
-    found = await existing(arm, call.path)
-    refuse_going(call, found)
+    """Does nothing: a VM always has the state that its owner wrote."""
+    found = await get_virtual_machine(arm, call.path)
+    refuse_deleting(call, found)
     return await _accepted(arm, call, found, ())
 
 
 async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:
-    found = await existing(arm, call.path)
-    refuse_going(call, found)
-    if found.machine.instance.priority is not Priority.SPOT:
+    found = await get_virtual_machine(arm, call.path)
+    refuse_deleting(call, found)
+    if found.vm.instance.priority is not Priority.SPOT:
         raise ArmError(
             409,
             "OperationNotAllowed",
             "Operation 'simulateEviction' is allowed only for Spot Virtual Machines.",
         )
-    await _operated(arm, call, found, OperationKind.EVICT)
+    await _start_operation(arm, call, found, OperationKind.EVICT)
     return Reply(204)
 
 
 async def perform_maintenance(arm: Arm, call: ArmCall) -> Reply:
-    """The owner has the platform's maintenance now, instead of when it is due."""
-    found = await existing(arm, call.path)
-    refuse_going(call, found)
-    pending = pending_maintenance(found.machine)[:1]
+    """Approves the platform's next maintenance, so that it starts now and not when it is due."""
+    found = await get_virtual_machine(arm, call.path)
+    refuse_deleting(call, found)
+    pending = pending_maintenance(found.vm)[:1]
     if not pending:
         raise ArmError(
             409,
             "OperationNotAllowed",
-            f"Operation 'performMaintenance' is not allowed on VM '{found.machine.instance.name}' "
+            f"Operation 'performMaintenance' is not allowed on VM '{found.vm.instance.name}' "
             "since no maintenance is pending for it.",
         )
     await arm.control.engine.approve(pending[0].id, by=call.by, why=call.why)
     return await _accepted(arm, call, found, (pending[0].id,))
 
 
-async def _operated(
-    arm: Arm, call: ArmCall, found: Standing, kind: OperationKind
+async def _start_operation(
+    arm: Arm, call: ArmCall, found: VirtualMachineState, kind: OperationKind
 ) -> tuple[EventId, ...]:
-    machine = found.machine
-    target = (machine.scope.id, machine.instance.name)
+    vm = found.vm
+    target = (vm.scope.id, vm.instance.name)
     return await operate_all(arm.control, [target], kind, by=call.by, why=call.why)
 
 
-async def _accepted(arm: Arm, call: ArmCall, found: Standing, events: tuple[EventId, ...]) -> Reply:
+async def _accepted(
+    arm: Arm, call: ArmCall, found: VirtualMachineState, events: tuple[EventId, ...]
+) -> Reply:
     operation = await arm.operations.begin(
-        call, verb=call.path.tail, target=machine_id(found.machine), events=events
+        call, verb=call.path.tail, target=vm_resource_id(found.vm), events=events
     )
-    return accepted(call, operation, found.machine.scope.roster.location)
+    return accepted(call, operation, found.vm.scope.roster.location)
 
 
 ACTIONS: Mapping[str, Handler] = {
-    **dict.fromkeys(_KINDS, operate),
+    **dict.fromkeys(_OPERATIONS, run_operation),
     "reapply": reapply,
     "simulateeviction": simulate_eviction,
     "performmaintenance": perform_maintenance,
 }
 ROUTES: Routes = {
-    ("PUT", _VM, ""): put,
-    ("PATCH", _VM, ""): put,
-    ("GET", _VM, ""): show,
-    ("GET", _VM, "instanceview"): show_view,
+    ("PUT", _VM, ""): create_or_update,
+    ("PATCH", _VM, ""): create_or_update,
+    ("GET", _VM, ""): get,
+    ("GET", _VM, "instanceview"): get_instance_view,
     ("DELETE", _VM, ""): delete,
-    ("GET", "microsoft.compute", "virtualmachines"): list_all,
+    ("GET", "microsoft.compute", "virtualmachines"): list_virtual_machines,
     **{("POST", _VM, verb): action for verb, action in ACTIONS.items()},
 }

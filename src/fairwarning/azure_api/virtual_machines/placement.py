@@ -1,35 +1,35 @@
-"""Where a new VM lives in the fleet: by itself, in an availability set or in a scale set."""
+"""Adds a new VM to the fleet: by itself, in an availability set or in a flexible scale set."""
 
 from dataclasses import replace
 
 from fairwarning.azure_api.availability_sets import TYPE as AVAILABILITY_SETS
-from fairwarning.azure_api.availability_sets import standing_set
+from fairwarning.azure_api.availability_sets import find_availability_set
 from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.fleet_view import scopes_of
-from fairwarning.azure_api.instance_changes import add_instance, begin_anew, refuse_others
+from fairwarning.azure_api.fleet_view import scopes_of_resource
+from fairwarning.azure_api.instance_changes import add_instance, refuse_others, reuse_scope
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.scale_sets import state
-from fairwarning.azure_api.virtual_machines.body import Wanted
+from fairwarning.azure_api.virtual_machines.body import WantedVm
 from fairwarning.core.model import Instance, Policy, Roster, ScopeKind
 from fairwarning.core.resources import Place, VirtualMachine, expand
 from fairwarning.core.scale_sets import grow
 
 
-async def add_machine(
-    arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance, policy: Policy
+async def add_vm(
+    arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance, policy: Policy
 ) -> None:
     """Raises ArmError or Refused."""
     if wanted.availability_set:
-        await _into_availability_set(arm, call, wanted, instance)
+        await _add_to_availability_set(arm, call, wanted, instance)
     elif wanted.scale_set:
-        await _into_scale_set(arm, call, wanted, instance)
+        await _add_to_scale_set(arm, call, wanted, instance)
     else:
-        await _by_itself(arm, call, wanted, instance, policy)
+        await _add_alone(arm, call, wanted, instance, policy)
 
 
-async def _by_itself(
-    arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance, policy: Policy
+async def _add_alone(
+    arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance, policy: Policy
 ) -> None:
     vm = VirtualMachine(
         name=instance.name,
@@ -46,31 +46,31 @@ async def _by_itself(
         ),
     )
     (scope,) = expand(vm)
-    left = await scopes_of(
+    left = await scopes_of_resource(
         arm, ScopeKind.VM, call.path.subscription, call.path.group, instance.name
     )
     if left:
-        # The scope of one that was deleted; it stays, and begins anew.
-        await begin_anew(arm, call, left[0].id, scope.roster)
+        # The scope of a deleted VM stays, so a new VM of the same name uses it again.
+        await reuse_scope(arm, call, left[0].id, scope.roster)
     else:
         await arm.control.engine.create([scope], by=call.by, why=call.why)
 
 
-async def _into_availability_set(
-    arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance
+async def _add_to_availability_set(
+    arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance
 ) -> None:
     path = _set_path(call, wanted.availability_set, AVAILABILITY_SETS, "availabilitySet")
-    found = await standing_set(arm, path.subscription, path.group, path.name)
+    found = await find_availability_set(arm, path.subscription, path.group, path.name)
     if found is None:
         raise not_found(AVAILABILITY_SETS, path.name, path.group)
     _refuse_elsewhere(wanted, found.scope.roster)
     await add_instance(arm, call, found.scope.id, instance)
 
 
-async def _into_scale_set(arm: Arm, call: ArmCall, wanted: Wanted, instance: Instance) -> None:
+async def _add_to_scale_set(arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance) -> None:
     path = _set_path(call, wanted.scale_set, state.TYPE, "virtualMachineScaleSet")
-    found = await state.needed(arm, path)
-    state.refuse_going(found)
+    found = await state.get_scale_set(arm, path)
+    state.refuse_deleting(found)
     _refuse_elsewhere(wanted, found.roster)
     if found.roster.is_numbered:
         raise ArmError(
@@ -90,7 +90,7 @@ async def _into_scale_set(arm: Arm, call: ArmCall, wanted: Wanted, instance: Ins
 
 
 def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
-    """Of the set that a body names: it must be one, and beside the VM."""
+    """The path of the set that a body names. Raises ArmError if it is not in the VM's group."""
     try:
         path = resource_path(id)
     except BadPath:
@@ -103,7 +103,7 @@ def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
     return replace(path, subscription=call.path.subscription, group=call.path.group)
 
 
-def _refuse_elsewhere(wanted: Wanted, roster: Roster) -> None:
+def _refuse_elsewhere(wanted: WantedVm, roster: Roster) -> None:
     if wanted.location != roster.location:
         raise ArmError(
             400,

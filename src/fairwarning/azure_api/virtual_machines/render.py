@@ -1,19 +1,18 @@
-"""A VM as ARM shows it: the fleet's facts over what its owner said. Pure."""
+"""The JSON of a VM: what its owner wrote, corrected by the fleet's facts."""
 
 from fairwarning.azure_api.body_values import object_at
-from fairwarning.azure_api.errors import ArmError, not_found
-from fairwarning.azure_api.fleet_view import Machine
+from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_views import provisioning_state, view_json
-from fairwarning.azure_api.notice_profiles import policy_json, without_too_new
-from fairwarning.azure_api.operations import Operation, lro_headers
-from fairwarning.azure_api.paths import ResourcePath, resource_id
+from fairwarning.azure_api.notice_profiles import policy_json, without_newer_members
+from fairwarning.azure_api.operations import Operation, operation_reply
+from fairwarning.azure_api.paths import resource_id
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.azure_api.virtual_machines.state import (
     TYPE,
-    Standing,
-    machine_id,
-    standing,
+    VirtualMachineState,
+    get_virtual_machine,
+    vm_resource_id,
 )
 from fairwarning.core.identifiers import vm_id
 from fairwarning.core.instants import Instant, format_rfc3339
@@ -25,52 +24,52 @@ _SETS = {
 }
 
 
-def machine_json(
-    machine: Machine, kept: Kept | None, now: Instant, *, with_view: bool = False
+def vm_json(
+    vm: FleetInstance, record: ResourceRecord | None, now: Instant, *, with_view: bool = False
 ) -> Json:
-    body = declared_body(machine) if kept is None else kept.body
+    body = declared_body(vm) if record is None else record.body
     properties = {
         **object_at(body, "properties"),
-        **membership_json(machine),
-        **_priority_json(machine),
-        **_policy_json(machine, object_at(body, "properties")),
-        "provisioningState": provisioning_state(machine),
-        "vmId": vm_id(machine.scope, machine.instance),
+        **membership_json(vm),
+        **_priority_json(vm),
+        **_policy_json(vm, object_at(body, "properties")),
+        "provisioningState": provisioning_state(vm),
+        "vmId": vm_id(vm.scope, vm.instance),
     }
-    if kept is not None:
-        properties["timeCreated"] = format_rfc3339(kept.created_ms)
+    if record is not None:
+        properties["timeCreated"] = format_rfc3339(record.created_ms)
     if with_view:
-        properties["instanceView"] = view_json(machine, now)
+        properties["instanceView"] = view_json(vm, now)
     return {
-        "name": machine.instance.name,
-        "id": machine_id(machine),
+        "name": vm.instance.name,
+        "id": vm_resource_id(vm),
         "type": TYPE,
         **body,
-        "location": machine.scope.roster.location,
-        "tags": dict(machine.instance.tags),
+        "location": vm.scope.roster.location,
+        "tags": dict(vm.instance.tags),
         "properties": properties,
     }
 
 
-def declared_body(machine: Machine) -> Json:
-    """Of a VM that ARM did not make: what can be said of it all the same."""
+def declared_body(vm: FleetInstance) -> Json:
+    """The body of a VM that was not created in ARM: placeholders that clients can read."""
     return {
-        "location": machine.scope.roster.location,
+        "location": vm.scope.roster.location,
         "properties": {
             "hardwareProfile": {},
             "storageProfile": {
                 "osDisk": {"osType": "Linux", "createOption": "FromImage"},
                 "dataDisks": [],
             },
-            "osProfile": {"computerName": machine.instance.name},
+            "osProfile": {"computerName": vm.instance.name},
             "networkProfile": {"networkInterfaces": []},
         },
     }
 
 
-def membership_json(machine: Machine) -> Json:
-    """The set that it is in, if any."""
-    roster = machine.scope.roster
+def membership_json(vm: FleetInstance) -> Json:
+    """A reference to the set that the VM is in; empty if it is in none."""
+    roster = vm.scope.roster
     if roster.kind not in _SETS:
         return {}
     name, type = _SETS[roster.kind]
@@ -79,52 +78,35 @@ def membership_json(machine: Machine) -> Json:
     }
 
 
-def _priority_json(machine: Machine) -> Json:
-    if machine.instance.priority is not Priority.SPOT:
+def _priority_json(vm: FleetInstance) -> Json:
+    if vm.instance.priority is not Priority.SPOT:
         return {}
     return {
-        "priority": machine.instance.priority.value,
-        "evictionPolicy": machine.instance.eviction.value,
+        "priority": vm.instance.priority.value,
+        "evictionPolicy": vm.instance.eviction.value,
     }
 
 
-def _policy_json(machine: Machine, properties: Json) -> Json:
-    """A member has none of its own."""
-    roster = machine.scope.roster
+def _policy_json(vm: FleetInstance, properties: Json) -> Json:
+    """The policy of a standalone VM; a VM in a set has none of its own."""
+    roster = vm.scope.roster
     said = object_at(properties, "scheduledEventsPolicy")
     if roster.kind is not ScopeKind.VM or (not said and roster.policy == Policy()):
         return {}
     return {"scheduledEventsPolicy": {**said, **policy_json(roster.policy)}}
 
 
-# Answers that show a VM.
-def shown(arm: Arm, call: ArmCall, found: Standing, *, with_view: bool = False) -> Json:
-    """As the api-version of the call knows it."""
+def render_vm(
+    arm: Arm, call: ArmCall, found: VirtualMachineState, *, with_view: bool = False
+) -> Json:
+    """Renders a VM with the members that the api-version of the call knows."""
     now = arm.control.clock.now()
-    body = machine_json(found.machine, found.kept, now, with_view=with_view)
-    return {**body, "properties": without_too_new(call, body["properties"])}
+    body = vm_json(found.vm, found.record, now, with_view=with_view)
+    return {**body, "properties": without_newer_members(call, body["properties"])}
 
 
-async def written(arm: Arm, call: ArmCall, status: int, operation: Operation) -> Reply:
-    """The answer to a PUT or PATCH: the VM as it is now, and where to ask how far it is."""
-    found = await existing(arm, call.path)
-    headers = lro_headers(call, operation, found.machine.scope.roster.location)
-    return Reply(status, shown(arm, call, found), headers)
-
-
-async def existing(arm: Arm, path: ResourcePath) -> Standing:
-    found = await standing(arm, path)
-    if found is None:
-        raise not_found(TYPE, path.name, path.group)
-    return found
-
-
-def refuse_going(call: ArmCall, found: Standing) -> None:
-    if found.is_going:
-        raise ArmError(
-            409,
-            "OperationNotAllowed",
-            f"Operation '{call.path.tail or call.method}' is not allowed on VM "
-            f"'{found.machine.instance.name}' since the VM is marked for deletion. You can only "
-            "retry the Delete operation (or wait for an ongoing one to complete).",
-        )
+async def written_reply(arm: Arm, call: ArmCall, status: int, operation: Operation) -> Reply:
+    """The reply to a PUT or PATCH: the VM as it is now, and the operation's URL."""
+    found = await get_virtual_machine(arm, call.path)
+    location = found.vm.scope.roster.location
+    return operation_reply(call, operation, location, status, render_vm(arm, call, found))

@@ -1,74 +1,96 @@
-"""A VM as it stands: the instance in the fleet, and what its owner said of it, if it is its own.
+"""The state of a VM: its instance in the fleet, and the record of what its owner wrote.
 
-Nothing works in the background, so what was said of a machine that is gone stays until
-somebody looks. A namesake of a machine that was deleted here inherits nothing of it.
+Nothing works in the background, so the record of a VM that is gone stays until somebody looks it
+up. A new VM with the name of a deleted one inherits nothing from it.
 """
 
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairwarning.azure_api.fleet_view import Machine, machine_called
-from fairwarning.azure_api.operations import State
+from fairwarning.azure_api.errors import ArmError, not_found
+from fairwarning.azure_api.fleet_view import FleetInstance, find_vm
+from fairwarning.azure_api.operations import OperationState
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_id, resource_path
-from fairwarning.azure_api.request import Arm
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.request import Arm, ArmCall
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.core.model import ENGINE
 from fairwarning.engine.protocols import RecordChanged
 
 TYPE = "Microsoft.Compute/virtualMachines"
 
 
-class Standing(NamedTuple):
-    machine: Machine
-    kept: Kept | None
-    state: State
-    """Of the last operation on it."""
+class VirtualMachineState(NamedTuple):
+    vm: FleetInstance
+    record: ResourceRecord | None
+    state: OperationState
+    """The state of the last operation on the VM."""
 
     @property
-    def is_going(self) -> bool:
-        return self.kept is not None and self.kept.is_going
+    def is_deleting(self) -> bool:
+        return self.record is not None and self.record.is_deleting
 
 
-def machine_id(machine: Machine) -> str:
-    roster = machine.scope.roster
-    return resource_id(roster.subscription, roster.resource_group, TYPE, machine.instance.name)
+def vm_resource_id(vm: FleetInstance) -> str:
+    roster = vm.scope.roster
+    return resource_id(roster.subscription, roster.resource_group, TYPE, vm.instance.name)
 
 
-async def standing(arm: Arm, path: ResourcePath) -> Standing | None:
-    """None if there is no such VM."""
-    machine = await machine_called(arm, path.subscription, path.group, path.name)
-    kept = await arm.shelf.find(path.id)
-    if machine is None:
-        await _forget(arm, kept)
+async def find_virtual_machine(arm: Arm, path: ResourcePath) -> VirtualMachineState | None:
+    """Returns None if there is no such VM."""
+    vm = await find_vm(arm, path.subscription, path.group, path.name)
+    record = await arm.resources.find(path.id)
+    if vm is None:
+        await _delete_record(arm, record)
         return None
-    return await of_machine(arm, machine, kept)
+    return await state_of_vm(arm, vm, record)
 
 
-async def of_machine(arm: Arm, machine: Machine, kept: Kept | None) -> Standing:
-    """The same where both were read already."""
-    state = await arm.operations.state_of_id(kept.operation if kept else "")
-    if kept is not None and kept.is_going and state.is_over:
+async def state_of_vm(
+    arm: Arm, vm: FleetInstance, record: ResourceRecord | None
+) -> VirtualMachineState:
+    """Returns the state of a VM whose instance and record were read already."""
+    state = await arm.operations.state_of_id(record.operation if record else "")
+    if record is not None and record.is_deleting and state.is_over:
         if state.status == "Succeeded":
-            await _forget(arm, kept)
-            return Standing(machine, None, state)
-        kept = replace(kept, is_going=False)
-    return Standing(machine, kept, state)
+            await _delete_record(arm, record)
+            return VirtualMachineState(vm, None, state)
+        record = replace(record, is_deleting=False)
+    return VirtualMachineState(vm, record, state)
 
 
-async def standing_at(arm: Arm, id: str) -> Standing | None:
-    """By an id that a body holds."""
+async def find_virtual_machine_by_id(arm: Arm, id: str) -> VirtualMachineState | None:
+    """Finds the VM that an id in a body names; None if the id names no VM."""
     try:
         path = resource_path(id)
     except BadPath:
         return None
-    return await standing(arm, path) if path.key == TYPE.lower() else None
+    return await find_virtual_machine(arm, path) if path.key == TYPE.lower() else None
 
 
-async def _forget(arm: Arm, kept: Kept | None) -> None:
-    if kept is None:
+async def _delete_record(arm: Arm, record: ResourceRecord | None) -> None:
+    if record is None:
         return
     try:
-        await arm.shelf.drop(kept, by=ENGINE)
+        await arm.resources.delete(record, by=ENGINE)
     except RecordChanged:
-        return  # A new machine of that name came this instant.
+        return  # Somebody has just created a VM of the same name.
+
+
+async def get_virtual_machine(arm: Arm, path: ResourcePath) -> VirtualMachineState:
+    """Raises ArmError if there is no such VM."""
+    found = await find_virtual_machine(arm, path)
+    if found is None:
+        raise not_found(TYPE, path.name, path.group)
+    return found
+
+
+def refuse_deleting(call: ArmCall, found: VirtualMachineState) -> None:
+    if found.is_deleting:
+        raise ArmError(
+            409,
+            "OperationNotAllowed",
+            f"Operation '{call.path.tail or call.method}' is not allowed on VM "
+            f"'{found.vm.instance.name}' since the VM is marked for deletion. You can only "
+            "retry the Delete operation (or wait for an ongoing one to complete).",
+        )

@@ -1,4 +1,4 @@
-"""A PUT or PATCH of a VM that is there: what is said changes, the rest stays."""
+"""Creates and updates VMs: first the instance in the fleet, then the stored body."""
 
 import uuid
 
@@ -8,81 +8,88 @@ from fairwarning.azure_api.body_values import (
     location_of,
     object_at,
     refuse_moved,
-    said,
+    resource_members,
     tags_of,
 )
-from fairwarning.azure_api.fleet_view import Machine
+from fairwarning.azure_api.fleet_view import FleetInstance
 from fairwarning.azure_api.instance_changes import change_instance
-from fairwarning.azure_api.merge_patch import merged
-from fairwarning.azure_api.networks.attachments import attach, interfaces_for
-from fairwarning.azure_api.notice_profiles import policy_of, terms_of
+from fairwarning.azure_api.merge_patch import merge
+from fairwarning.azure_api.networks.attachments import attach, attachable_interfaces
+from fairwarning.azure_api.notice_profiles import read_policy, read_terms
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
-from fairwarning.azure_api.resource_store import Kept
+from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.azure_api.virtual_machines.addresses import (
-    all_addresses,
-    exchanged,
+    addresses_of_all,
     interfaces_of,
+    replace_addresses,
 )
 from fairwarning.azure_api.virtual_machines.body import (
+    read_wanted,
     refuse_changed,
     refuse_changed_word,
     refuse_own_policy,
-    wanted_of,
     without_secrets,
 )
-from fairwarning.azure_api.virtual_machines.placement import add_machine
+from fairwarning.azure_api.virtual_machines.placement import add_vm
 from fairwarning.azure_api.virtual_machines.render import (
     declared_body,
     membership_json,
-    refuse_going,
-    written,
+    written_reply,
 )
-from fairwarning.azure_api.virtual_machines.state import TYPE, Standing, machine_id
+from fairwarning.azure_api.virtual_machines.state import (
+    TYPE,
+    VirtualMachineState,
+    refuse_deleting,
+    vm_resource_id,
+)
 from fairwarning.core.commands import ChangePolicy
 from fairwarning.core.model import Instance, InstanceName, Policy, ScopeKind
 from fairwarning.core.roster import refuse_name
 
 
-async def change(arm: Arm, call: ArmCall, found: Standing) -> Reply:
-    """Raises RecordChanged if somebody else was faster; ask again with what is there then."""
-    refuse_going(call, found)
-    asked = said(call.body)
-    _refuse_fixed(call, found.machine, asked)
-    before = found.kept or _first_kept(arm, found.machine)
-    body = without_secrets(merged(before.body, asked))
-    wanted = wanted_of(body)
-    terms_of(object_at(body, "properties"))
-    interfaces = await interfaces_for(arm, before.id, body)
-    tags = wanted.tags if asked.get("tags") is not None else None
-    had = all_addresses(await interfaces_of(arm, before.body))
-    await _change_instance(arm, call, found.machine, tags, had, all_addresses(interfaces))
-    await _change_policy(arm, call, found.machine, object_at(asked, "properties"))
+async def update(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Reply:
+    """Changes what the body says and leaves the rest.
+
+    Raises RecordChanged if somebody else was faster; then call it again with the new state.
+    """
+    refuse_deleting(call, found)
+    requested = resource_members(call.body)
+    _refuse_fixed(call, found.vm, requested)
+    before = found.record or _first_record(arm, found.vm)
+    body = without_secrets(merge(before.body, requested))
+    wanted = read_wanted(body)
+    read_terms(object_at(body, "properties"))
+    interfaces = await attachable_interfaces(arm, before.id, body)
+    tags = wanted.tags if requested.get("tags") is not None else None
+    had = addresses_of_all(await interfaces_of(arm, before.body))
+    await _change_instance(arm, call, found.vm, tags, had, addresses_of_all(interfaces))
+    await _change_policy(arm, call, found.vm, object_at(requested, "properties"))
     operation = await arm.operations.begin(call, verb="update", target=before.id)
-    kept = replace(before, body=body, operation=operation.id)
-    await arm.shelf.put(kept, by=call.by)
+    record = replace(before, body=body, operation=operation.id)
+    await arm.resources.put(record, by=call.by)
     await attach(arm, interfaces, before.id, by=call.by)
-    return await written(arm, call, 200, operation)
+    return await written_reply(arm, call, 200, operation)
 
 
-def _first_kept(arm: Arm, machine: Machine) -> Kept:
-    """Of a VM that somebody else declared, and that is changed through ARM for the first time."""
-    body = declared_body(machine)
-    return new_kept(arm, machine_id(machine), machine.instance.name, body, "")
+def _first_record(arm: Arm, vm: FleetInstance) -> ResourceRecord:
+    """The record of a VM that was declared elsewhere: its first change in ARM stores one."""
+    body = declared_body(vm)
+    return new_record(arm, vm_resource_id(vm), vm.instance.name, body, "")
 
 
-def _refuse_fixed(call: ArmCall, machine: Machine, asked: Json) -> None:
-    """What a VM is made with and keeps for its life."""
-    properties = object_at(asked, "properties")
-    roster = machine.scope.roster
-    if asked.get("location") is not None:
-        refuse_moved(call.path.name, call.path.group, roster.location, location_of(asked))
-    if asked.get("tags") is not None:
-        tags_of(asked)
-    membership = membership_json(machine)
+def _refuse_fixed(call: ArmCall, vm: FleetInstance, requested: Json) -> None:
+    """Refuses changes of what is fixed when a VM is created."""
+    properties = object_at(requested, "properties")
+    roster = vm.scope.roster
+    if requested.get("location") is not None:
+        refuse_moved(call.path.name, call.path.group, roster.location, location_of(requested))
+    if requested.get("tags") is not None:
+        tags_of(requested)
+    membership = membership_json(vm)
     for name in ("availabilitySet", "virtualMachineScaleSet"):
         refuse_changed(properties, name, membership.get(name, {}).get("id", ""))
-    refuse_changed_word(properties, "priority", machine.instance.priority.value)
-    refuse_changed_word(properties, "evictionPolicy", machine.instance.eviction.value)
+    refuse_changed_word(properties, "priority", vm.instance.priority.value)
+    refuse_changed_word(properties, "evictionPolicy", vm.instance.eviction.value)
     if roster.kind is not ScopeKind.VM:
         refuse_own_policy(properties, f"{roster.kind} '{roster.resource}'")
 
@@ -90,59 +97,63 @@ def _refuse_fixed(call: ArmCall, machine: Machine, asked: Json) -> None:
 async def _change_instance(
     arm: Arm,
     call: ArmCall,
-    machine: Machine,
+    vm: FleetInstance,
     tags: dict[str, str] | None,
     had: tuple[str, ...],
     has: tuple[str, ...],
 ) -> None:
-    """Without tags: as they were. The addresses are those of its interfaces, before and now."""
+    """Changes tags and addresses. Tags of None stay as they are.
+
+    `had` and `has` are the addresses of its interfaces before and now.
+    """
 
     def changed(instance: Instance) -> Instance:
         return replace(
             instance,
             tags=instance.tags if tags is None else tags,
-            addresses=exchanged(instance.addresses, had, has),
+            addresses=replace_addresses(instance.addresses, had, has),
         )
 
-    if changed(machine.instance) != machine.instance:
-        await change_instance(arm, call, machine.scope.id, machine.instance.name, changed)
+    if changed(vm.instance) != vm.instance:
+        await change_instance(arm, call, vm.scope.id, vm.instance.name, changed)
 
 
-async def _change_policy(arm: Arm, call: ArmCall, machine: Machine, asked: Json) -> None:
-    before = machine.scope.roster.policy
-    policy = policy_of(asked, before)
+async def _change_policy(arm: Arm, call: ArmCall, vm: FleetInstance, requested: Json) -> None:
+    before = vm.scope.roster.policy
+    policy = read_policy(requested, before)
     if policy != before:
         command = ChangePolicy(policy=policy)
-        await arm.control.engine.submit(machine.scope.id, command, by=call.by, why=call.why)
+        await arm.control.engine.submit(vm.scope.id, command, by=call.by, why=call.why)
 
 
-# A VM that is made through ARM: first in the fleet, then what its owner said beside it.
-async def make(arm: Arm, call: ArmCall) -> Reply:
-    """Raises ArmError or Refused; then nothing was made."""
+async def create(arm: Arm, call: ArmCall) -> Reply:
+    """Raises ArmError or Refused; then nothing was created."""
     refuse_name(call.path.name)
-    body = without_secrets(merged({}, said(call.body)))
+    body = without_secrets(merge({}, resource_members(call.body)))
     properties = object_at(body, "properties")
-    wanted = wanted_of(body)
-    terms_of(properties)
+    wanted = read_wanted(body)
+    read_terms(properties)
     if wanted.availability_set or wanted.scale_set:
         refuse_own_policy(properties, "an availability set or a scale set")
-    interfaces = await interfaces_for(arm, call.path.id, body)
+    interfaces = await attachable_interfaces(arm, call.path.id, body)
     instance = Instance(
         name=InstanceName(call.path.name),
-        addresses=all_addresses(interfaces),
+        addresses=addresses_of_all(interfaces),
         tags=wanted.tags,
         priority=wanted.priority,
         eviction=wanted.eviction,
     )
-    await add_machine(arm, call, wanted, instance, policy_of(properties, Policy()))
+    await add_vm(arm, call, wanted, instance, read_policy(properties, Policy()))
     operation = await arm.operations.begin(call, verb="create", target=call.path.id)
-    await arm.shelf.put(new_kept(arm, call.path.id, instance.name, body, operation.id), by=call.by)
+    await arm.resources.put(
+        new_record(arm, call.path.id, instance.name, body, operation.id), by=call.by
+    )
     await attach(arm, interfaces, call.path.id, by=call.by)
-    return await written(arm, call, 201, operation)
+    return await written_reply(arm, call, 201, operation)
 
 
-def new_kept(arm: Arm, id: str, name: str, body: Json, operation: str) -> Kept:
-    return Kept(
+def new_record(arm: Arm, id: str, name: str, body: Json, operation: str) -> ResourceRecord:
+    return ResourceRecord(
         id=id,
         type=TYPE,
         name=name,

@@ -1,10 +1,10 @@
-"""Functions of arrays and objects, and those that texts share with them."""
+"""Template functions for arrays and objects, and those that take texts too."""
 
 from typing import cast
 
-from fairwarning.azure_api.templates.errors import Fault
+from fairwarning.azure_api.templates.errors import TemplateError
 from fairwarning.azure_api.templates.functions.signature import takes, takes_many
-from fairwarning.azure_api.templates.functions.text import bounded, written
+from fairwarning.azure_api.templates.functions.text import check_length, to_text
 from fairwarning.azure_api.templates.values import Kind, Value, as_json, find_key, kind_of
 
 _LISTED = Kind.TEXT | Kind.LIST
@@ -15,30 +15,30 @@ _JOINED = Kind.LIST | Kind.OBJECT
 def _concat(*values: Value) -> Value:
     if any(isinstance(each, list) for each in values):
         if not all(isinstance(each, list) for each in values):
-            raise Fault("all arguments must be arrays if one of them is")
+            raise TemplateError("all arguments must be arrays if one of them is")
         return [each for part in cast(tuple[list[Value], ...], values) for each in part]
-    return bounded("".join(written(each) for each in values))
+    return check_length("".join(to_text(each) for each in values))
 
 
 def _contains(where: Value, what: Value) -> bool:
     match where:
         case str():
-            return written(what) in where
+            return to_text(what) in where
         case list():
             wanted = as_json(what)
             return any(as_json(each) == wanted for each in where)
         case _:
             assert isinstance(where, dict)
-            return find_key(where, written(what)) is not None
+            return find_key(where, to_text(what)) is not None
 
 
 def _create_object(*parts: Value) -> Value:
     if len(parts) % 2:
-        raise Fault("it takes names and values in turn")
+        raise TemplateError("it takes names and values in turn")
     made: dict[str, Value] = {}
     for name, value in zip(parts[::2], parts[1::2], strict=True):
         if not isinstance(name, str):
-            raise Fault("a name must be a string")
+            raise TemplateError("a name must be a string")
         made[name] = value
     return made
 
@@ -55,7 +55,7 @@ def _union(*values: Value) -> Value:
 
 
 def _merge(target: dict[str, Value], other: dict[str, Value]) -> None:
-    """Into objects of its own only: what others see must not change."""
+    """Merges only into new objects: the arguments must not change."""
     for name, value in other.items():
         if not isinstance(value, dict):
             target[name] = value
@@ -86,7 +86,7 @@ def _intersection(*values: Value) -> Value:
 
 def _refuse_mixture(values: tuple[Value, ...]) -> None:
     if len({kind_of(each) for each in values}) > 1:
-        raise Fault("all arguments must be arrays, or all objects")
+        raise TemplateError("all arguments must be arrays, or all objects")
 
 
 def _first(value: str | list[Value]) -> Value:

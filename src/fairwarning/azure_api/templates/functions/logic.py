@@ -1,30 +1,30 @@
-"""Comparisons and truth. Those that need not look at all arguments are the evaluator's own."""
+"""Template functions that compare. Those that skip arguments, like `if`, are in the evaluator."""
 
 from collections.abc import Callable
 from typing import Any
 
-from fairwarning.azure_api.templates.errors import Fault
+from fairwarning.azure_api.templates.errors import TemplateError
 from fairwarning.azure_api.templates.functions.signature import Function, takes
 from fairwarning.azure_api.templates.values import Kind, Value, as_json, kind_of
 
 
 def is_same(one: Value, other: Value) -> bool:
-    """Not by Python's equality, for which 1 is true."""
+    """Compares as JSON: in Python 1 and true are equal."""
     return as_json(one) == as_json(other)
 
 
 def _bool(value: Value) -> bool:
     if isinstance(value, str):
         if value.lower() not in ("true", "false"):
-            raise Fault("the text is neither 'true' nor 'false'")
+            raise TemplateError("the text is neither 'true' nor 'false'")
         return value.lower() == "true"
     return bool(value)
 
 
-def _compared(compare: Callable[[Any, Any], bool]) -> Function:
+def _comparison(compare: Callable[[Any, Any], bool]) -> Function:
     def apply(one: Value, other: Value) -> bool:
         if kind_of(one) is not kind_of(other):
-            raise Fault("both arguments must be of the same type")
+            raise TemplateError("both arguments must be of the same type")
         return compare(one, other)
 
     return takes(apply, Kind.INT | Kind.TEXT, Kind.INT | Kind.TEXT)
@@ -34,10 +34,10 @@ FUNCTIONS = {
     "equals": takes(is_same, Kind.ANY, Kind.ANY),
     "not": takes(lambda value: not value, Kind.BOOL),
     "bool": takes(_bool, Kind.TEXT | Kind.INT | Kind.BOOL),
-    "less": _compared(lambda one, other: one < other),
-    "lessorequals": _compared(lambda one, other: one <= other),
-    "greater": _compared(lambda one, other: one > other),
-    "greaterorequals": _compared(lambda one, other: one >= other),
+    "less": _comparison(lambda one, other: one < other),
+    "lessorequals": _comparison(lambda one, other: one <= other),
+    "greater": _comparison(lambda one, other: one > other),
+    "greaterorequals": _comparison(lambda one, other: one >= other),
     "true": takes(lambda: True),
     "false": takes(lambda: False),
     "null": takes(lambda: None),

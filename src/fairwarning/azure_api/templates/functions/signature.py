@@ -1,26 +1,26 @@
-"""What a function takes, and how it refuses the rest."""
+"""The signature of a template function: it checks number and kinds of arguments."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fairwarning.azure_api.templates.errors import Fault
-from fairwarning.azure_api.templates.values import Kind, Value, kind_of, word_of, words_of
+from fairwarning.azure_api.templates.errors import TemplateError
+from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_name, type_names
 
 
 class Function(NamedTuple):
     apply: Callable[..., Value]
-    """Raises Fault with the reason alone; the name of the function is put before it."""
+    """Raises TemplateError with the reason only; the function's name is added to it."""
     kinds: tuple[Kind, ...]
     least: int
     rest: Kind | None = None
-    """Of all further arguments, if it takes any number."""
+    """The kind of all further arguments, if it takes any number of them."""
 
     def __call__(self, name: str, arguments: Sequence[Value]) -> Value:
         self._check(name, arguments)
         try:
             return self.apply(*arguments)
-        except Fault as fault:
-            raise refused(name, str(fault)) from None
+        except TemplateError as error:
+            raise refused(name, str(error)) from None
 
     def _check(self, name: str, arguments: Sequence[Value]) -> None:
         most = len(self.kinds)
@@ -33,8 +33,8 @@ class Function(NamedTuple):
             if wanted is not None and kind_of(each) not in wanted:
                 raise refused(
                     name,
-                    f"argument {number + 1} must be of type '{words_of(wanted)}' and is of type "
-                    f"'{word_of(each)}'",
+                    f"argument {number + 1} must be of type '{type_names(wanted)}' and is of type "
+                    f"'{type_name(each)}'",
                 )
 
 
@@ -46,5 +46,5 @@ def takes_many(apply: Callable[..., Value], kind: Kind, *, least: int = 1) -> Fu
     return Function(apply, (kind,) * least, least, kind)
 
 
-def refused(name: str, why: str) -> Fault:
-    return Fault(f"Unable to evaluate the template language function '{name}': {why}.")
+def refused(name: str, why: str) -> TemplateError:
+    return TemplateError(f"Unable to evaluate the template language function '{name}': {why}.")

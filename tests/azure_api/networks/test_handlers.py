@@ -1,0 +1,243 @@
+"""Networks are kept as they were written, with the ids and states that Azure's clients need."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from fairwarning.azure_api.networks.subnets import SUBNETS_MAX
+from fairwarning.engine.protocols import StoreDown
+from tests.azure_api.arm_client import GROUP, NETWORK, S, running_client
+from tests.azure_api.vm_client import NICS, SUBNET, VNET, VmClient, network_body
+
+
+@pytest_asyncio.fixture
+async def azure() -> AsyncIterator[VmClient]:
+    async with running_client(VmClient) as found:
+        yield found
+
+
+async def test_a_network_comes_back_as_it_was_written(azure: VmClient) -> None:
+    made = await azure.put(VNET, {**network_body(), "tags": {"team": "a"}})
+    shown = await azure.get(VNET)
+    assert shown == made
+    assert (shown["id"], shown["name"]) == (VNET, "net")
+    assert shown["type"] == "Microsoft.Network/virtualNetworks"
+    assert shown["tags"] == {"team": "a"}
+    properties = shown["properties"]
+    assert properties["addressSpace"] == {"addressPrefixes": ["10.9.0.0/24"]}
+    assert properties["provisioningState"] == "Succeeded"
+    assert properties["resourceGuid"]
+    (subnet,) = properties["subnets"]
+    assert subnet["id"] == SUBNET
+    assert subnet["properties"] == {
+        "addressPrefix": "10.9.0.0/24",
+        "provisioningState": "Succeeded",
+    }
+
+
+async def test_names_are_found_whatever_their_case_and_slashes(azure: VmClient) -> None:
+    await azure.network()
+    path = f"{GROUP}/providers/microsoft.network//VIRTUALNETWORKS/NET".replace(
+        "resourceGroups/default", "resourcegroups/DEFAULT"
+    )
+    assert (await azure.get(path))["id"] == VNET
+
+
+async def test_a_put_merges_and_gives_another_etag(azure: VmClient) -> None:
+    before = await azure.put(VNET, network_body())
+    after = await azure.put(VNET, {"location": "local", "tags": {"team": "b"}}, 200)
+    assert after["properties"]["addressSpace"] == before["properties"]["addressSpace"]
+    assert after["tags"] == {"team": "b"}
+    assert after["etag"] != before["etag"]
+    patched = await azure.patch(VNET, {"tags": {"other": "c"}})
+    assert patched["tags"] == {"other": "c"}
+    assert len(patched["properties"]["subnets"]) == 1
+
+
+async def test_a_subnet_is_a_resource_of_its_own_too(azure: VmClient) -> None:
+    await azure.put(
+        VNET,
+        network_body("10.9.0.0/25")
+        | {"properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/24"]}}},
+    )
+    await azure.put(SUBNET, {"properties": {"addressPrefix": "10.9.0.0/25"}})
+    await azure.put(f"{VNET}/subnets/outer", {"properties": {"addressPrefix": "10.9.0.128/25"}})
+    list_reply = await azure.get(f"{VNET}/subnets")
+    assert [each["name"] for each in list_reply["value"]] == ["inner", "outer"]
+    assert (await azure.get(SUBNET))["properties"]["addressPrefix"] == "10.9.0.0/25"
+    await azure.ask("DELETE", f"{VNET}/subnets/outer")
+    await azure.ask("DELETE", f"{VNET}/subnets/outer", status=204)
+    assert len((await azure.get(VNET))["properties"]["subnets"]) == 1
+
+
+async def test_parts_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
+    async with running_client(VmClient, store_url=f"sqlite:///{tmp_path}/fleet.db") as azure:
+        await _add_rules(azure)
+
+
+async def _add_rules(azure: VmClient) -> None:
+    balancer = f"{NETWORK}/loadBalancers/lb"
+    await azure.put(balancer, {"location": "local", "properties": {}})
+    rules = [f"{balancer}/inboundNatRules/rule-{n}" for n in range(8)]
+    await asyncio.gather(*(azure.put(each, {"properties": {"backendPort": 22}}) for each in rules))
+    kept = (await azure.get(balancer))["properties"]["inboundNatRules"]
+    assert {each["id"] for each in kept} == set(rules)
+
+
+async def test_a_part_that_is_put_again_stays_one(azure: VmClient) -> None:
+    balancer = f"{NETWORK}/loadBalancers/lb"
+    await azure.put(balancer, {"location": "local", "properties": {}})
+    for name in ("one", "two"):
+        body = {"properties": {"backendPort": 22, "protocol": "Tcp"}}
+        await azure.put(f"{balancer}/inboundNatRules/{name}", body)
+    again = {"properties": {"backendPort": 23}}
+    await azure.put(f"{balancer}/inboundNatRules/ONE", again, 200)
+    await azure.refused("PATCH", f"{balancer}/inboundNatRules/three", again, 404)
+    rules = (await azure.get(balancer))["properties"]["inboundNatRules"]
+    found = {each["name"].lower(): each["properties"] for each in rules}
+    assert len(rules) == 2
+    assert (found["one"]["backendPort"], found["one"]["protocol"]) == (23, "Tcp")
+    assert found["two"]["backendPort"] == 22
+
+
+async def test_a_part_needs_its_whole(azure: VmClient) -> None:
+    code, message = await azure.refused("PUT", SUBNET, {"properties": {}}, 404)
+    assert code == "ParentResourceNotFound"
+    assert "'net'" in message
+
+
+async def test_lists_are_by_type_in_the_group_and_in_the_subscription(azure: VmClient) -> None:
+    other = f"{S}/resourceGroups/other"
+    await azure.put(other, {"location": "local"})
+    far = f"{other}/providers/Microsoft.Network/virtualNetworks/far"
+    await azure.network()
+    await azure.put(far, network_body("10.8.0.0/24"))
+    await azure.put(f"{NETWORK}/publicIPAddresses/ip", {"location": "local"})
+
+    async def ids(path: str) -> list[str]:
+        return [each["id"] for each in (await azure.get(path))["value"]]
+
+    assert await ids(f"{NETWORK}/virtualNetworks") == [VNET]
+    assert await ids(f"{S}/providers/Microsoft.Network/virtualNetworks") == [VNET, far]
+    assert await ids(f"{NETWORK}/networkSecurityGroups") == []
+
+
+async def test_no_public_address_is_made_up(azure: VmClient) -> None:
+    made = await azure.put(
+        f"{NETWORK}/publicIPAddresses/ip",
+        {"location": "local", "sku": {"name": "Standard"}, "properties": {}},
+    )
+    assert "ipAddress" not in made["properties"]
+    assert made["sku"] == {"name": "Standard"}
+
+
+async def test_what_cannot_be_a_network_is_refused(azure: VmClient) -> None:
+    code, _ = await azure.refused("PUT", VNET, network_body("10.9.0.1/24"))
+    assert code == "InvalidAddressPrefixFormat"
+    assert (await azure.refused("PUT", VNET, network_body("fe80::/64")))[
+        0
+    ] == "InvalidAddressPrefix"
+    outside = network_body()
+    outside["properties"]["subnets"][0]["properties"]["addressPrefix"] = "10.10.0.0/24"
+    assert (await azure.refused("PUT", VNET, outside))[0] == "NetcfgSubnetRangeOutsideVnet"
+    twice = network_body()
+    twice["properties"]["subnets"] *= 2
+    assert (await azure.refused("PUT", VNET, twice))[0] == "DuplicateResourceName"
+    one, other = twice["properties"]["subnets"]
+    twice["properties"]["subnets"] = [one, {**other, "name": "other"}]
+    assert (await azure.refused("PUT", VNET, twice))[0] == "NetcfgSubnetRangesOverlap"
+    assert (await azure.refused("PUT", VNET, {"properties": {}}))[0] == "LocationRequired"
+    wrong = {"location": "local", "properties": {"addressSpace": "10.0.0.0/8"}}
+    assert (await azure.refused("PUT", VNET, wrong))[0] == "InvalidRequestFormat"
+    long = f"{NETWORK}/virtualNetworks/{'n' * 81}"
+    assert (await azure.refused("PUT", long, network_body()))[0] == "InvalidResourceName"
+    await azure.ask("GET", VNET, status=404)
+
+
+def _crowded(count: int) -> Any:
+    subnets = [
+        {"name": f"s{n}", "properties": {"addressPrefix": f"10.{n >> 8}.{n & 255}.0/24"}}
+        for n in range(count)
+    ]
+    space = {"addressPrefixes": ["10.0.0.0/8"]}
+    return {"location": "local", "properties": {"addressSpace": space, "subnets": subnets}}
+
+
+async def test_a_network_has_room_for_as_many_subnets_as_on_azure(azure: VmClient) -> None:
+    await azure.put(VNET, _crowded(SUBNETS_MAX))
+    code, _ = await azure.refused("PUT", VNET, _crowded(SUBNETS_MAX + 1))
+    assert code == "SubnetLimitExceeded"
+
+
+async def test_a_network_moves_nowhere(azure: VmClient) -> None:
+    await azure.network()
+    moved = {**network_body(), "location": "West Europe"}
+    code, message = await azure.refused("PUT", VNET, moved, 409)
+    assert code == "InvalidResourceLocation"
+    assert "'westeurope'" in message
+
+
+async def test_a_subnet_stays_while_an_interface_is_in_it(azure: VmClient) -> None:
+    await azure.network()
+    await azure.interface("nic")
+    emptied = {"location": "local", "properties": {"subnets": []}}
+    for method, path, body in (
+        ("DELETE", VNET, None),
+        ("DELETE", SUBNET, None),
+        ("PUT", VNET, emptied),
+    ):
+        code, message = await azure.refused(method, path, body)
+        assert code == "InUseSubnetCannotBeDeleted"
+        assert f"{NICS}/nic" in message
+    await azure.ask("DELETE", f"{NICS}/nic")
+    await azure.ask("DELETE", VNET)
+    await azure.ask("DELETE", VNET, status=204)
+    await azure.ask("GET", VNET, status=404)
+
+
+async def test_a_network_that_is_changed_while_it_is_deleted_keeps_what_is_below_it(
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    below = f"{VNET}/taps/one"
+    await azure.put(below, {"properties": {}})
+    store = azure.rig.node.store
+    real, is_first = store.drop, iter((True,))
+
+    async def drop(kind: str, key: str, **named: Any) -> Any:
+        if next(is_first, False):
+            await azure.patch(VNET, {"tags": {"owner": "ana"}})
+        return await real(kind, key, **named)
+
+    monkeypatch.setattr(store, "drop", drop)
+    await azure.refused("DELETE", VNET, status=409)
+    assert (await azure.get(VNET))["tags"] == {"owner": "ana"}
+    await azure.get(below)
+    await azure.ask("DELETE", VNET)
+    await azure.ask("GET", below, status=404)
+
+
+async def test_what_a_deletion_that_broke_off_left_below_goes_with_the_next(
+    azure: VmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await azure.network()
+    below = f"{VNET}/taps/one"
+    await azure.put(below, {"properties": {}})
+    store = azure.rig.node.store
+    real = store.drop
+
+    async def drop(kind: str, key: str, **named: Any) -> Any:
+        if "/taps/" in key:
+            raise StoreDown("switched off by the test")
+        return await real(kind, key, **named)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(store, "drop", drop)
+        await azure.ask("DELETE", VNET, status=503)
+    await azure.http.delete(VNET, params={"api-version": "2026-04-01"})
+    await azure.network()
+    await azure.ask("GET", below, status=404)
