@@ -20,7 +20,7 @@ from fairwarning.engine.protocols import Clock, Drivers, Ids, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.handlers import Endpoint
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
@@ -118,7 +118,7 @@ async def make_metadata_server(
     """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
     views = await engine.show()
     endpoint = Endpoint(engine, views, store, clock, rules)
-    return MetadataServer(Service(views, endpoint, rules, faults or Faults(clock)), addresses)
+    return MetadataServer(EndpointState(views, endpoint, rules, faults or Faults(clock)), addresses)
 
 
 def make_control(

@@ -109,7 +109,7 @@ async def test_what_is_sent_behind_a_held_poll_waits_and_is_bounded(rig: Rig) ->
     client.writer.write(request("/nowhere", headers={"Padding": "x" * 4_000}) * 500)
     await rig.ask(source="127.0.1.13")
     assert rig.server is not None
-    readers = [each._reader for each in rig.server._service.connections]
+    readers = [each._reader for each in rig.connections]
     read_at_once = 256 * 1024
     assert all(each.waiting <= WAITING_BYTES_MAX + read_at_once for each in readers if each)
     await rig.schedule()

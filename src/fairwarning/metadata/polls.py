@@ -5,66 +5,51 @@ Identity, rate limit and activation are looked at for every request.
 """
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 from fairwarning.core.model import EventId
 from fairwarning.engine.scope_view import Member, View
+from fairwarning.metadata.rate_limit import RateLimit
 from fairwarning.metadata.requests import Ask
-from fairwarning.metadata.responses import TOO_MANY_REQUESTS, Answer, Stamp, head
-from fairwarning.metadata.settings import EndpointRules
+from fairwarning.metadata.responses import Stamp, head
 
-REQUESTS_PER_SECOND = 5
 _OK, _NOT_MODIFIED = 200, 304
 _TAG = re.compile(r"([0-9]{1,18})-([0-9a-f]{1,15})(?:-([0-9a-f]{8}))?")
 """The incarnation, the activation and the content in a tag (`core/document.py`)."""
 
 
 class Polls:
-    def __init__(self, rules: EndpointRules, stamp: Stamp) -> None:
+    """Answers polls from the views in memory."""
+
+    def __init__(self, rate_limit: RateLimit, stamp: Stamp) -> None:
         self.stamp = stamp
         self.on_sight: Callable[[Member, tuple[EventId, ...]], None] = lambda _, __: None
-        """Hears of events that an instance is the first to be shown."""
-        limit = rules.requests_per_second_max
-        self._limit = REQUESTS_PER_SECOND if limit is None else limit
-        self._test_limit = limit or 0
-        self._refusals = [_form(TOO_MANY_REQUESTS, closes=closes) for closes in (False, True)]
-        """Ready as the documents are: a flood of refusals must not cost more than its polls."""
-
-    def throttle(self, member: Member, *, closes: bool) -> bytes | None:
-        """The answer 429 if the instance has used up this second."""
-        limit = self._test_limit if member.view.is_test else self._limit
-        if not limit:
-            return None
-        second = int(time.monotonic())
-        if member.second != second:
-            member.second, member.allowance = second, limit
-        if member.allowance:
-            member.allowance -= 1
-            return None
-        start, end = self._refusals[closes]
-        return start + self.stamp.next() + end
+        """Called with the events that an instance is the first of its scope to be shown."""
+        self._rate_limit = rate_limit
+        # Copied, so that a poll without a limit costs no call.
+        self._limit = rate_limit.per_second
+        self._test_limit = rate_limit.per_second_in_test_fleets
 
     def ready(self, ask: Ask, member: Member, closes: bool) -> bytes | None:
-        """The whole response; None if it takes longer than a look into memory.
+        """Return the whole response; None if it takes longer than a look into memory.
 
         That is so if the scope is not activated, if the caller is to wait, or if it may have a
         newer document than this node; only then has the request not been counted yet.
         """
         view = member.view
         if ask.tag:
-            if self.is_behind(ask, view):
+            if is_behind(ask, view):
                 return None
-            refused = self.throttle(member, closes=closes)
-            return self.answer(ask, member, closes=closes) if refused is None else refused
+            refused = self._rate_limit.refuse(member, closes)
+            return self.answer(ask, member, closes) if refused is None else refused
         if self._test_limit if view.is_test else self._limit:
-            refused = self.throttle(member, closes=closes)
-            return self.answer(ask, member, closes=closes) if refused is None else refused
+            refused = self._rate_limit.refuse(member, closes)
+            return self.answer(ask, member, closes) if refused is None else refused
         form = view.forms.get(ask.form + closes)
         if form is None:
             if view.activated_ms is None:
                 return None
-            form = self._make_form(ask, member, closes=closes)
+            form = self._make_form(ask, member, closes)
         view.is_asked = True
         member.polls += 1
         member.agent = ask.agent
@@ -72,13 +57,7 @@ class Polls:
         last = next(stamp.lasts, None) or stamp.begin()
         return b"".join((form[0], stamp.block, last, form[1]))
 
-    def is_behind(self, ask: Ask, view: View) -> bool:
-        """Whether the caller may have seen a newer document of an activated scope than this."""
-        if ask.tag == view.tag or view.activated_ms is None:
-            return False
-        return is_ahead(ask.tag, view) and not matches(ask.tag, view.tag)
-
-    def answer(self, ask: Ask, member: Member, *, closes: bool) -> bytes | None:
+    def answer(self, ask: Ask, member: Member, closes: bool) -> bytes | None:
         """The same once the rate limit has been looked at."""
         view = member.view
         if view.activated_ms is None:
@@ -87,18 +66,18 @@ class Polls:
         if ask.tag and matches(ask.tag, view.tag):
             member.polls += 1
             member.agent = ask.agent
-            return None if ask.wait_s else self.not_modified(view, closes=closes)
-        return self.document(ask, member, closes=closes)
+            return None if ask.wait_s else self.not_modified(view, closes)
+        return self.document(ask, member, closes)
 
-    def document(self, ask: Ask, member: Member, *, closes: bool) -> bytes:
+    def document(self, ask: Ask, member: Member, closes: bool) -> bytes:
         form = member.view.forms.get(ask.form + closes)
         if form is None:
-            form = self._make_form(ask, member, closes=closes)
+            form = self._make_form(ask, member, closes)
         member.polls += 1
         member.agent = ask.agent
         return form[0] + self.stamp.next() + form[1]
 
-    def _make_form(self, ask: Ask, member: Member, *, closes: bool) -> tuple[bytes, bytes]:
+    def _make_form(self, ask: Ask, member: Member, closes: bool) -> tuple[bytes, bytes]:
         """Only after a change, so whatever is new in the document is seen here first."""
         assert ask.version is not None
         view = member.view
@@ -109,14 +88,16 @@ class Polls:
             self.on_sight(member, seen)
         return form
 
-    def not_modified(self, view: View, *, closes: bool) -> bytes:
+    def not_modified(self, view: View, closes: bool) -> bytes:
         start = head(_NOT_MODIFIED, 0, headers={"ETag": view.tag}, closes=closes)
         return start + self.stamp.next() + b"\r\n\r\n"
 
 
-def _form(answer: Answer, *, closes: bool) -> tuple[bytes, bytes]:
-    start = head(answer.status, len(answer.body), headers=answer.headers, closes=closes)
-    return start, b"\r\n\r\n" + answer.body
+def is_behind(ask: Ask, view: View) -> bool:
+    """Return whether the caller may have seen a newer document of an activated scope than this."""
+    if ask.tag == view.tag or view.activated_ms is None:
+        return False
+    return is_ahead(ask.tag, view) and not matches(ask.tag, view.tag)
 
 
 def matches(tags: str, tag: str) -> bool:

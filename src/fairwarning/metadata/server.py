@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from fairwarning.metadata.connection import Connection
-from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.identity import canonical, is_loopback
 from fairwarning.metadata.request_watchers import Watcher
 from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
@@ -43,8 +43,12 @@ _log = logging.getLogger(__name__)
 class Listener:
     """One address."""
 
-    def __init__(self, service: Service, host: str, port: int) -> None:
-        self._service = service
+    def __init__(self, state: EndpointState, host: str, port: int) -> None:
+        self._state = state
+        # What a known poll needs, without a detour: `_greet` is the hottest function of all.
+        self._known_polls = state.known_polls
+        self._by_address = state.by_address
+        self._ready = state.ready
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +68,7 @@ class Listener:
         self._full_rounds = 0
         # Not the name that was given: `localhost` is loopback too.
         self._is_loopback = is_loopback(self._socket.getsockname()[0])
-        service.has_loopback |= self._is_loopback
+        state.known_polls.has_loopback |= self._is_loopback
         self._adopting: set[asyncio.Task[None]] = set()
 
     @property
@@ -110,16 +114,16 @@ class Listener:
         Only what memory can answer for certain: all else must not be counted twice.
         """
         address = canonical(peer[0], peer[3]) if self._is_v6 else peer[0]
-        service, data, ready, sent = self._service, b"", None, 0
+        known, data, ready, sent = self._known_polls, b"", None, 0
         try:
             data = client.recv(_FIRST_BYTES, _AT_ONCE)
             if len(data) == _FIRST_BYTES:
                 data += client.recv(_REST_BYTES, _AT_ONCE)
-            ask = service.last_ask if data == service.last_lone else service.find_lone(data)
+            ask = known.last_ask if data == known.last_bytes else known.find_closing(data)
             if ask is not None:
-                member = service.by_address(address)
+                member = self._by_address(address)
                 if member is not None and member.view.activated_ms is not None:
-                    ready = service.ready(ask, member, True)
+                    ready = self._ready(ask, member, True)
                     if ready is not None:
                         # Held back until the close, so that answer and end are one packet: a
                         # quarter of what the poll costs.
@@ -133,9 +137,9 @@ class Listener:
             client.close()
             return
         if ready is None:
-            self._adopt(client, address, first=data)
+            self._adopt(client, address, first_bytes=data)
         else:
-            self._adopt(client, address, farewell=ready[sent:])
+            self._adopt(client, address, last_bytes=ready[sent:])
 
     def _pause(self, error: OSError) -> None:
         """Out of file descriptors: accepting again at once would only burn the processor."""
@@ -154,22 +158,27 @@ class Listener:
         client: socket.SocketType,
         address: str,
         *,
-        first: bytes = b"",
-        farewell: bytes = b"",
+        first_bytes: bytes = b"",
+        last_bytes: bytes = b"",
     ) -> None:
         """Makes an ordinary transport of it."""
         own = socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach())
         on_loopback = self._is_loopback and is_loopback(address)
-        may_have_many = on_loopback or address in self._service.rules.proxy_addresses
-        if not may_have_many and self._service.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
+        may_have_many = on_loopback or address in self._state.rules.proxy_addresses
+        connections = self._state.connections
+        if not may_have_many and connections.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
             own.close()
             return
-        self._service.enter(address)
+        connections.reserve(address)
         own.setblocking(False)
 
         def make() -> Connection:
             return Connection(
-                self._service, address, on_loopback=on_loopback, first=first, farewell=farewell
+                self._state,
+                address,
+                on_loopback=on_loopback,
+                first_bytes=first_bytes,
+                last_bytes=last_bytes,
             )
 
         task = asyncio.create_task(self._connect(make, own, address))
@@ -180,23 +189,23 @@ class Listener:
         self, make: Callable[[], Connection], client: socket.socket, address: str
     ) -> None:
         try:
-            await self._service.turns.wait(address)
+            await self._state.turns.wait(address)
             await asyncio.get_running_loop().connect_accepted_socket(make, client)
         except OSError:
             client.close()
-            self._service.exit(address)
+            self._state.connections.release(address)
 
 
 class MetadataServer:
     """All listeners of the endpoint, and the broom that sweeps out silent connections."""
 
-    def __init__(self, service: Service, addresses: Sequence[tuple[str, int]]) -> None:
-        self._service = service
+    def __init__(self, state: EndpointState, addresses: Sequence[tuple[str, int]]) -> None:
+        self._state = state
         self._listeners: list[Listener] = []
         self._sweeper: asyncio.Task[None] | None = None
         try:
             for host, port in addresses:
-                self._listeners.append(Listener(service, host, port))
+                self._listeners.append(Listener(state, host, port))
         except OSError:
             self._close_listeners()
             raise
@@ -207,14 +216,14 @@ class MetadataServer:
 
     def count_answers(self) -> int:
         """Since the start, all of them."""
-        return self._service.polls.stamp.count
+        return self._state.polls.stamp.count
 
     def watch(self, watcher: Watcher) -> None:
         """Tells of every request from now on, at the price of the fast path."""
-        self._service.watch(watcher)
+        self._state.watch(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._service.unwatch(watcher)
+        self._state.unwatch(watcher)
 
     def start(self) -> None:
         for listener in self._listeners:
@@ -229,7 +238,7 @@ class MetadataServer:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self._service.close()
+        await self._state.close()
 
     def _close_listeners(self) -> None:
         for listener in self._listeners:
@@ -241,9 +250,8 @@ class MetadataServer:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = time.monotonic()
-            for connection in list(self._service.connections):
-                connection.sweep(now)
+            self._state.connections.sweep(now)
             if now - sampled_s >= SAMPLE_S:
-                now_s = self._service.endpoint.now() / 1000
-                self._service.views.sample(now_s, now - sampled_s)
+                now_s = self._state.endpoint.now() / 1000
+                self._state.views.sample(now_s, now - sampled_s)
                 sampled_s = now
