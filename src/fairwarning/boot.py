@@ -21,7 +21,7 @@ from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint_state import EndpointState
-from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notices
@@ -117,7 +117,7 @@ async def make_metadata_server(
 ) -> MetadataServer:
     """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
     views = await engine.show()
-    endpoint = Endpoint(engine, views, store, clock, rules)
+    endpoint = Handlers(engine, views, store, clock, rules)
     return MetadataServer(EndpointState(views, endpoint, rules, faults or Faults(clock)), addresses)
 
 

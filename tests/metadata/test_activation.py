@@ -168,7 +168,7 @@ async def activating(rig: Rig, path: str, body: bytes | None = None) -> Client:
 
 async def waiting(rig: Rig, number: int) -> None:
     assert rig.server is not None
-    endpoint = rig.server._state.endpoint
+    endpoint = rig.server._state.handlers
     async with asyncio.timeout(HANG_S):
         while [len(each.members) for each in endpoint._activating.values()] != [number]:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

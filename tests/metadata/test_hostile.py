@@ -143,7 +143,7 @@ async def test_an_empty_line_does_not_move_the_limit_and_a_request_does(rig: Rig
         while not rig.connections:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         (connection,) = rig.connections
-        while connection._reader is not None:  # noqa: ASYNC110
+        while connection._parser is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     until_s = connection._expires_s
     connection.data_received(b"\r\n")

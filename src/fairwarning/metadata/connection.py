@@ -18,20 +18,20 @@ from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.expiry import ExpiringConnection
 from fairwarning.metadata.held_poll import HeldPoll, hold
-from fairwarning.metadata.http_parser import Reader, Received, Refusal
+from fairwarning.metadata.http_parser import ReceivedRequest, Refusal, RequestParser
 from fairwarning.metadata.polls import is_behind
-from fairwarning.metadata.requests import Ask, Kind, read
+from fairwarning.metadata.requests import Kind, Request, parse_request
 from fairwarning.metadata.responses import (
     BROKEN,
     OUT_OF_SERVICE,
     TOO_MANY_REQUESTS,
-    Answer,
+    Response,
     to_bytes,
 )
 from fairwarning.metadata.settings import REMEMBERED_BYTES_MAX, WAITING_BYTES_MAX
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-LastPoll = tuple[bytes, Ask, Member, int, Callable[[bytes], None]]
+LastPoll = tuple[bytes, Request, Member, int, Callable[[bytes], None]]
 """A poll's bytes, its meaning, its caller, the fleet's generation, and where to write.
 
 A plain tuple, because a named one takes longer to unpack.
@@ -45,7 +45,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
 
     __slots__ = ("_awaits_turn", "_closes", "_first_bytes", "_generation", "_held_poll", "_is_busy",
                  "_is_ended", "_is_full", "_last_bytes", "_last_poll", "_leave_task", "_member",
-                 "_on_loopback", "_reader", "_state", "address", "transport")  # fmt: skip
+                 "_on_loopback", "_parser", "_state", "address", "transport")  # fmt: skip
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._on_loopback = on_loopback
         self.transport: asyncio.Transport | None = None
         """None before the connection is made and after it is lost."""
-        self._reader: Reader | None = None
+        self._parser: RequestParser | None = None
         """The parser with what was received and is not answered yet; None: nothing."""
         self._awaits_turn = False
         self._member: Member | None = None
@@ -86,8 +86,6 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._last_poll: LastPoll | None = None
         self._expect_request()
 
-    # What the event loop calls.
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._state.connections.add(self)
@@ -102,22 +100,22 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._stop_holding()
         if self._leave_task is not None:
             self._leave_task.cancel()
-        self.transport = self._last_poll = self._reader = None
+        self.transport = self._last_poll = self._parser = None
 
     def data_received(self, data: bytes) -> None:
         """Answer a known poll at once; keep all else for this connection's turn."""
         try:
-            if self._reader is None and not (self._is_busy or self._is_full or self._closes):
+            if self._parser is None and not (self._is_busy or self._is_full or self._closes):
                 state, last_poll = self._state, self._last_poll
                 if last_poll is not None:
-                    raw, ask, member, generation, write = last_poll
+                    raw, request, member, generation, write = last_poll
                     if data == raw and generation == state.views.generation:
-                        ready = state.ready(ask, member, False)
+                        ready = state.ready(request, member, False)
                         if ready is not None:
                             self._has_answered = True
                             write(ready)
                         else:
-                            self._poll_later(ask, member, False)
+                            self._poll_later(request, member, False)
                         return
                 known = state.known_by_bytes.get(data)
                 if known is not None:
@@ -146,8 +144,6 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._pause_or_resume_reading()
         self._go_on()
 
-    # What `OpenConnections` calls.
-
     def forget_poll(self) -> None:
         self._last_poll = None
 
@@ -164,30 +160,28 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    # Receiving: bytes wait for the connection's turn, and are parsed in it.
-
     def _add(self, data: bytes) -> None:
         """Keep what was received until it is this connection's turn."""
         if self._closes:
             return
-        if self._reader is None:
-            self._reader = Reader(self._continue)
+        if self._parser is None:
+            self._parser = RequestParser(self._continue)
             if not self._is_busy and not data.isspace():
                 # Empty lines may come before a request, but are none: they buy no time.
                 self._expect_request()
-        self._reader.add(data)
+        self._parser.add(data)
         self._pause_or_resume_reading()
         self._ask_for_turn()
 
     @property
     def _has_unparsed(self) -> bool:
-        return self._reader is not None and self._reader.waiting > 0
+        return self._parser is not None and self._parser.waiting > 0
 
     def _pause_or_resume_reading(self) -> None:
         transport = self.transport
         if transport is None or transport.is_closing():
             return
-        unparsed = 0 if self._reader is None else self._reader.waiting
+        unparsed = 0 if self._parser is None else self._parser.waiting
         if self._is_full or unparsed > WAITING_BYTES_MAX:
             transport.pause_reading()
         else:
@@ -196,25 +190,25 @@ class Connection(ExpiringConnection, asyncio.Protocol):
     def _ask_for_turn(self) -> None:
         if not (self._awaits_turn or self._is_busy or self._is_full):
             self._awaits_turn = True
-            self._state.turns.ask(self.address, self._take_turn)
+            self._state.fair_share.run(self.address, self._take_turn)
 
     def _take_turn(self) -> None:
         """Parse one request, or a piece of one, and answer it."""
         self._awaits_turn = False
-        reader, transport = self._reader, self.transport
-        if reader is None or transport is None or transport.is_closing() or self._is_full:
+        parser, transport = self._parser, self.transport
+        if parser is None or transport is None or transport.is_closing() or self._is_full:
             return
         try:
-            received = reader.take()
-            if reader.is_empty:
-                self._reader = None
+            received = parser.take()
+            if parser.is_empty:
+                self._parser = None
             if received is not None:
                 self._handle(received)
             self._pause_or_resume_reading()
             self._go_on()
         except Refusal as refusal:
-            self._reader = None
-            self._decline(refusal.answer, closes=True, has_body=True)
+            self._parser = None
+            self._decline(refusal.response, closes=True, has_body=True)
         except Exception:
             self.fail()
 
@@ -232,103 +226,101 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         if self.transport is not None:
             self.transport.write(_CONTINUE)
 
-    # Answering: from memory if possible, else in a task.
-
-    def _handle(self, received: Received) -> None:
+    def _handle(self, received: ReceivedRequest) -> None:
         closes = not received.keeps_alive
-        ask = read(received.head, self._state.rules)
-        if isinstance(ask, Answer):
-            self._decline(ask, closes=closes, has_body=received.head.method != "HEAD")
+        request = parse_request(received.head, self._state.rules)
+        if isinstance(request, Response):
+            self._decline(request, closes=closes, has_body=received.head.method != "HEAD")
             return
-        if self._state.must_inspect and self._is_struck(ask, received, closes):
+        if self._state.must_inspect and self._is_struck(request, received, closes):
             return
-        if ask.kind is Kind.EVENTS:
+        if request.kind is Kind.EVENTS:
             raw = received.raw
             if raw is not None and len(raw) <= REMEMBERED_BYTES_MAX and not received.body:
-                self._state.remember_poll(raw, ask, closes=closes)
-            self._poll(ask, closes)
+                self._state.remember_poll(raw, request, closes=closes)
+            self._poll(request, closes)
             return
-        member = self.find_caller(ask)
-        if isinstance(member, Answer):
+        member = self.find_caller(request)
+        if isinstance(member, Response):
             self.send(member, closes=closes)
         elif (refused := self._state.rate_limit.refuse(member, closes)) is not None:
             self._write(refused, closes)
         else:
-            work = self._answer(ask, member, received.body, closes)
-            self.begin(work, ends_early=self._state.endpoint.is_delayed(ask, member))
+            work = self._answer(request, member, received.body, closes)
+            self.begin(work, ends_early=self._state.handlers.is_delayed(request, member))
 
-    def _decline(self, refusal: Answer, *, closes: bool, has_body: bool) -> None:
+    def _decline(self, refusal: Response, *, closes: bool, has_body: bool) -> None:
         """Refuse a request, which counts towards the caller's limit if the address is known."""
         member = self._state.by_address(self.address)
         if member is not None and self._state.rate_limit.refuse(member, closes) is not None:
             refusal = TOO_MANY_REQUESTS
         self.send(refusal, closes=closes, has_body=has_body)
 
-    def _is_struck(self, ask: Ask, received: Received, closes: bool) -> bool:
+    def _is_struck(self, request: Request, received: ReceivedRequest, closes: bool) -> bool:
         """Tell the watchers of the request. Return whether an injected fault answers it."""
-        member = self.find_caller(ask)
-        if isinstance(member, Answer):
+        member = self.find_caller(request)
+        if isinstance(member, Response):
             return False
-        fault = self._state.faults.draw(member, ask)
-        self._state.tell(member, ask, received, fault)
+        fault = self._state.faults.draw(member, request)
+        self._state.tell(member, request, received, fault)
         if fault is None:
             return False
-        self._state.faults.inject(fault, self, ask, member, received.body, closes)
+        self._state.faults.inject(fault, self, request, member, received.body, closes)
         return True
 
-    def find_caller(self, ask: Ask) -> Member | Answer:
+    def find_caller(self, request: Request) -> Member | Response:
         """Return the instance that asks, or the response that refuses the request."""
         callers, generation = self._state.callers, self._state.views.generation
-        if not ask.is_plain or (ask.is_foreign and self._on_loopback):
-            return callers.find(ask, self.address, on_loopback=self._on_loopback)
+        if not request.is_plain or (request.is_foreign and self._on_loopback):
+            return callers.find(request, self.address, on_loopback=self._on_loopback)
         if self._generation != generation or self._member is None:
-            found = callers.find(ask, self.address, on_loopback=self._on_loopback)
-            if isinstance(found, Answer):
+            found = callers.find(request, self.address, on_loopback=self._on_loopback)
+            if isinstance(found, Response):
                 return found
             self._member, self._generation = found, generation
         return self._member
 
-    def _poll(self, ask: Ask, closes: bool) -> None:
-        member = self.find_caller(ask)
-        if isinstance(member, Answer):
+    def _poll(self, request: Request, closes: bool) -> None:
+        member = self.find_caller(request)
+        if isinstance(member, Response):
             self.send(member, closes=closes)
             return
-        ready = self._state.ready(ask, member, closes)
+        ready = self._state.ready(request, member, closes)
         if ready is not None:
             self._write(ready, closes)
         else:
-            self._poll_later(ask, member, closes)
+            self._poll_later(request, member, closes)
 
-    def _poll_later(self, ask: Ask, member: Member, closes: bool) -> None:
+    def _poll_later(self, request: Request, member: Member, closes: bool) -> None:
         """Answer a poll that memory can't answer now: activate, hold, or catch up first."""
-        endpoint, view = self._state.endpoint, member.view
+        handlers, view = self._state.handlers, member.view
         if view.activated_ms is None:
-            activating = endpoint.activate(member)
-            self.begin(self._poll_after(activating, ask, member, closes), ends_early=True)
-        elif not is_behind(ask, view):
-            self._hold(ask, member, closes)
+            activating = handlers.activate(member)
+            self.begin(self._poll_after(activating, request, member, closes), ends_early=True)
+        elif not is_behind(request, view):
+            self._hold(request, member, closes)
         elif (refused := self._state.rate_limit.refuse(member, closes)) is not None:
             self._write(refused, closes)
         else:
-            catching_up = endpoint.catch_up(ask.tag, view)
-            self.begin(self._poll_after(catching_up, ask, member, closes), ends_early=True)
+            catching_up = handlers.catch_up(request.tag, view)
+            self.begin(self._poll_after(catching_up, request, member, closes), ends_early=True)
 
-    def _remember_last_poll(self, raw: bytes, ask: Ask, closes: bool) -> None:
+    def _remember_last_poll(self, raw: bytes, request: Request, closes: bool) -> None:
         """Keep a poll at hand, unless the connection waits or ends, or the address says too
         little about the caller.
         """
         if closes or self._is_busy or self._member is None or self.transport is None:
             return
-        if ask.is_plain and not (ask.is_foreign and self._on_loopback):
-            self._last_poll = (raw, ask, self._member, self._generation, self.transport.write)
+        if request.is_plain and not (request.is_foreign and self._on_loopback):
+            self._last_poll = (raw, request, self._member, self._generation, self.transport.write)
 
-    def _hold(self, ask: Ask, member: Member, closes: bool) -> None:
+    def _hold(self, request: Request, member: Member, closes: bool) -> None:
         if self._is_ended and self.transport is not None:
             # The client closed its side before its poll came to wait; see `eof_received`.
-            self._closes, self._reader = True, None
+            self._closes, self._parser = True, None
             self.transport.close()
             return
-        self._held_poll = hold(self, ask, member, closes)
+        self._held_poll = hold(self, request, member, closes)
         self._is_busy = True
         self._suspend_expiry()
 
@@ -336,12 +328,12 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         """Answer a poll that was held: with the new document, or with 304 after its time."""
         self._held_poll = None
         self._is_busy = False
-        ask, member, closes = held.ask, held.member, held.closes
+        request, member, closes = held.request, held.member, held.closes
         if not is_same_caller or member.view.activated_ms is None:
             # The instance is gone, its address is another's now, or the scope was switched off.
-            self._poll(ask, closes)
+            self._poll(request, closes)
         elif is_changed:
-            self._write(self._state.polls.document(ask, member, closes), closes)
+            self._write(self._state.polls.document(request, member, closes), closes)
         else:
             self._write(self._state.polls.not_modified(member.view, closes), closes)
         self._go_on()
@@ -365,7 +357,11 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self._leave_task = None
 
     async def _poll_after(
-        self, needed: Coroutine[object, object, None], ask: Ask, member: Member, closes: bool
+        self,
+        needed: Coroutine[object, object, None],
+        request: Request,
+        member: Member,
+        closes: bool,
     ) -> None:
         """Answer a poll once what it needs is there: an activation, or a newer document."""
         try:
@@ -378,38 +374,36 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             return
         self._is_busy = False
         self._leave_task = None
-        if self.find_caller(ask) is not member:
+        if self.find_caller(request) is not member:
             # It took a while, and the address may belong to another instance by now.
-            self._poll(ask, closes)
+            self._poll(request, closes)
             self._go_on()
             return
-        ready = self._state.polls.answer(ask, member, closes)
+        ready = self._state.polls.answer(request, member, closes)
         if ready is not None:
             self._write(ready, closes)
         elif member.view.activated_ms is not None:
-            self._hold(ask, member, closes)
+            self._hold(request, member, closes)
         else:
             self.send(OUT_OF_SERVICE, closes=closes)
         self._go_on()
 
-    async def _answer(self, ask: Ask, member: Member, body: bytes, closes: bool) -> None:
+    async def _answer(self, request: Request, member: Member, body: bytes, closes: bool) -> None:
         try:
-            answer = await self._state.endpoint.answer(ask, member, body, self._finish_anyway)
+            response = await self._state.handlers.answer(request, member, body, self._finish_anyway)
         except Exception:
             self.fail()
             return
-        self.finish(answer, closes)
+        self.finish(response, closes)
 
     def _finish_anyway(self) -> None:
         """Cancel the task no more when the client leaves: its effects may be half stored."""
         self._leave_task = None
 
-    # Sending.
-
-    def finish(self, answer: Answer, closes: bool) -> None:
+    def finish(self, response: Response, closes: bool) -> None:
         """Send the response that begun work has made, and go on with the next request."""
         self._is_busy = False
-        self.send(answer, closes=closes)
+        self.send(response, closes=closes)
         self._go_on()
 
     def finish_bytes(self, ready: bytes, closes: bool) -> None:
@@ -424,16 +418,16 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._is_busy = False
         self._send_last(BROKEN)
 
-    def _send_last(self, answer: Answer) -> None:
+    def _send_last(self, response: Response) -> None:
         """Send a response and close, whatever else the client has sent."""
-        self._reader = None
+        self._parser = None
         if not self._closes:
-            self.send(answer, closes=True)
+            self.send(response, closes=True)
 
-    def send(self, answer: Answer, *, closes: bool, has_body: bool = True) -> None:
+    def send(self, response: Response, *, closes: bool, has_body: bool = True) -> None:
         """Send a response; `closes`: and close the connection."""
-        closes = closes or answer.closes
-        ready = to_bytes(answer, self._state.polls.stamp, closes=closes, has_body=has_body)
+        closes = closes or response.closes
+        ready = to_bytes(response, self._state.polls.varying, closes=closes, has_body=has_body)
         self._write(ready, closes)
 
     def _write(self, ready: bytes, closes: bool) -> None:
@@ -443,8 +437,8 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self.transport.write(ready)
         if closes:
             self._closes = True
-            self._reader = None
+            self._parser = None
             self.transport.close()
-        elif self._reader is not None and not self._is_busy:
+        elif self._parser is not None and not self._is_busy:
             # The next request has begun, and must be whole before long.
             self._expect_request()

@@ -9,46 +9,46 @@ from fairwarning.core.model import EventId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.fair_share import Turns
+from fairwarning.metadata.fair_share import FairShare
 from fairwarning.metadata.fault_injection import FaultInjector
-from fairwarning.metadata.handlers import Endpoint
-from fairwarning.metadata.http_parser import Received
+from fairwarning.metadata.handlers import Handlers
+from fairwarning.metadata.http_parser import ReceivedRequest
 from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.known_polls import KnownPolls
 from fairwarning.metadata.open_connections import OpenConnections
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.rate_limit import RateLimit
-from fairwarning.metadata.request_watchers import Asked, Watcher
-from fairwarning.metadata.requests import Ask
-from fairwarning.metadata.responses import Stamp
+from fairwarning.metadata.request_watchers import ObservedRequest, Watcher
+from fairwarning.metadata.requests import Request
+from fairwarning.metadata.responses import VaryingHeaders
 from fairwarning.metadata.settings import EndpointRules
 
 _log = logging.getLogger(__name__)
 
 
 class EndpointState:
-    """Made once for a node. It knows no connection class, only what it may ask of each one."""
+    """Made once for a node. It knows no connection class, only what it may request of each one."""
 
     def __init__(
-        self, views: Views, endpoint: Endpoint, rules: EndpointRules, faults: Faults
+        self, views: Views, handlers: Handlers, rules: EndpointRules, faults: Faults
     ) -> None:
-        stamp = Stamp(endpoint.seconds)
+        varying = VaryingHeaders(handlers.seconds)
         self.rules = rules
         self.views = views
-        self.endpoint = endpoint
+        self.handlers = handlers
         self.callers = Callers(views, rules)
-        self.rate_limit = RateLimit(rules, stamp)
-        self.polls = Polls(self.rate_limit, stamp)
+        self.rate_limit = RateLimit(rules, varying)
+        self.polls = Polls(self.rate_limit, varying)
         self.polls.on_sight = self._on_sight
         self.ready = self.polls.ready
         self.by_address = _by_own_address(views, rules)
         """Finds the instance of a source address; finds none for the address of a proxy."""
-        self.turns = Turns()
+        self.fair_share = FairShare()
         self.connections = OpenConnections()
         self.known_polls = KnownPolls()
         self.known_by_bytes = self.known_polls.by_bytes
         """The same dictionary, one lookup nearer for every poll."""
-        self.faults = FaultInjector(faults, views, endpoint, stamp)
+        self.faults = FaultInjector(faults, views, handlers, varying)
         self.watchers: list[Watcher] = []
         # A known poll is answered without a look at it, so none may stay known when faults change.
         faults.listen(lambda _: self._forget_polls())
@@ -68,32 +68,34 @@ class EndpointState:
         """Call this watcher no more."""
         self.watchers.remove(watcher)
 
-    def tell(self, member: Member, ask: Ask, received: Received, fault: Fault | None) -> None:
+    def tell(
+        self, member: Member, request: Request, received: ReceivedRequest, fault: Fault | None
+    ) -> None:
         """Describe a request, and the fault that strikes it, to all watchers."""
         agents = received.head.values("user-agent")
         for watcher in self.watchers:
             watcher(
-                Asked(
-                    at_ms=self.endpoint.now(),
+                ObservedRequest(
+                    at_ms=self.handlers.now(),
                     scope_id=member.view.scope_id,
                     is_test=member.view.is_test,
                     instance=member.name,
-                    kind=ask.kind.name.lower(),
-                    version=ask.version.name if ask.version else ask.instance_version,
+                    kind=request.kind.name.lower(),
+                    version=request.version.name if request.version else request.instance_version,
                     user_agent=agents[0] if agents else "",
                     body=received.body,
                     fault=fault.kind if fault else None,
                 )
             )
 
-    def remember_poll(self, raw: bytes, ask: Ask, *, closes: bool) -> None:
+    def remember_poll(self, raw: bytes, request: Request, *, closes: bool) -> None:
         """Remember what these bytes mean, unless every request must be parsed."""
         if self.must_inspect:
             return
         if self.known_polls.is_full:
             # Real pollers are back after one parse each; a flood of odd ones gains nothing.
             self._forget_polls()
-        self.known_polls.remember(raw, ask, closes=closes)
+        self.known_polls.remember(raw, request, closes=closes)
 
     def _forget_polls(self) -> None:
         self.known_polls.clear()
@@ -107,7 +109,7 @@ class EndpointState:
         return task
 
     def _on_sight(self, member: Member, ids: tuple[EventId, ...]) -> None:
-        self.spawn(self.endpoint.report_seen(member, ids))
+        self.spawn(self.handlers.report_seen(member, ids))
 
     def log_broken(self) -> None:
         """Log the exception that is being handled: a bug of ours."""

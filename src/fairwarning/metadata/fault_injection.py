@@ -17,10 +17,10 @@ from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.polls import is_behind
-from fairwarning.metadata.requests import Ask, Kind
-from fairwarning.metadata.responses import OUT_OF_SERVICE, Answer, Stamp, error, to_bytes
+from fairwarning.metadata.requests import Kind, Request
+from fairwarning.metadata.responses import OUT_OF_SERVICE, Response, VaryingHeaders, error, to_bytes
 
 _PARTS = {Kind.EVENTS: Part.POLL, Kind.APPROVE: Part.APPROVE}
 _WORDS = {
@@ -29,7 +29,7 @@ _WORDS = {
     500: "Internal server error",
     503: "Service unavailable. Try again in a moment",
 }
-_EMPTY = Answer(status=200)
+_EMPTY = Response(status=200)
 _PIECES = 10
 """In how many pieces a slow body is sent."""
 Snapshot = dict[tuple[ScopeId, str], bytes]
@@ -44,10 +44,10 @@ class FaultyConnection(Protocol):
     def begin(self, work: Coroutine[object, object, None], *, ends_early: bool = False) -> None:
         """Run the work that ends in a response; `ends_early`: only while the client is there."""
 
-    def send(self, answer: Answer, *, closes: bool) -> None:
+    def send(self, response: Response, *, closes: bool) -> None:
         """Send a response that is ready now."""
 
-    def finish(self, answer: Answer, closes: bool) -> None:
+    def finish(self, response: Response, closes: bool) -> None:
         """Send the response that begun work has made."""
 
     def finish_bytes(self, ready: bytes, closes: bool) -> None:
@@ -60,28 +60,30 @@ class FaultyConnection(Protocol):
 class FaultInjector:
     """Draws the fault of a request, and answers the request as the fault demands."""
 
-    def __init__(self, faults: Faults, views: Views, endpoint: Endpoint, stamp: Stamp) -> None:
+    def __init__(
+        self, faults: Faults, views: Views, handlers: Handlers, varying: VaryingHeaders
+    ) -> None:
         self._faults = faults
         self._views = views
-        self._endpoint = endpoint
-        self._stamp = stamp
+        self._handlers = handlers
+        self._varying = varying
         self._stale: dict[str, Snapshot] = {}
         """What every test scope showed when a stale fault was set, by the fault's id."""
         self.is_on = False
         """Whether any fault is set."""
         faults.listen(self._on_faults)
 
-    def draw(self, member: Member, ask: Ask) -> Fault | None:
+    def draw(self, member: Member, request: Request) -> Fault | None:
         """Return the fault that strikes this request, if any. Only test fleets have faults."""
         if not member.view.is_test:
             return None
-        return self._faults.draw(member.name, _PARTS.get(ask.kind, Part.INSTANCE))
+        return self._faults.draw(member.name, _PARTS.get(request.kind, Part.INSTANCE))
 
     def inject(
         self,
         fault: Fault,
         connection: FaultyConnection,
-        ask: Ask,
+        request: Request,
         member: Member,
         body: bytes,
         closes: bool,
@@ -89,21 +91,21 @@ class FaultInjector:
         """Answer the request wrongly, at once or in a task of the connection."""
         match fault.kind:
             case FaultKind.STATUS:
-                connection.send(_status_answer(fault), closes=closes)
+                connection.send(_status_response(fault), closes=closes)
             case FaultKind.EMPTY:
                 connection.send(_EMPTY, closes=closes)
             case FaultKind.RESET:
                 if connection.transport is not None:
                     _reset(connection.transport)
             case _:
-                work = self._answer(fault, connection, ask, member, body, closes)
-                connection.begin(work, ends_early=ask.kind is Kind.EVENTS)
+                work = self._answer(fault, connection, request, member, body, closes)
+                connection.begin(work, ends_early=request.kind is Kind.EVENTS)
 
     async def _answer(
         self,
         fault: Fault,
         connection: FaultyConnection,
-        ask: Ask,
+        request: Request,
         member: Member,
         body: bytes,
         closes: bool,
@@ -113,31 +115,33 @@ class FaultInjector:
             if fault.kind is FaultKind.SLOW:
                 # Real time, not the server's clock: the fault tries the client's own patience.
                 await asyncio.sleep(fault.delay_ms / 1000)
-            answer = await self._spoilt_answer(fault, ask, member, body)
+            response = await self._spoilt_response(fault, request, member, body)
             if fault.kind is FaultKind.SLOW_BODY:
-                await self._send_slowly(answer, connection, fault.delay_ms, closes)
+                await self._send_slowly(response, connection, fault.delay_ms, closes)
                 return
         except StoreDown:
-            answer = OUT_OF_SERVICE
+            response = OUT_OF_SERVICE
         except Exception:
             connection.fail()
             return
-        connection.finish(answer, closes)
+        connection.finish(response, closes)
 
-    async def _spoilt_answer(self, fault: Fault, ask: Ask, member: Member, body: bytes) -> Answer:
+    async def _spoilt_response(
+        self, fault: Fault, request: Request, member: Member, body: bytes
+    ) -> Response:
         """Return the response of the ordinary handlers, spoilt by the fault. Raises StoreDown."""
-        if ask.kind is not Kind.EVENTS:
-            return await self._endpoint.answer(ask, member, body)
-        await self._endpoint.activate(member)
-        assert ask.version is not None
+        if request.kind is not Kind.EVENTS:
+            return await self._handlers.answer(request, member, body)
+        await self._handlers.activate(member)
+        assert request.version is not None
         if fault.kind in DOCUMENT_KINDS:
-            return self._spoilt_document(fault, member, ask.version)
+            return self._spoilt_document(fault, member, request.version)
         view = member.view
-        if is_behind(ask, view):
-            await self._endpoint.catch_up(ask.tag, view)
-        return Answer(status=200, body=view.document(ask.version), headers={"ETag": view.tag})
+        if is_behind(request, view):
+            await self._handlers.catch_up(request.tag, view)
+        return Response(status=200, body=view.document(request.version), headers={"ETag": view.tag})
 
-    def _spoilt_document(self, fault: Fault, member: Member, version: ApiVersion) -> Answer:
+    def _spoilt_document(self, fault: Fault, member: Member, version: ApiVersion) -> Response:
         """Return a wrong document of an activated scope, under a tag that no real one has."""
         view = member.view
         if fault.kind is FaultKind.STALE:
@@ -146,15 +150,15 @@ class FaultInjector:
         else:
             body = spoilt(view.document(version), fault.kind, instance=member.name)
         tag = f'"{fault.kind}-{view.tag[1:]}'
-        return Answer(status=200, body=body, headers={"ETag": tag})
+        return Response(status=200, body=body, headers={"ETag": tag})
 
     async def _send_slowly(
-        self, answer: Answer, connection: FaultyConnection, over_ms: int, closes: bool
+        self, response: Response, connection: FaultyConnection, over_ms: int, closes: bool
     ) -> None:
         """Send the head at once, and the body in pieces over this time."""
-        whole = to_bytes(answer, self._stamp, closes=closes)
-        start = len(whole) - len(answer.body)
-        step = max(1, len(answer.body) // _PIECES)
+        whole = to_bytes(response, self._varying, closes=closes)
+        start = len(whole) - len(response.body)
+        step = max(1, len(response.body) // _PIECES)
         pieces = [whole[:start], *(whole[at : at + step] for at in range(start, len(whole), step))]
         for piece in pieces[:-1]:
             transport = connection.transport
@@ -178,7 +182,7 @@ class FaultInjector:
         }
 
 
-def _status_answer(fault: Fault) -> Answer:
+def _status_response(fault: Fault) -> Response:
     text = _WORDS.get(fault.status, "The endpoint was told to fail")
     if fault.status in (429, 503):
         return error(fault.status, text, Retry_After="1")

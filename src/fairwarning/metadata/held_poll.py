@@ -10,14 +10,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.requests import Ask
-from fairwarning.metadata.responses import Answer
+from fairwarning.metadata.requests import Request
+from fairwarning.metadata.responses import Response
 
 
 class PollOwner(Protocol):
     """What a held poll needs of the connection that it came on."""
 
-    def find_caller(self, ask: Ask, /) -> Member | Answer:
+    def find_caller(self, request: Request, /) -> Member | Response:
         """Return the instance that the request counts for now."""
 
     def end_held_poll(self, held: "HeldPoll", is_changed: bool, is_same_caller: bool, /) -> None:
@@ -30,7 +30,7 @@ class HeldPoll(Struct, eq=False):
     """
 
     owner: PollOwner
-    ask: Ask
+    request: Request
     member: Member
     """The instance that asked."""
     closes: bool
@@ -53,7 +53,7 @@ class HeldPoll(Struct, eq=False):
             return
         member = self.member
         view = member.view
-        is_same_caller = self.owner.find_caller(self.ask) is member
+        is_same_caller = self.owner.find_caller(self.request) is member
         if is_same_caller and view.tag == self.tag:
             # Another instance of the scope was removed or moved; this document is the same.
             view.listen(self._on_change)
@@ -63,13 +63,13 @@ class HeldPoll(Struct, eq=False):
 
     def _time_out(self) -> None:
         self.cancel()
-        self.owner.end_held_poll(self, False, self.owner.find_caller(self.ask) is self.member)
+        self.owner.end_held_poll(self, False, self.owner.find_caller(self.request) is self.member)
 
 
-def hold(owner: PollOwner, ask: Ask, member: Member, closes: bool) -> HeldPoll:
+def hold(owner: PollOwner, request: Request, member: Member, closes: bool) -> HeldPoll:
     """Begin to hold a poll whose caller already has the present document."""
     view = member.view
-    held = HeldPoll(owner, ask, member, closes, view.tag)
-    held.timer = asyncio.get_running_loop().call_later(ask.wait_s, held._time_out)
+    held = HeldPoll(owner, request, member, closes, view.tag)
+    held.timer = asyncio.get_running_loop().call_later(request.wait_s, held._time_out)
     view.listen(held._on_change)
     return held

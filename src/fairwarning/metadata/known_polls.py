@@ -5,7 +5,7 @@ request means depends on its bytes and the rules alone (`requests.py`); who send
 it may, is checked for every request.
 """
 
-from fairwarning.metadata.requests import Ask
+from fairwarning.metadata.requests import Request
 from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX
 
 
@@ -15,36 +15,36 @@ class KnownPolls:
     """
 
     def __init__(self) -> None:
-        self.by_bytes: dict[bytes, tuple[Ask, bool]] = {}
+        self.by_bytes: dict[bytes, tuple[Request, bool]] = {}
         """What the bytes of a poll mean, and whether it ends its connection."""
         self.has_loopback = False
         """Whether a listener is on loopback, where requests of foreign web pages are refused."""
-        self._closing: dict[bytes, Ask] = {}
+        self._closing: dict[bytes, Request] = {}
         """Polls that end their connection, and that memory can answer at once for any address."""
         self.last_bytes = b""
         """The bytes of the closing poll that was found last: the next one is mostly equal."""
-        self.last_ask: Ask | None = None
+        self.last_request: Request | None = None
 
-    def remember(self, raw: bytes, ask: Ask, *, closes: bool) -> None:
+    def remember(self, raw: bytes, request: Request, *, closes: bool) -> None:
         """Remember a poll that came alone and in one piece."""
-        self.by_bytes[raw] = (ask, closes)
-        may_be_refused = ask.is_foreign and self.has_loopback
-        if closes and ask.is_plain and not ask.wait_s and not may_be_refused:
-            self._closing[raw] = ask
+        self.by_bytes[raw] = (request, closes)
+        may_be_refused = request.is_foreign and self.has_loopback
+        if closes and request.is_plain and not request.wait_s and not may_be_refused:
+            self._closing[raw] = request
 
     @property
     def is_full(self) -> bool:
         return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
 
-    def find_closing(self, raw: bytes) -> Ask | None:
+    def find_closing(self, raw: bytes) -> Request | None:
         """Return the poll if a fresh connection can be answered and closed without a transport."""
-        ask = self._closing.get(raw)
-        if ask is not None:
-            self.last_bytes, self.last_ask = raw, ask
-        return ask
+        request = self._closing.get(raw)
+        if request is not None:
+            self.last_bytes, self.last_request = raw, request
+        return request
 
     def clear(self) -> None:
         """Forget all polls. Each real poller is known again after one parse."""
         self.by_bytes.clear()
         self._closing.clear()
-        self.last_bytes, self.last_ask = b"", None
+        self.last_bytes, self.last_request = b"", None

@@ -7,7 +7,7 @@ node's monotonic clock, and each node counts for itself.
 import time
 
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.responses import TOO_MANY_REQUESTS, Stamp, head
+from fairwarning.metadata.responses import TOO_MANY_REQUESTS, VaryingHeaders, head
 from fairwarning.metadata.settings import EndpointRules
 
 REQUESTS_PER_SECOND = 5
@@ -17,12 +17,12 @@ REQUESTS_PER_SECOND = 5
 class RateLimit:
     """Counts the requests of each instance in the fields `second` and `allowance` of its member."""
 
-    def __init__(self, rules: EndpointRules, stamp: Stamp) -> None:
+    def __init__(self, rules: EndpointRules, varying: VaryingHeaders) -> None:
         limit = rules.requests_per_second_max
         self.per_second = REQUESTS_PER_SECOND if limit is None else limit
         """The limit in real fleets; 0: none."""
         self.per_second_in_test_fleets = limit or 0
-        self._stamp = stamp
+        self._varying = varying
         # Made once, like the documents: a flood of refusals must not cost more than its polls.
         self._refusals = [_refusal(closes=closes) for closes in (False, True)]
 
@@ -38,10 +38,10 @@ class RateLimit:
             member.allowance -= 1
             return None
         start, end = self._refusals[closes]
-        return start + self._stamp.next() + end
+        return start + self._varying.next() + end
 
 
 def _refusal(*, closes: bool) -> tuple[bytes, bytes]:
-    answer = TOO_MANY_REQUESTS
-    start = head(answer.status, len(answer.body), headers=answer.headers, closes=closes)
-    return start, b"\r\n\r\n" + answer.body
+    response = TOO_MANY_REQUESTS
+    start = head(response.status, len(response.body), headers=response.headers, closes=closes)
+    return start, b"\r\n\r\n" + response.body

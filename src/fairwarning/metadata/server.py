@@ -1,8 +1,8 @@
-"""Listeners of our own: a known poll on a fresh connection is answered without a transport.
+"""The server accepts connections, and answers a known poll on a fresh one without a transport.
 
-Theory of operation. Most clients open a connection for every poll. With TCP_DEFER_ACCEPT a
-connection is ready only once its request is there, so accept, one read, one write and
-close are all that such a poll costs. Anything else becomes an ordinary transport.
+Most clients open a connection for every poll. With TCP_DEFER_ACCEPT a connection is ready only
+once its request is there, so accept, one read, one write and close are all that such a poll
+costs. Anything else becomes an ordinary transport with a `Connection`.
 """
 
 import asyncio
@@ -21,27 +21,27 @@ from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERE
 _BACKLOG = 4_096
 _ACCEPTS_AT_ONCE = 64
 _FULL_ROUNDS = 16
-"""So often in a row as many came as were asked for, before more are asked for."""
+"""After so many full rounds in a row, twice as many connections are accepted in a round."""
 # Plain integers: the socket module's enums take longer to combine than the call takes.
 _STREAM = int(socket.SOCK_STREAM)
 _AT_ONCE = int(socket.MSG_DONTWAIT)
 _AT_ONCE_WITH_THE_END = int(socket.MSG_DONTWAIT | socket.MSG_MORE)
 _FIRST_BYTES = 479
-"""With more than this a bytes object no longer comes from Python's own allocator."""
+"""A longer bytes object would not come from Python's own allocator, which is quicker."""
 _REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES
 _DEFER_S = 5
 _SWEEP_S = 1.0
 SAMPLE_S = 5.0
-"""How often it is worked out who polls. At 100,000 instances it takes some ten milliseconds."""
+"""How often polls are counted up. At 100,000 instances that takes some ten milliseconds."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _OUT_OF_FILES_PAUSE_S = 0.2
 _Peer = tuple[str, int, int, int]
-"""Host, port, flow and zone of an IPv6 peer; of an IPv4 one only host and port."""
+"""The host, port, flow and zone of an IPv6 peer; an IPv4 one has only host and port."""
 _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One address."""
+    """Listens on one address."""
 
     def __init__(self, state: EndpointState, host: str, port: int) -> None:
         self._state = state
@@ -85,14 +85,15 @@ class Listener:
         self._socket.close()
 
     async def settle(self) -> None:
-        """Returns when all that was accepted has become a connection."""
+        """Return when all accepted sockets have become connections."""
         await asyncio.gather(*self._adopting, return_exceptions=True)
 
     def _accept_all(self) -> None:
-        """As many as were there last time: one too many costs a failed call, one too few a turn.
+        """Accept about as many connections as were there last time.
 
-        The C type of a socket, which `socket.SocketType` is, spares the wrapper around it.
-        These two make a known poll on a fresh connection a third cheaper.
+        One too many costs a failed call, and one too few costs a turn of the event loop.
+        `socket.SocketType` is the C type of a socket, without the wrapper around it. Both together
+        make a known poll on a fresh connection a third cheaper.
         """
         accept, make, greet, family = self._accept, socket.SocketType, self._greet, self._family
         try:
@@ -109,9 +110,10 @@ class Listener:
                 self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
     def _greet(self, client: socket.SocketType, peer: _Peer) -> None:
-        """In one piece, because it is all that a known poll on a fresh connection costs us.
+        """Answer a known poll at once, or make a connection of the socket.
 
-        Only what memory can answer for certain: all else must not be counted twice.
+        This is one long function, because calls would make a known poll dearer. It answers only
+        what memory can answer for certain: all else must not be counted twice.
         """
         address = canonical(peer[0], peer[3]) if self._is_v6 else peer[0]
         known, data, ready, sent = self._known_polls, b"", None, 0
@@ -119,13 +121,13 @@ class Listener:
             data = client.recv(_FIRST_BYTES, _AT_ONCE)
             if len(data) == _FIRST_BYTES:
                 data += client.recv(_REST_BYTES, _AT_ONCE)
-            ask = known.last_ask if data == known.last_bytes else known.find_closing(data)
-            if ask is not None:
+            request = known.last_request if data == known.last_bytes else known.find_closing(data)
+            if request is not None:
                 member = self._by_address(address)
                 if member is not None and member.view.activated_ms is not None:
-                    ready = self._ready(ask, member, True)
+                    ready = self._ready(request, member, True)
                     if ready is not None:
-                        # Held back until the close, so that answer and end are one packet: a
+                        # Held back until the close, so that response and end are one packet: a
                         # quarter of what the poll costs.
                         sent = client.send(ready, _AT_ONCE_WITH_THE_END)
                         if sent == len(ready):
@@ -142,7 +144,7 @@ class Listener:
             self._adopt(client, address, last_bytes=ready[sent:])
 
     def _pause(self, error: OSError) -> None:
-        """Out of file descriptors: accepting again at once would only burn the processor."""
+        """Stop accepting for a moment. Without free file descriptors, a retry would fail too."""
         if error.errno not in _OUT_OF_FILES:
             _log.warning("cannot accept: %s", error)
         loop, fd = asyncio.get_running_loop(), self._socket.fileno()
@@ -161,7 +163,7 @@ class Listener:
         first_bytes: bytes = b"",
         last_bytes: bytes = b"",
     ) -> None:
-        """Makes an ordinary transport of it."""
+        """Make an ordinary transport of the socket, unless its address has too many."""
         own = socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach())
         on_loopback = self._is_loopback and is_loopback(address)
         may_have_many = on_loopback or address in self._state.rules.proxy_addresses
@@ -189,7 +191,7 @@ class Listener:
         self, make: Callable[[], Connection], client: socket.socket, address: str
     ) -> None:
         try:
-            await self._state.turns.wait(address)
+            await self._state.fair_share.wait(address)
             await asyncio.get_running_loop().connect_accepted_socket(make, client)
         except OSError:
             client.close()
@@ -197,7 +199,7 @@ class Listener:
 
 
 class MetadataServer:
-    """All listeners of the endpoint, and the broom that sweeps out silent connections."""
+    """All listeners of the endpoint, and the task that expires silent connections."""
 
     def __init__(self, state: EndpointState, addresses: Sequence[tuple[str, int]]) -> None:
         self._state = state
@@ -215,11 +217,11 @@ class MetadataServer:
         return [listener.url for listener in self._listeners]
 
     def count_answers(self) -> int:
-        """Since the start, all of them."""
-        return self._state.polls.stamp.count
+        """Return how many responses were sent since the start."""
+        return self._state.polls.varying.count
 
     def watch(self, watcher: Watcher) -> None:
-        """Tells of every request from now on, at the price of the fast path."""
+        """Call the watcher for every request from now on. Known polls are then parsed too."""
         self._state.watch(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
@@ -252,6 +254,6 @@ class MetadataServer:
             now = time.monotonic()
             self._state.connections.sweep(now)
             if now - sampled_s >= SAMPLE_S:
-                now_s = self._state.endpoint.now() / 1000
+                now_s = self._state.handlers.now() / 1000
                 self._state.views.sample(now_s, now - sampled_s)
                 sampled_s = now

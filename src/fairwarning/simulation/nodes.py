@@ -11,7 +11,7 @@ from fairwarning.engine.protocols import Order, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint_state import EndpointState
-from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notices
 from fairwarning.simulation.calls import Calls
@@ -89,7 +89,7 @@ class Node:
         """In the order of the program. Raises StoreDown, and then the process ends."""
         if self.shows:
             views = await self.engine.show()
-            endpoint = Endpoint(self.engine, views, self.store, self.clock, _ENDPOINT)
+            endpoint = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
             self.service = EndpointState(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
         if self.notices is not None:
             await self.notices.start()
