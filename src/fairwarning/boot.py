@@ -20,8 +20,8 @@ from fairwarning.engine.protocols import Clock, Drivers, Ids, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.metadata.endpoint_state import Service
-from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.endpoint_state import EndpointState
+from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notices
@@ -117,8 +117,8 @@ async def make_metadata_server(
 ) -> MetadataServer:
     """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
     views = await engine.show()
-    endpoint = Endpoint(engine, views, store, clock, rules)
-    return MetadataServer(Service(views, endpoint, rules, faults or Faults(clock)), addresses)
+    endpoint = Handlers(engine, views, store, clock, rules)
+    return MetadataServer(EndpointState(views, endpoint, rules, faults or Faults(clock)), addresses)
 
 
 def make_control(

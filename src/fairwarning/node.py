@@ -34,7 +34,7 @@ from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.plan import plan
 from fairwarning.logs import log_commit
 from fairwarning.metadata.identity import is_loopback
-from fairwarning.metadata.request_watchers import Watcher, noting
+from fairwarning.metadata.request_watchers import Watcher, record_requests
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.clock_position import keep, resume
@@ -213,7 +213,7 @@ class Node:
             self._set_going(self.clock, settings.clock_speed)
 
     def _note_requests(self, server: MetadataServer) -> None:
-        hear = noting(self.requests)
+        hear = record_requests(self.requests)
         self.requests.switch = lambda is_on: (server.watch if is_on else server.unwatch)(hear)
         self._exits.callback(self.requests.stop)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 import pytest
 import uvloop
 
-from fairwarning.metadata import polls
+from fairwarning.metadata import rate_limit
 from tests.metadata.rig import Rig, Seconds
 
 
@@ -42,5 +42,5 @@ async def rig() -> AsyncIterator[Rig]:
 @pytest.fixture
 def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
     stopped = Seconds()
-    monkeypatch.setattr(polls, "time", stopped)
+    monkeypatch.setattr(rate_limit, "time", stopped)
     return stopped

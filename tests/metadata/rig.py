@@ -10,7 +10,7 @@ import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 from urllib.parse import urlsplit
 
 from fairwarning.boot import make_metadata_server
@@ -36,6 +36,7 @@ from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Receipt
 from fairwarning.engine.service import Engine
+from fairwarning.metadata.connection import Connection
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.stores.memory import MemoryStore
@@ -192,8 +193,14 @@ class Rig:
         """The server has noticed that nobody is connected."""
         assert self.server is not None
         async with asyncio.timeout(HANG_S):
-            while self.server._service.connections:  # noqa: ASYNC110
+            while self.connections:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The connections that are open at the server."""
+        assert self.server is not None
+        return [cast(Connection, each) for each in self.server._state.connections]
 
     @property
     def address(self) -> tuple[str, int]:

@@ -68,7 +68,7 @@ async def test_a_client_that_leaves_meanwhile_waits_no_more(
     await rig.until_alone()
     assert rig.server is not None
     async with asyncio.timeout(HANG_S):
-        while rig.server._service._tasks:  # noqa: ASYNC110
+        while rig.server._state._tasks:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     await rig.clock.advance(24 * HOUR_MS)
     assert not (await rig.store.read(rig.web.id)).is_activated
@@ -107,7 +107,7 @@ async def test_an_approval_that_is_being_stored_does_not_end_with_its_client(
         await rig.until_alone()
         gate.set()
         assert rig.server is not None
-        while rig.server._service._tasks:  # noqa: ASYNC110
+        while rig.server._state._tasks:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     _, event = await rig.store.find_event(id)
     assert event.is_approved
@@ -168,7 +168,7 @@ async def activating(rig: Rig, path: str, body: bytes | None = None) -> Client:
 
 async def waiting(rig: Rig, number: int) -> None:
     assert rig.server is not None
-    endpoint = rig.server._service.endpoint
+    endpoint = rig.server._state.handlers
     async with asyncio.timeout(HANG_S):
         while [len(each.members) for each in endpoint._activating.values()] != [number]:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -91,7 +91,7 @@ async def test_both_paths_answer_the_same_to_the_byte(rig: Rig) -> None:
 
 def _memory(rig: Rig) -> dict[bytes, object]:
     assert rig.server is not None
-    return rig.server._service.remembered  # type: ignore[return-value]
+    return rig.server._state.known_polls.by_bytes  # type: ignore[return-value]
 
 
 async def test_kept_connections_answer_the_same_too(rig: Rig) -> None:

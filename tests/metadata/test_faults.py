@@ -213,8 +213,8 @@ async def test_the_fast_path_is_back_when_the_last_fault_is_gone(rig: Rig) -> No
     assert rig.server is not None
     fault = set_fault(rig, FaultKind.SLOW, delay_ms=0)
     await rig.ask()
-    service = rig.server._service
-    assert not service.remembered
+    known = rig.server._state.known_polls
+    assert not known.by_bytes
     rig.faults.clear(fault.id)
     await rig.ask()
-    assert service.remembered
+    assert known.by_bytes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairwarning.metadata import connection as connections
+from fairwarning.metadata import expiry
 from fairwarning.metadata.settings import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from tests.metadata.rig import PATH, Client, Rig, request
 from tests.support.patience import HANG_S
@@ -127,7 +127,7 @@ async def test_a_half_closed_client_still_gets_its_answer(rig: Rig) -> None:
 async def test_a_slow_sender_is_shown_out(
     rig: Rig, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
+    monkeypatch.setattr(expiry, "REQUEST_S_MAX", 0.05)
     client = await rig.connect()
     await client.send(sent or b"\r\n")
     assert await client.is_closed()
@@ -139,12 +139,11 @@ async def test_an_empty_line_does_not_move_the_limit_and_a_request_does(rig: Rig
     client = await rig.connect()
     await client.send(b"\r\n")
     assert rig.server is not None
-    service = rig.server._service
     async with asyncio.timeout(HANG_S):
-        while not service.connections:  # noqa: ASYNC110
+        while not rig.connections:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
-        (connection,) = service.connections
-        while connection._reader is not None:  # noqa: ASYNC110
+        (connection,) = rig.connections
+        while connection._parser is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     until_s = connection._expires_s
     connection.data_received(b"\r\n")
@@ -155,7 +154,7 @@ async def test_an_empty_line_does_not_move_the_limit_and_a_request_does(rig: Rig
 
 
 async def test_empty_lines_buy_no_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
+    monkeypatch.setattr(expiry, "REQUEST_S_MAX", 0.05)
     client = await rig.connect()
 
     async def drip() -> None:
@@ -186,7 +185,7 @@ async def test_an_old_request_need_not_name_its_host(rig: Rig) -> None:
 
 
 async def test_an_idle_kept_connection_is_closed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(expiry, "KEEP_ALIVE_S", 0.05)
     client = await rig.connect()
     await client.send(request(PATH))
     assert (await client.receive()).status == 200
@@ -253,7 +252,7 @@ async def test_after_all_that_nothing_is_left_behind(rig: Rig) -> None:
         await talk(rig, sent)
     assert await is_well(rig)
     assert rig.server is not None
-    service = rig.server._service
+    connections = rig.server._state.connections
     async with asyncio.timeout(HANG_S):
-        while service.connections or service._counts:  # noqa: ASYNC110
+        while connections or connections._counts:  # noqa: ASYNC110
             await asyncio.sleep(0)

@@ -75,7 +75,7 @@ async def test_an_outage_of_the_store_swallows_who_saw_an_event(
         assert (await rig.ask()).shows(id)
         assert rig.server is not None
         async with asyncio.timeout(HANG_S):
-            while rig.server._service._tasks or not refused:  # noqa: ASYNC110
+            while rig.server._state._tasks or not refused:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
     assert [type(each) for each in refused] == [ReportSeen]
 

@@ -7,32 +7,32 @@ from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any
 
-from fairwarning.metadata.responses import Stamp
+from fairwarning.metadata.responses import VaryingHeaders
 
 FORM = re.compile(rb"Date: (.{29})\r\nx-ms-request-id: ([0-9a-f-]{36})")
 
 
-def parts(stamp: Stamp) -> tuple[str, str]:
+def parts(stamp: VaryingHeaders) -> tuple[str, str]:
     found = FORM.fullmatch(stamp.next())
     assert found is not None
     return found[1].decode(), found[2].decode()
 
 
 async def test_no_id_comes_twice_and_every_answer_is_counted() -> None:
-    for stamp in (Stamp(), Stamp(lambda: 1_600_000_000.5)):
+    for stamp in (VaryingHeaders(), VaryingHeaders(lambda: 1_600_000_000.5)):
         given = [parts(stamp)[1] for _ in range(1_000)]
         assert len(set(given)) == stamp.count == 1_000
 
 
 async def test_the_date_is_todays() -> None:
     before = int(time.time())
-    date = seconds_of(parts(Stamp())[0])
+    date = seconds_of(parts(VaryingHeaders())[0])
     assert before <= date <= time.time()
 
 
 async def test_a_clock_that_is_moved_by_hand_is_followed_at_once() -> None:
     now_s = 1_600_000_000.0
-    stamp = Stamp(lambda: now_s)
+    stamp = VaryingHeaders(lambda: now_s)
     seen = [parts(stamp)[0]]
     for step_s in (3_600.0, -7_200.0):
         now_s += step_s
@@ -58,7 +58,7 @@ def test_the_date_is_made_anew_when_its_second_is_over() -> None:
     loop = TimersAtHand()
 
     async def story() -> None:
-        stamp = Stamp()
+        stamp = VaryingHeaders()
         first, *_ = [parts(stamp) for _ in range(300)]
         ((left_s, is_over),) = loop.timers
         assert 0 < left_s <= 1

@@ -11,8 +11,8 @@ import pytest
 from fairwarning.metadata import connection as connections
 from fairwarning.metadata import requests
 from fairwarning.metadata import server as servers
-from fairwarning.metadata.fair_share import TURNS_PER_ROUND, Turns
-from fairwarning.metadata.http_parser import Reader, Received
+from fairwarning.metadata.fair_share import TURNS_PER_ROUND, FairShare
+from fairwarning.metadata.http_parser import ReceivedRequest, RequestParser
 from fairwarning.metadata.settings import PIECE_BYTES_MAX, WAITING_BYTES_MAX
 from tests.metadata.rig import PATH, Rig, request
 from tests.metadata.test_unusual_http import H2C, VERSIONS, approval, is_started
@@ -52,13 +52,13 @@ async def test_requests_are_taken_one_at_a_time_whatever_the_connections(
     rig: Rig, rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: Counter[int] = Counter()
-    read = requests.read
+    read = requests.parse_request
 
     def count(*arguments: object) -> object:
         taken[rounds.number] += 1
         return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(connections, "read", count)
+    monkeypatch.setattr(connections, "parse_request", count)
     clients = [await rig.connect() for _ in range(8)]
     for client in clients:
         client.writer.write(NOWHERE * 15)
@@ -109,7 +109,7 @@ async def test_what_is_sent_behind_a_held_poll_waits_and_is_bounded(rig: Rig) ->
     client.writer.write(request("/nowhere", headers={"Padding": "x" * 4_000}) * 500)
     await rig.ask(source="127.0.1.13")
     assert rig.server is not None
-    readers = [each._reader for each in rig.server._service.connections]
+    readers = [each._parser for each in rig.connections]
     read_at_once = 256 * 1024
     assert all(each.waiting <= WAITING_BYTES_MAX + read_at_once for each in readers if each)
     await rig.schedule()
@@ -129,9 +129,9 @@ async def test_a_body_in_chunks_of_a_byte_is_whole(rig: Rig) -> None:
     assert await is_started(rig, id)
 
 
-def taken(data: bytes, size: int) -> Iterator[Received | None]:
+def taken(data: bytes, size: int) -> Iterator[ReceivedRequest | None]:
     """What each take of a reader gives that gets the data in pieces of this size."""
-    reader = Reader(lambda: None)
+    reader = RequestParser(lambda: None)
     for at in range(0, len(data), size):
         reader.add(data[at : at + size])
         while waiting := reader.waiting:
@@ -141,7 +141,7 @@ def taken(data: bytes, size: int) -> Iterator[Received | None]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 100, 4_096, 100_000])
-def test_a_reader_finds_the_same_requests_however_they_are_cut(size: int) -> None:
+def test_a_parser_finds_the_same_requests_however_they_are_cut(size: int) -> None:
     body = b"\r\n\r\n" + NOWHERE
     chunked = {"Transfer-Encoding": "chunked"}
     sent = [
@@ -169,17 +169,17 @@ def test_a_reader_finds_the_same_requests_however_they_are_cut(size: int) -> Non
 
 
 async def test_everyone_who_waits_comes_in_turn() -> None:
-    turns = Turns()
+    turns = FairShare()
     order: list[str] = []
     names = ["a1", "a2", "a3", "a4", "a5", "b1", "a6", "a7", "a8", "a9"]
 
     def go(name: str) -> None:
         order.append(name)
         if name == "a5":
-            turns.ask("a", lambda: go("a10"))
+            turns.run("a", lambda: go("a10"))
 
     for name in names:
-        turns.ask(name[0], partial(go, name))
+        turns.run(name[0], partial(go, name))
     assert order == ["a1", "a2", "a3", "a4", "b1"]
     turns._begin_round()
     assert order[5:] == ["a5", "a6", "a7", "a8"]

@@ -14,8 +14,7 @@ from fairwarning.core.model import (
     Phase,
 )
 from fairwarning.core.resources import Place, ScaleSet
-from fairwarning.metadata import connection as connections
-from fairwarning.metadata import server
+from fairwarning.metadata import expiry, server
 from fairwarning.metadata.settings import EndpointRules
 from tests.metadata.rig import ME, PATH, Rig, request
 from tests.metadata.test_waiting import WAIT, hold
@@ -97,7 +96,7 @@ async def test_a_poller_that_does_not_read_costs_little(rig: Rig) -> None:
         await asyncio.sleep(0)
     assert (await rig.ask(source="127.0.1.13")).status == 200
     assert rig.server is not None
-    transports = [getattr(each, "_transport", None) for each in rig.server._service.connections]
+    transports = [each.transport for each in rig.connections]
     waiting = [each.get_write_buffer_size() for each in transports if each is not None]
     assert max(waiting, default=0) < 1024 * 1024
 
@@ -109,7 +108,7 @@ async def test_what_waits_for_a_client_that_does_not_read_is_answered_when_it_re
     await client.send(request(PATH))
     assert (await client.receive()).status == 200
     assert rig.server is not None
-    (connection,) = rig.server._service.connections
+    (connection,) = rig.connections
     # As the transport tells it when what it has to send is too much, and when it is sent.
     connection.pause_writing()
     connection.data_received(request(PATH) * 2)
@@ -148,7 +147,7 @@ async def test_a_long_poll_outlives_the_limit_on_requests(
 ) -> None:
     client = await hold(rig)
     other = await hold(rig, "127.0.1.11", wait="1")
-    monkeypatch.setattr(connections, "REQUEST_S_MAX", 0.05)
+    monkeypatch.setattr(expiry, "REQUEST_S_MAX", 0.05)
     await client.send(request(VERSIONS)[:20])
     assert (await other.receive()).status == 304
     await rig.schedule()
@@ -280,7 +279,7 @@ async def test_nor_if_they_all_come_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         if closed == 4:
             break
     assert rig.server is not None
-    assert len(rig.server._service.connections) == 2
+    assert len(rig.connections) == 2
     await rig.stop()
     await asyncio.gather(*ends)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fairwarning.engine.request_log import Requests
-from fairwarning.metadata.request_watchers import noting
+from fairwarning.metadata.request_watchers import record_requests
 from tests.metadata.rig import Rig
 
 
@@ -12,7 +12,7 @@ async def test_of_a_real_fleet_no_request_is_kept(is_test: bool, count: int) -> 
     rig, requests = Rig(test=is_test), Requests()
     await rig.start()
     assert rig.server is not None
-    rig.server.watch(noting(requests))
+    rig.server.watch(record_requests(requests))
     assert (await rig.ask()).status == 200
     assert requests.count == count
     await rig.stop()

@@ -485,7 +485,7 @@ MUTATIONS = [
     Mutation(
         "answers with an older document than the client has",
         "metadata/polls.py",
-        "return is_ahead(ask.tag, view) and not matches(ask.tag, view.tag)",
+        "return is_ahead(request.tag, view) and not matches(request.tag, view.tag)",
         "return False",
         "6 same number, same document",
         seeds=(340,),

@@ -21,7 +21,7 @@ from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
 from fairwarning.fleet_file import Fleet, read_json
-from fairwarning.metadata.request_watchers import Asked
+from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
 from fairwarning.scenarios import library
 from fairwarning.scenarios.api import Declined, Json
@@ -150,7 +150,7 @@ class PrivateServer:
         scopes = await self._node.store.scopes(limit=SCOPES_MAX)
         return [str(each.name) for scope in scopes for each in scope.roster.live]
 
-    def _on_asked(self, asked: Asked) -> None:
+    def _on_asked(self, asked: ObservedRequest) -> None:
         if asked.kind == "events":
             self._polled.set()
 

@@ -1,1 +1,1 @@
-"""The endpoint that every VM talks to: Azure's shapes and errors, word for word."""
+"""The metadata endpoint answers every VM with Azure's documents and errors, word for word."""

@@ -1,11 +1,10 @@
-"""Turns: how much of the event loop one address may take.
+"""Fair share limits how much of the event loop one source address may take.
 
-Theory of operation. Parsing a request, and making a connection of an accepted socket, take the
-event loop for some ten microseconds. An address gets four such turns in a round of a
-millisecond, however many connections it has and however much it has sent; whatever else it
-wants waits for the next rounds, in order. So even one that floods us leaves most of each
-millisecond to the others. Polls that are known by their bytes need no turn: they are cheaper
-than this queue.
+Parsing a request, and making a connection of an accepted socket, take the event loop for some ten
+microseconds. An address gets four such turns in a round of a millisecond, however many connections
+it has and however much it has sent. All else that it wants waits for the next rounds, in order. So
+even an address that floods us leaves most of each millisecond to the others. Known polls need no
+turn: they are cheaper than this queue.
 """
 
 import asyncio
@@ -13,21 +12,24 @@ from collections import deque
 from collections.abc import Callable
 
 TURNS_PER_ROUND = 4
+"""Some ten microseconds each, so one address takes a small part of a round."""
 ROUND_S = 0.001
 
 
-class Turns:
+class FairShare:
+    """Gives each address its turns, round by round."""
+
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
         """How many turns an address has had in this round."""
         self._ends_s = float("-inf")
         """When the round is over, by the clock of the event loop."""
         self._is_timed = False
-        """Whether a timer begins the next round. Without one, the next who asks does."""
+        """Whether a timer begins the next round. Without one, the next call of `run` does."""
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
-    def ask(self, address: str, go: Callable[[], None]) -> None:
-        """Calls `go` at once, or in a later round if the address has had its turns.
+    def run(self, address: str, go: Callable[[], None]) -> None:
+        """Call `go` at once, or in a later round if the address has had its turns.
 
         A call in a later round must not raise.
         """
@@ -50,9 +52,9 @@ class Turns:
             loop.call_at(self._ends_s, self._begin_round)
 
     async def wait(self, address: str) -> None:
-        """Returns when it is the turn of the address."""
+        """Return when it is the turn of the address."""
         came = asyncio.Event()
-        self.ask(address, came.set)
+        self.run(address, came.set)
         await came.wait()
 
     def _begin_round(self) -> None:

@@ -1,20 +1,26 @@
-"""Answers that are wrong on purpose. While a fault is set no poll is remembered by its bytes,
-so that each request comes by here; while none is, this costs nothing.
+"""Fault injection answers requests of test fleets wrongly, on purpose.
+
+While a fault is set no poll is remembered by its bytes, so that each request comes by here;
+while none is set, this costs nothing.
 """
 
 import asyncio
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Protocol
 
-from fairwarning.core.api_versions import ApiVersion
-from fairwarning.core.faults import Fault, FaultKind, Part, spoilt
+from fairwarning.core.api_versions import VERSIONS, ApiVersion
+from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind, Part, spoilt
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
+from fairwarning.engine.protocols import StoreDown
 from fairwarning.engine.scope_view import Member
-from fairwarning.metadata.requests import Ask, Kind
-from fairwarning.metadata.responses import Answer, error
+from fairwarning.metadata.handlers import Handlers
+from fairwarning.metadata.polls import is_behind
+from fairwarning.metadata.requests import Kind, Request
+from fairwarning.metadata.responses import OUT_OF_SERVICE, Response, VaryingHeaders, error, to_bytes
 
 _PARTS = {Kind.EVENTS: Part.POLL, Kind.APPROVE: Part.APPROVE}
 _WORDS = {
@@ -23,30 +29,120 @@ _WORDS = {
     500: "Internal server error",
     503: "Service unavailable. Try again in a moment",
 }
-EMPTY = Answer(status=200)
+_EMPTY = Response(status=200)
 _PIECES = 10
-"""In how many pieces a slow body comes."""
+"""In how many pieces a slow body is sent."""
 Snapshot = dict[tuple[ScopeId, str], bytes]
+"""The document of each test scope in each api-version."""
 
 
-class Faulty:
-    def __init__(self, faults: Faults, views: Views, versions: Sequence[ApiVersion]) -> None:
+class FaultyConnection(Protocol):
+    """What an injected fault needs of the connection that it strikes."""
+
+    transport: asyncio.Transport | None
+
+    def begin(self, work: Coroutine[object, object, None], *, ends_early: bool = False) -> None:
+        """Run the work that ends in a response; `ends_early`: only while the client is there."""
+
+    def send(self, response: Response, *, closes: bool) -> None:
+        """Send a response that is ready now."""
+
+    def finish(self, response: Response, closes: bool) -> None:
+        """Send the response that begun work has made."""
+
+    def finish_bytes(self, ready: bytes, closes: bool) -> None:
+        """Send the last bytes of a response that begun work has made."""
+
+    def fail(self) -> None:
+        """Answer 500 and close, because of a bug."""
+
+
+class FaultInjector:
+    """Draws the fault of a request, and answers the request as the fault demands."""
+
+    def __init__(
+        self, faults: Faults, views: Views, handlers: Handlers, varying: VaryingHeaders
+    ) -> None:
         self._faults = faults
         self._views = views
-        self._versions = versions
+        self._handlers = handlers
+        self._varying = varying
         self._stale: dict[str, Snapshot] = {}
         """What every test scope showed when a stale fault was set, by the fault's id."""
         self.is_on = False
+        """Whether any fault is set."""
         faults.listen(self._on_faults)
 
-    def strike(self, member: Member, ask: Ask) -> Fault | None:
-        """The fault of this request. Only test fleets have any."""
+    def draw(self, member: Member, request: Request) -> Fault | None:
+        """Return the fault that strikes this request, if any. Only test fleets have faults."""
         if not member.view.is_test:
             return None
-        return self._faults.draw(member.name, _PARTS.get(ask.kind, Part.INSTANCE))
+        return self._faults.draw(member.name, _PARTS.get(request.kind, Part.INSTANCE))
 
-    def document(self, fault: Fault, member: Member, version: ApiVersion) -> Answer:
-        """For an activated scope."""
+    def inject(
+        self,
+        fault: Fault,
+        connection: FaultyConnection,
+        request: Request,
+        member: Member,
+        body: bytes,
+        closes: bool,
+    ) -> None:
+        """Answer the request wrongly, at once or in a task of the connection."""
+        match fault.kind:
+            case FaultKind.STATUS:
+                connection.send(_status_response(fault), closes=closes)
+            case FaultKind.EMPTY:
+                connection.send(_EMPTY, closes=closes)
+            case FaultKind.RESET:
+                if connection.transport is not None:
+                    _reset(connection.transport)
+            case _:
+                work = self._answer(fault, connection, request, member, body, closes)
+                connection.begin(work, ends_early=request.kind is Kind.EVENTS)
+
+    async def _answer(
+        self,
+        fault: Fault,
+        connection: FaultyConnection,
+        request: Request,
+        member: Member,
+        body: bytes,
+        closes: bool,
+    ) -> None:
+        """Answer with a fault that takes its time, or that needs the document."""
+        try:
+            if fault.kind is FaultKind.SLOW:
+                # Real time, not the server's clock: the fault tries the client's own patience.
+                await asyncio.sleep(fault.delay_ms / 1000)
+            response = await self._spoilt_response(fault, request, member, body)
+            if fault.kind is FaultKind.SLOW_BODY:
+                await self._send_slowly(response, connection, fault.delay_ms, closes)
+                return
+        except StoreDown:
+            response = OUT_OF_SERVICE
+        except Exception:
+            connection.fail()
+            return
+        connection.finish(response, closes)
+
+    async def _spoilt_response(
+        self, fault: Fault, request: Request, member: Member, body: bytes
+    ) -> Response:
+        """Return the response of the ordinary handlers, spoilt by the fault. Raises StoreDown."""
+        if request.kind is not Kind.EVENTS:
+            return await self._handlers.answer(request, member, body)
+        await self._handlers.activate(member)
+        assert request.version is not None
+        if fault.kind in DOCUMENT_KINDS:
+            return self._spoilt_document(fault, member, request.version)
+        view = member.view
+        if is_behind(request, view):
+            await self._handlers.catch_up(request.tag, view)
+        return Response(status=200, body=view.document(request.version), headers={"ETag": view.tag})
+
+    def _spoilt_document(self, fault: Fault, member: Member, version: ApiVersion) -> Response:
+        """Return a wrong document of an activated scope, under a tag that no real one has."""
         view = member.view
         if fault.kind is FaultKind.STALE:
             body = self._stale.get(fault.id, {}).get((view.scope_id, version.name))
@@ -54,7 +150,24 @@ class Faulty:
         else:
             body = spoilt(view.document(version), fault.kind, instance=member.name)
         tag = f'"{fault.kind}-{view.tag[1:]}'
-        return Answer(status=200, body=body, headers={"ETag": tag})
+        return Response(status=200, body=body, headers={"ETag": tag})
+
+    async def _send_slowly(
+        self, response: Response, connection: FaultyConnection, over_ms: int, closes: bool
+    ) -> None:
+        """Send the head at once, and the body in pieces over this time."""
+        whole = to_bytes(response, self._varying, closes=closes)
+        start = len(whole) - len(response.body)
+        step = max(1, len(response.body) // _PIECES)
+        pieces = [whole[:start], *(whole[at : at + step] for at in range(start, len(whole), step))]
+        for piece in pieces[:-1]:
+            transport = connection.transport
+            if transport is None:
+                return
+            if not transport.is_closing():
+                transport.write(piece)
+            await asyncio.sleep(over_ms / 1000 / len(pieces))
+        connection.finish_bytes(pieces[-1], closes)
 
     def _on_faults(self, faults: Sequence[Fault]) -> None:
         self.is_on = bool(faults)
@@ -65,33 +178,20 @@ class Faulty:
         return {
             (view.scope_id, version.name): view.document(version)
             for view in self._views.test_views()
-            for version in self._versions
+            for version in VERSIONS
         }
 
 
-def reset(transport: asyncio.Transport) -> None:
-    """Cuts the connection, so that the client sees a reset and not an end."""
-    client = transport.get_extra_info("socket")
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
-
-
-async def send_slowly(
-    transport: asyncio.Transport, whole: bytes, body_bytes: int, over_ms: int
-) -> bytes:
-    """Sends the head of an answer at once, and its body in pieces. The last piece is returned."""
-    start = len(whole) - body_bytes
-    step = max(1, body_bytes // _PIECES)
-    pieces = [whole[:start], *(whole[at : at + step] for at in range(start, len(whole), step))]
-    for piece in pieces[:-1]:
-        if not transport.is_closing():
-            transport.write(piece)
-        await asyncio.sleep(over_ms / 1000 / len(pieces))
-    return pieces[-1]
-
-
-def status_answer(fault: Fault) -> Answer:
+def _status_response(fault: Fault) -> Response:
     text = _WORDS.get(fault.status, "The endpoint was told to fail")
     if fault.status in (429, 503):
         return error(fault.status, text, Retry_After="1")
     return error(fault.status, text)
+
+
+def _reset(transport: asyncio.Transport) -> None:
+    """Cut the connection, so that the client sees a reset and not an end."""
+    client = transport.get_extra_info("socket")
+    # Linger for no time: the kernel then sends RST in place of FIN.
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()

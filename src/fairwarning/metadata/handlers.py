@@ -1,4 +1,4 @@
-"""What takes longer than a look into memory: activation, approvals, instance metadata."""
+"""The handlers of requests that need the store: activation, approvals, drains, metadata."""
 
 import asyncio
 import contextlib
@@ -17,29 +17,32 @@ from fairwarning.engine.service import Engine
 from fairwarning.metadata import instance_metadata as instances
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
 from fairwarning.metadata.polls import is_ahead, proves_loss
-from fairwarning.metadata.requests import Ask, Kind, read_event_id, read_event_ids
+from fairwarning.metadata.requests import Kind, Request, read_event_id, read_event_ids
 from fairwarning.metadata.responses import (
     BAD_BODY,
     BAD_DRAINED_BODY,
     NOT_FOUND,
     OUT_OF_SERVICE,
-    Answer,
+    Response,
     error,
 )
 from fairwarning.metadata.settings import EndpointRules
 
 BEGIN_ANEW_EVERY_S = 5.0
-"""As long as it may take other nodes to notice that the store has stepped back."""
+"""The least time between two new activations of a scope that tags of clients cause.
 
-_APPROVED = Answer(status=200)
-_VERSIONS = Answer(
+It is as long as other nodes may take to notice that the store has stepped back.
+"""
+
+_APPROVED = Response(status=200)
+_VERSIONS = Response(
     status=200,
     body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode(),
 )
 
 
 class _Activation:
-    """One that is under way, and the instances that wait for it."""
+    """An activation that is under way, and the instances that wait for it."""
 
     __slots__ = ("is_delayed", "members", "task")
 
@@ -49,7 +52,9 @@ class _Activation:
         self.task: asyncio.Task[None]
 
 
-class Endpoint:
+class Handlers:
+    """Answers every request that memory can't answer."""
+
     def __init__(
         self, engine: Engine, views: Views, store: Store, clock: Clock, rules: EndpointRules
     ) -> None:
@@ -60,39 +65,44 @@ class Endpoint:
         self._rules = rules
         self._activating: dict[ScopeId, _Activation] = {}
         self._began_anew_s: dict[ScopeId, float] = {}
-        """When a scope last began anew because of a client's tag; only of those that did."""
+        """When each scope last got a new activation because of a client's tag."""
 
     @property
     def seconds(self) -> Callable[[], float] | None:
-        """Reads the clock, unless that is the system's."""
+        """A function that reads the clock in seconds; None if that is the system's clock."""
         return None if isinstance(self._clock, SystemClock) else lambda: self._clock.now() / 1000
 
     def now(self) -> Instant:
         return self._clock.now()
 
-    def is_delayed(self, ask: Ask, member: Member) -> bool:
-        """Whether `answer` first waits for a delayed activation. Whoever leaves is to be cancelled
-        then, and not later: what has begun may be half stored.
+    def is_delayed(self, request: Request, member: Member) -> bool:
+        """Return whether `answer` first waits for a delayed activation.
+
+        Cancel it only during that wait: later its effects may be half stored.
         """
-        is_first = member.view.activated_ms is None and ask.kind in (Kind.APPROVE, Kind.DRAINED)
+        is_first = member.view.activated_ms is None and request.kind in (Kind.APPROVE, Kind.DRAINED)
         return is_first and self._rules.activation_delay_s > 0
 
     async def answer(
-        self, ask: Ask, member: Member, body: bytes, begins: Callable[[], None] = lambda: None
-    ) -> Answer:
-        """For every kind but polls of an activated scope, which memory answers. `begins` is
-        called once the scope is activated.
+        self,
+        request: Request,
+        member: Member,
+        body: bytes,
+        begins: Callable[[], None] = lambda: None,
+    ) -> Response:
+        """Answer a request of any kind but EVENTS. `begins` is called once the scope is activated,
+        and from then on the caller must not cancel.
         """
         try:
-            match ask.kind:
+            match request.kind:
                 case Kind.VERSIONS:
                     return _VERSIONS
                 case Kind.INSTANCE:
-                    return await self._instance(ask, member)
+                    return await self._instance(request, member)
                 case Kind.DRAINED:
                     await self.activate(member)
                     begins()
-                    return await self._drained(ask, member, body)
+                    return await self._drained(request, member, body)
                 case Kind.APPROVE:
                     await self.activate(member)
                     begins()
@@ -103,10 +113,10 @@ class Endpoint:
             return OUT_OF_SERVICE
 
     async def activate(self, member: Member) -> None:
-        """The first request of a scope; the others wait with it. Raises StoreDown.
+        """Activate the scope at its first request; further requests wait with it. Raises StoreDown.
 
-        Whoever leaves during a delay is to be cancelled here. If all have left before it is over,
-        the scope stays as it is.
+        Cancel this if the client leaves. If all clients leave before the delay is over, the scope
+        stays inactive.
         """
         view = member.view
         if view.activated_ms is None:
@@ -130,7 +140,7 @@ class Endpoint:
                 activation.task.cancel()
 
     def _begin_activation(self, scope_id: ScopeId, activation: "_Activation") -> asyncio.Task[None]:
-        """The delay counts from here, and not from the first turn of the task."""
+        """Start the task. The delay counts from here, and not from the task's first turn."""
         delay_ms = self._rules.activation_delay_s * SECOND_MS
         if not delay_ms:
             return asyncio.create_task(self._activate(scope_id, activation))
@@ -159,17 +169,17 @@ class Endpoint:
         self._views.put(receipt.scope)
 
     async def catch_up(self, tags: str, view: View) -> None:
-        """The caller has these tags, which may name a newer document. Raises StoreDown."""
+        """Read the scope again: the caller's tags may name a newer document. Raises StoreDown."""
         await self._views.refresh(view.scope_id)
         if is_ahead(tags, view):
             # Nothing newer is stored, so the store may have lost it.
             await self._engine.check_past()
         if proves_loss(tags, view) and self._may_begin_anew(view.scope_id):
-            # Who had shown it is gone, so this client is the only witness.
+            # No node that has shown it is left, so only this client knows of the loss.
             await self._views.begin_anew(view)
 
     def _may_begin_anew(self, scope_id: ScopeId) -> bool:
-        """Not more often than every few seconds: an instance can make up a tag."""
+        """Allow one new activation every few seconds: an instance can make up a tag."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._began_anew_s.get(scope_id, float("-inf")) < BEGIN_ANEW_EVERY_S:
             return False
@@ -177,23 +187,25 @@ class Endpoint:
         return True
 
     async def report_seen(self, member: Member, ids: tuple[EventId, ...]) -> None:
-        """For the history only, so an outage of the store may swallow it."""
+        """Store that the instance has seen the events. An outage of the store loses this: it is
+        for the history only.
+        """
         command = ReportSeen(event_ids=ids, instance=member.name)
         with contextlib.suppress(StoreDown, Refused):
             by = instance_actor(member.name)
             await self._engine.submit(member.view.scope_id, command, by=by)
 
-    async def _instance(self, ask: Ask, member: Member) -> Answer:
+    async def _instance(self, request: Request, member: Member) -> Response:
         scope = await self._store.read(member.view.scope_id)
         if not scope.roster.has_live(member.name):
             return NOT_FOUND
         instance = scope.roster.instances[member.name]
         return instances.answer(
-            scope, instance, ask.instance_version, ask.path, is_text=ask.is_text
+            scope, instance, request.instance_version, request.path, is_text=request.is_text
         )
 
-    async def _approve(self, member: Member, body: bytes) -> Answer:
-        """An unknown id refuses the whole request, before anything is approved."""
+    async def _approve(self, member: Member, body: bytes) -> Response:
+        """Approve the events. An unknown id refuses all of them, before anything is approved."""
         ids = read_event_ids(body)
         if ids is None:
             return BAD_BODY
@@ -212,14 +224,14 @@ class Endpoint:
                     raise
         return _APPROVED
 
-    async def _drained(self, ask: Ask, member: Member, body: bytes) -> Answer:
-        """Who of an event's instances is ready; a POST says first that this one is."""
-        id = EventId(ask.path[0].upper()) if ask.path else read_event_id(body)
+    async def _drained(self, request: Request, member: Member, body: bytes) -> Response:
+        """List which instances of an event are drained; a POST first reports the caller as one."""
+        id = EventId(request.path[0].upper()) if request.path else read_event_id(body)
         if id is None:
             return BAD_DRAINED_BODY
         scope_id = member.view.scope_id
         try:
-            if not ask.path:
+            if not request.path:
                 command = ReportDrained(event_id=id, instance=member.name)
                 await self._engine.submit(scope_id, command, by=instance_actor(member.name))
             scope = await self._store.read(scope_id)
@@ -234,10 +246,10 @@ class Endpoint:
             "Drained": list(event.drained),
             "Waiting": [name for name in event.resources if name not in event.drained],
         }
-        return Answer(status=200, body=json.dumps(shown, separators=(",", ":")).encode())
+        return Response(status=200, body=json.dumps(shown, separators=(",", ":")).encode())
 
     async def _is_known(self, scope_id: ScopeId, id: EventId) -> bool:
-        """An event that is over stays known for ever, so that a late approval is no error."""
+        """Return whether the scope has, or once had, the event: a late approval is no error."""
         try:
             found, _ = await self._store.find_event(id)
         except Refused:

@@ -1,9 +1,9 @@
-"""Bytes to requests, one at a time, with a limit on everything that a sender can make grow.
+"""The parser makes requests of bytes, with a limit on everything that a sender can make grow.
 
-Theory of operation. What a client sends is kept until it is the connection's turn. Then the
-parser (llhttp, through httptools) gets one piece of it: never more than 4 KiB, and never a byte
-beyond the end of a request. A head and a chunked body both end with an empty line, and other
-bodies say how long they are, so the end is found without parsing.
+What a client sends is kept until it is the connection's turn. Then llhttp (through httptools) gets
+one piece of it: never more than 4 KiB, and never a byte beyond the end of a request. A head and a
+chunked body both end with an empty line, and other bodies say how long they are, so the end is
+found without parsing.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fairwarning.metadata.requests import Head
-from fairwarning.metadata.responses import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Answer
+from fairwarning.metadata.responses import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Response
 from fairwarning.metadata.settings import (
     BODY_BYTES_MAX,
     CHUNKED_PIECE_BYTES_MAX,
@@ -23,29 +23,31 @@ from fairwarning.metadata.settings import (
 )
 
 _MESSAGE_BYTES_MAX = HEAD_BYTES_MAX + 8 * BODY_BYTES_MAX
-"""Chunks of a byte each make a body several times as long on the wire."""
+"""Eight times the body, because chunks of a byte each make it that much longer on the wire."""
 _UPGRADE_WORDS = frozenset({"upgrade", "http2-settings"})
 _EMPTY_LINE = b"\r\n\r\n"
 
 
-class Received(Struct, frozen=True, kw_only=True):
+class ReceivedRequest(Struct, frozen=True, kw_only=True):
+    """One whole request, whose meaning is not known yet."""
+
     head: Head
     body: bytes
     keeps_alive: bool
     raw: bytes | None = None
-    """Its bytes, if they came alone and in one piece, and say all that there is to know of it."""
+    """The request's bytes, if they came alone and in one piece; equal bytes then mean the same."""
 
 
 class Refusal(Exception):
-    """The sender broke a rule of HTTP or a limit; the answer closes the connection."""
+    """The sender broke a rule of HTTP or a limit; the response closes the connection."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
-class Reader:
-    """For the requests of one connection; thrown away whenever nothing of a request is left."""
+class RequestParser:
+    """Parses the requests of one connection; dropped whenever nothing of a request is left."""
 
     __slots__ = ("_at", "_body", "_body_left", "_data", "_found", "_head_bytes", "_headers",
                  "_in_body", "_is_between", "_on_continue", "_parser", "_pending_bytes", "_tail",
@@ -56,10 +58,10 @@ class Reader:
         self._on_continue = on_continue
         self._data = b""
         self._at = 0
-        """How much of `_data` the parser has had."""
+        """How many bytes of `_data` llhttp has got."""
         self._tail = b""
-        """The last bytes that it has had: an empty line may come in two pieces."""
-        self._found: Received | None = None
+        """The last bytes that llhttp got: an empty line may come in two pieces."""
+        self._found: ReceivedRequest | None = None
         self._is_between = True
         self._begin()
 
@@ -68,27 +70,28 @@ class Reader:
         self._headers: list[tuple[str, str]] = []
         self._body = bytearray()
         self._body_left = 0
-        """Of a body that has said its length."""
+        """How many bytes are left of a body with `Content-Length`."""
         self._head_bytes = 0
         self._pending_bytes = 0
         self._in_body = False
 
     @property
     def waiting(self) -> int:
-        """How many bytes the parser has not had."""
+        """How many bytes llhttp has not got yet."""
         return len(self._data) - self._at
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of a request is here, neither parsed nor waiting."""
+        """Whether nothing of a request is left, neither parsed nor waiting."""
         return self._is_between and self._at == len(self._data)
 
     def add(self, data: bytes) -> None:
+        """Keep these bytes for `take`."""
         self._data = self._data[self._at :] + data if self.waiting else data
         self._at = 0
 
-    def take(self) -> Received | None:
-        """Parses the next piece. Returns the request that it completes. Raises Refusal."""
+    def take(self) -> ReceivedRequest | None:
+        """Parse the next piece. Return the request that it completes, if any. Raises Refusal."""
         was_between, start = self._is_between, self._at
         piece = self._next_piece()
         self._at += len(piece)
@@ -117,7 +120,7 @@ class Reader:
         return piece
 
     def _feed(self, piece: bytes) -> bool:
-        """Returns whether the request asked for another protocol."""
+        """Give llhttp a piece. Return whether the request asked for another protocol."""
         try:
             self._parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
@@ -131,10 +134,11 @@ class Reader:
         return False
 
     def _ignore_upgrade(self) -> None:
-        """RFC 9110 7.8: a server may ignore it. llhttp would skip the body, so start again.
+        """Parse the head again without its upgrade, because llhttp would skip the body.
 
-        Java's client offers HTTP/2 like this with every request, approvals included. The piece
-        ended with the head, so there is nothing behind it to parse again.
+        RFC 9110 7.8 lets a server ignore an upgrade. Java's client offers HTTP/2 like this with
+        every request, approvals included. The piece ended with the head, so nothing else has to
+        be parsed again.
         """
         found, self._found = self._found, None
         assert found is not None
@@ -146,7 +150,7 @@ class Reader:
         self._feed(_without_upgrade(found.head, version))
 
     def _refuse_endless(self, count: int) -> None:
-        """What llhttp has taken in and not told us of yet is limited too."""
+        """Limit also what llhttp has got and has not reported yet. Raises Refusal."""
         if self._is_between:
             return
         self._pending_bytes += count
@@ -212,7 +216,7 @@ class Reader:
             headers=headers,
         )
         keeps_alive = self._parser.should_keep_alive()
-        self._found = Received(head=head, body=bytes(self._body), keeps_alive=keeps_alive)
+        self._found = ReceivedRequest(head=head, body=bytes(self._body), keeps_alive=keeps_alive)
         self._begin()
 
 

@@ -1,7 +1,7 @@
-"""GET /metadata/instance: what we know of the instance, in the shape of the asked version.
+"""The response to GET /metadata/instance: what we know of an instance, for one api-version.
 
-All values are strings and unknown ones are empty, as Azure does it. Fields that a version
-did not have are left out.
+All values are strings and unknown ones are empty, as in Azure. Fields that a version did not have
+are left out.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fairwarning.core.identifiers import computer_name, placement_group_id, vm_id
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.model import Instance, Roster, Scope, ScopeKind
-from fairwarning.metadata.responses import LEAF_NEEDS_TEXT, NOT_FOUND, TEXT, Answer
+from fairwarning.metadata.responses import LEAF_NEEDS_TEXT, NOT_FOUND, TEXT, Response
 
 INSTANCE_VERSIONS: tuple[str, ...] = (
     "2017-03-01", "2017-04-02", "2017-08-01", "2017-10-01", "2017-12-01", "2018-02-01",
@@ -52,23 +52,26 @@ _SINCE: Mapping[str, str] = {
     "vmSize": "2017-04-02",
     "zone": "2017-12-01",
 }
+"""The first version that has the field of `compute`."""
 Tree = dict[str, "Tree"] | list["Tree"] | str
 
 
 def answer(scope: Scope, instance: Instance, version: str, path: tuple[str, ...],
-           *, is_text: bool) -> Answer:  # fmt: skip
+           *, is_text: bool) -> Response:  # fmt: skip
+    """Return the value at `path`, as JSON or as text."""
     node = _walk(tree(scope, instance, version), path)
     if node is None:
         return NOT_FOUND
     if is_text:
-        return Answer(status=200, body=_as_text(node).encode(), content_type=TEXT)
+        return Response(status=200, body=_as_text(node).encode(), content_type=TEXT)
     if isinstance(node, str):
         return LEAF_NEEDS_TEXT
     body = json.dumps(node, separators=(",", ":"), ensure_ascii=False).encode()
-    return Answer(status=200, body=body)
+    return Response(status=200, body=body)
 
 
 def tree(scope: Scope, instance: Instance, version: str) -> Tree:
+    """Return the whole document of the version."""
     compute = {
         name: value for name, value in _compute(scope, instance).items() if version >= _SINCE[name]
     }
@@ -147,7 +150,7 @@ def _interface(instance: Instance) -> Tree:
 
 
 def _walk(node: Tree, path: tuple[str, ...]) -> Tree | None:
-    """Keys are compared without regard to case, as the whole path is."""
+    """Return what is at the path, which is in lower case; keys have no case, as in Azure."""
     for part in path:
         found: Tree | None = None
         if isinstance(node, dict):
@@ -162,7 +165,7 @@ def _walk(node: Tree, path: tuple[str, ...]) -> Tree | None:
 
 
 def _as_text(node: Tree) -> str:
-    """A leaf's value, or the names of what lies below, a line each."""
+    """Return a leaf's value, or the names of the nodes below, one in each line."""
     if isinstance(node, str):
         return node
     if isinstance(node, dict):

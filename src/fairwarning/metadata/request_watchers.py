@@ -1,4 +1,4 @@
-"""Who asked what: told to those who watch, as tests and rehearsals do."""
+"""Watchers are called with every request of a known instance; tests and scenarios use them."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ from fairwarning.core.model import InstanceName, ScopeId
 from fairwarning.engine.request_log import Request, Requests
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """A request that was in order, by an instance that we know."""
+class ObservedRequest(Struct, frozen=True, kw_only=True):
+    """A well-formed request of a known instance."""
 
     at_ms: Instant
     scope_id: ScopeId
@@ -24,14 +24,14 @@ class Asked(Struct, frozen=True, kw_only=True):
     user_agent: str
     body: bytes
     fault: FaultKind | None
-    """What went wrong with it on purpose."""
+    """The injected fault that struck it; None: none."""
 
 
-Watcher = Callable[[Asked], None]
+Watcher = Callable[[ObservedRequest], None]
+# What clients write is kept only as far as a page shows it.
 AGENT_CHARS_MAX = 200
 ID_CHARS_MAX = 64
 APPROVALS_MAX = 20
-"""What strangers write is kept only as far as a page shows it."""
 
 
 class _Approval(Struct, rename="pascal"):
@@ -42,32 +42,32 @@ class _Approvals(Struct, rename="pascal"):
     start_requests: list[_Approval] = []
 
 
-def noting(requests: Requests) -> Watcher:
-    """Notes what instances of test fleets ask; of others nobody's requests are kept."""
+def record_requests(requests: Requests) -> Watcher:
+    """Return a watcher that logs the requests of test fleets, and none of real fleets."""
 
-    def hear(asked: Asked) -> None:
-        if asked.is_test:
+    def record(observed: ObservedRequest) -> None:
+        if observed.is_test:
             requests.note(
                 Request(
-                    at_ms=asked.at_ms,
-                    scope_id=asked.scope_id,
-                    instance=asked.instance,
-                    kind=asked.kind,
-                    version=asked.version,
-                    agent=asked.user_agent[:AGENT_CHARS_MAX],
-                    events=_approved(asked),
-                    fault=asked.fault,
+                    at_ms=observed.at_ms,
+                    scope_id=observed.scope_id,
+                    instance=observed.instance,
+                    kind=observed.kind,
+                    version=observed.version,
+                    agent=observed.user_agent[:AGENT_CHARS_MAX],
+                    events=_approved(observed),
+                    fault=observed.fault,
                 )
             )
 
-    return hear
+    return record
 
 
-def _approved(asked: Asked) -> tuple[str, ...]:
-    if asked.kind != "approve":
+def _approved(observed: ObservedRequest) -> tuple[str, ...]:
+    if observed.kind != "approve":
         return ()
     try:
-        found = msgspec.json.decode(asked.body, type=_Approvals)
+        found = msgspec.json.decode(observed.body, type=_Approvals)
     except (msgspec.DecodeError, RecursionError):
-        return ()  # the answer to it says what was wrong
+        return ()  # the response to it says what was wrong
     return tuple(each.event_id[:ID_CHARS_MAX] for each in found.start_requests[:APPROVALS_MAX])

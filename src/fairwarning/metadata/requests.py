@@ -1,8 +1,7 @@
-"""What a request means: its head, read once. Pure, so that equal bytes have equal meaning.
+"""What a request means, read from its head and body. This module is pure.
 
-Everything here depends on the bytes of the head and the rules alone, never on who sent
-them: that is settled apart, for every request. So the meaning of a poll can be remembered
-by its bytes.
+The meaning depends on the bytes and the rules alone, never on the sender, who is checked apart for
+every request (`identity.py`). So the meaning of a poll can be remembered by its bytes.
 """
 
 import ipaddress
@@ -28,7 +27,7 @@ from fairwarning.metadata.responses import (
     NO_EVENT_ID,
     NO_METADATA_HEADER,
     NOT_FOUND,
-    Answer,
+    Response,
     bad_version,
     latest_version,
     method_not_allowed,
@@ -38,7 +37,7 @@ from fairwarning.metadata.settings import START_REQUESTS_MAX, WAIT_S_MAX, Endpoi
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
 _FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
-"""RFC 9112 3.2.2: a server accepts a whole URL as the target too."""
+"""A whole URL as the target, which RFC 9112 3.2.2 makes a server accept."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
 AGENT_CHARS_MAX = 100
 QUERIES_CACHED_MAX = 256
@@ -46,16 +45,18 @@ HOSTS_CACHED_MAX = 256
 
 
 class Kind(Enum):
+    """What a request asks for."""
+
     EVENTS = auto()
     APPROVE = auto()
     INSTANCE = auto()
     VERSIONS = auto()
     DRAINED = auto()
-    """Our own: which instances of an event are ready, and that this one is."""
+    """Our own extension: list or report which instances of an event are drained."""
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """A request's first lines, as the parser found them. Names of headers are lower case."""
+    """The request line and headers, as the parser found them. Header names are in lower case."""
 
     method: str
     target: str
@@ -65,8 +66,8 @@ class Head(Struct, frozen=True, kw_only=True):
         return self.headers.get(name, ())
 
 
-class Ask(Struct, frozen=True, kw_only=True):
-    """A request that is in order."""
+class Request(Struct, frozen=True, kw_only=True):
+    """A well-formed request. Whether its sender may send it is checked later."""
 
     kind: Kind
     version: ApiVersion | None = None
@@ -76,22 +77,22 @@ class Ask(Struct, frozen=True, kw_only=True):
     tag: str = ""
     wait_s: int = 0
     vm: str | None = None
-    """Named by the base path /vm/NAME; worth something on a loopback listener only."""
+    """The instance in the base path /vm/NAME, which counts on a loopback listener only."""
     proxied: tuple[str, str] | None = None
-    """`X-Instance-ID` and its signature, each given once and still to be verified."""
+    """`X-Instance-ID` and its signature, not verified yet; None unless each was given once."""
     is_forwarded: bool = False
     is_plain: bool = True
-    """The source address alone says who asks."""
+    """Whether the source address alone says who asks."""
     is_foreign: bool = False
-    """A web page may have sent it, which a loopback listener refuses."""
+    """Whether a web page may have sent it, which a loopback listener refuses."""
     agent: str = ""
-    """What the client calls itself, the first of it."""
+    """The first characters of the `User-Agent`."""
     form: int = 0
-    """Which of a view's ready answers it wants, if it keeps the connection; else one more."""
+    """The key of the ready response in `View.forms`; one more if the connection is closed."""
 
 
-def read(head: Head, rules: EndpointRules) -> Ask | Answer:
-    """The ask, or the answer that refuses it."""
+def parse_request(head: Head, rules: EndpointRules) -> Request | Response:
+    """Return what the head asks for, or the response that refuses it."""
     target, _, query = _ABSOLUTE.sub("", head.target).partition("?")
     if not target.startswith("/"):
         return NOT_FOUND
@@ -102,10 +103,10 @@ def read(head: Head, rules: EndpointRules) -> Ask | Answer:
     if not parts or parts[0].lower() != "metadata":
         return NOT_FOUND
     parameters = _parameters(query)
-    if isinstance(parameters, Answer):
+    if isinstance(parameters, Response):
         return parameters
     found = _route(head, [part.lower() for part in parts[1:]], parameters, rules)
-    if isinstance(found, Answer):
+    if isinstance(found, Response):
         return found
     refusal = _refuse_headers(head, found, rules)
     if refusal is not None:
@@ -113,9 +114,9 @@ def read(head: Head, rules: EndpointRules) -> Ask | Answer:
     return _with_caller(found, head, vm)
 
 
-# Most clients ask for ever the same.
+# Cached, because most clients send the same query again and again.
 @lru_cache(QUERIES_CACHED_MAX)
-def _parameters(query: str) -> Mapping[str, str] | Answer:
+def _parameters(query: str) -> Mapping[str, str] | Response:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)
     except ValueError:
@@ -128,7 +129,7 @@ def _parameters(query: str) -> Mapping[str, str] | Answer:
 
 def _route(
     head: Head, parts: list[str], parameters: Mapping[str, str], rules: EndpointRules
-) -> Ask | Answer:
+) -> Request | Response:
     match parts:
         case ["scheduledevents"]:
             return _events(head, parameters, rules)
@@ -141,12 +142,12 @@ def _route(
         case ["versions"]:
             if head.method != "GET":
                 return method_not_allowed("GET")
-            return Ask(kind=Kind.VERSIONS)
+            return Request(kind=Kind.VERSIONS)
         case _:
             return NOT_FOUND
 
 
-def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> Ask | Answer:
+def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> Request | Response:
     if head.method not in ("GET", "POST"):
         return method_not_allowed("GET", "POST")
     name = parameters.get("api-version", "")
@@ -158,13 +159,13 @@ def _events(head: Head, parameters: Mapping[str, str], rules: EndpointRules) -> 
         status = rules.unknown_version_status if name else 400
         return bad_version(status, known[:-4:-1])
     if head.method == "POST":
-        return Ask(kind=Kind.APPROVE, version=version)
+        return Request(kind=Kind.APPROVE, version=version)
     wait = parameters.get("wait", "0")
     if not (wait.isascii() and wait.isdigit() and len(wait) <= 3 and int(wait) <= WAIT_S_MAX):
         return BAD_WAIT
     tags = head.values("if-none-match")
     wait_s = int(wait) if rules.holds_polls else 0
-    return Ask(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=wait_s)
+    return Request(kind=Kind.EVENTS, version=version, tag=",".join(tags), wait_s=wait_s)
 
 
 def _known_versions(rules: EndpointRules) -> list[str]:
@@ -173,7 +174,9 @@ def _known_versions(rules: EndpointRules) -> list[str]:
     return [each for each in _EVENT_VERSIONS if each <= rules.newest_version]
 
 
-def _instance(head: Head, path: tuple[str, ...], parameters: Mapping[str, str]) -> Ask | Answer:
+def _instance(
+    head: Head, path: tuple[str, ...], parameters: Mapping[str, str]
+) -> Request | Response:
     if head.method != "GET":
         return method_not_allowed("GET")
     version = parameters.get("api-version", "")
@@ -182,22 +185,22 @@ def _instance(head: Head, path: tuple[str, ...], parameters: Mapping[str, str]) 
     form = parameters.get("format", "json").lower()
     if form not in ("json", "text"):
         return BAD_FORMAT
-    return Ask(kind=Kind.INSTANCE, instance_version=version, path=path, is_text=form == "text")
+    return Request(kind=Kind.INSTANCE, instance_version=version, path=path, is_text=form == "text")
 
 
-def _drained(head: Head, parameters: Mapping[str, str]) -> Ask | Answer:
+def _drained(head: Head, parameters: Mapping[str, str]) -> Request | Response:
     if head.method == "POST":
-        return Ask(kind=Kind.DRAINED)
+        return Request(kind=Kind.DRAINED)
     if head.method != "GET":
         return method_not_allowed("GET", "POST")
     id = parameters.get("eventid", "")
-    return Ask(kind=Kind.DRAINED, path=(id,)) if id else NO_EVENT_ID
+    return Request(kind=Kind.DRAINED, path=(id,)) if id else NO_EVENT_ID
 
 
-def _refuse_headers(head: Head, ask: Ask, rules: EndpointRules) -> Answer | None:
-    is_lenient = ask.kind is Kind.APPROVE and (
+def _refuse_headers(head: Head, request: Request, rules: EndpointRules) -> Response | None:
+    is_lenient = request.kind is Kind.APPROVE and (
         rules.is_header_optional_on_post
-        or (ask.version is not None and ask.version.is_header_optional_on_post)
+        or (request.version is not None and request.version.is_header_optional_on_post)
     )
     if not is_lenient and [v.lower() for v in head.values("metadata")] != ["true"]:
         return NO_METADATA_HEADER
@@ -206,30 +209,30 @@ def _refuse_headers(head: Head, ask: Ask, rules: EndpointRules) -> Answer | None
     return None
 
 
-def _with_caller(ask: Ask, head: Head, vm: str | None) -> Ask:
+def _with_caller(request: Request, head: Head, vm: str | None) -> Request:
     ids, signatures = head.values("x-instance-id"), head.values("x-instance-id-signature")
     proxied = (ids[0], signatures[0]) if len(ids) == len(signatures) == 1 else None
     forwarded = bool(head.values("x-forwarded-for"))
     agents = head.values("user-agent")
     return replace(
-        ask,
+        request,
         vm=vm,
         agent=agents[0][:AGENT_CHARS_MAX] if agents else "",
         proxied=proxied,
         is_forwarded=forwarded,
         is_plain=vm is None and proxied is None and not forwarded,
         is_foreign=_is_foreign(head),
-        form=0 if ask.version is None else _FORMS[ask.version.name],
+        form=0 if request.version is None else _FORMS[request.version.name],
     )
 
 
 def _is_foreign(head: Head) -> bool:
-    """Whether a browser may have sent it for a page that is not served here.
+    """Return whether a browser may have sent the request for a page that is not served here.
 
     A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where
-    the page came from; a page can change neither. Whoever owns a name can point it at loopback
-    (DNS rebinding). Nobody can do that with an address, so every address is fine: clients that
-    are sent here by a rule of the firewall say `Host: 169.254.169.254`.
+    the page came from; a page can change neither. The owner of a name can point it at loopback
+    (DNS rebinding). An address can't be pointed elsewhere, so every address is fine: clients that
+    a firewall rule sends here say `Host: 169.254.169.254`.
     """
     hosts = [*head.values("host")]
     if target := _ABSOLUTE.match(head.target):
@@ -254,17 +257,15 @@ def _is_address_or_localhost(host: str) -> bool:
     return True
 
 
-# The body of a POST: which events are approved. JSON whatever its Content-Type says.
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
-    """The ids in upper case, each once; None if the body is not what it must be.
+    """Return the ids that a POST approves, in upper case, each once; None if the body is wrong.
 
-    What is no id at all becomes the empty one, which no event has.
-
-    DocumentIncarnation may stand beside StartRequests, as a string or a number; it is
-    ignored, as Azure ignores it.
+    The body is JSON whatever its Content-Type says. A string that can't be an id becomes the
+    empty id, which no event has. DocumentIncarnation may be there too; it is ignored, as Azure
+    ignores it.
     """
     try:
         document = json.loads(body)
@@ -278,13 +279,13 @@ def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
         id = request.get("EventId") if isinstance(request, dict) else None
         if not isinstance(id, str):
             return None
-        # Nothing else can be an id of ours, and nothing longer is repeated in an answer.
+        # Nothing else can be an id of ours, and nothing longer is repeated in a response.
         found[EventId(id.strip().upper() if _GUID.fullmatch(id.strip()) else "")] = None
     return tuple(found)
 
 
 def read_event_id(body: bytes) -> EventId | None:
-    """The one id of `{"EventId": …}`, in upper case; None if the body is not that."""
+    """Return the id of `{"EventId": …}` in upper case; None if the body is not that."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

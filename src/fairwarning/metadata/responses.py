@@ -1,7 +1,7 @@
-"""Answers as bytes: Azure's headers, and the bodies of its errors.
+"""Responses with Azure's headers and error bodies, and how they become bytes.
 
-Where a live capture or a page of Azure shows the words, they are repeated exactly; the
-others are in the same form (`{"error": …}`), which no client can take for a document.
+Where a live capture or a page of Azure shows the words, they are repeated exactly. The others
+have the same form (`{"error": …}`), which no client can take for a document.
 """
 
 import asyncio
@@ -21,22 +21,25 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
+    """A response before it becomes bytes."""
+
     status: int
     body: bytes = b""
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     closes: bool = False
-    """Close the connection behind it: what follows on it cannot be trusted."""
+    """Whether the connection must be closed, because what follows on it can't be trusted."""
 
 
-def error(status: int, text: str, *, closes: bool = False, **headers: str) -> Answer:
+def error(status: int, text: str, *, closes: bool = False, **headers: str) -> Response:
+    """Return an error as Azure words it. `_` in a header's name becomes `-`."""
     body = json.dumps({"error": text}).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status=status, body=body, headers=named, closes=closes)
+    return Response(status=status, body=body, headers=named, closes=closes)
 
 
-NO_METADATA_HEADER = Answer(
+NO_METADATA_HEADER = Response(
     status=400, body=b'{ "error": "Bad request: . Required metadata header not specified" }'
 )
 FOREIGN = error(
@@ -49,7 +52,7 @@ DUPLICATE_PARAMETER = error(400, "Bad request. Duplicate query parameters are no
 BAD_QUERY = error(400, "Bad request. The query string is malformed")
 NOT_FOUND = error(404, "Not found")
 LEAF_NEEDS_TEXT = error(
-    400, "Bad request. A leaf node has no JSON form; ask for it with format=text"
+    400, "Bad request. A leaf node has no JSON form; request for it with format=text"
 )
 BAD_FORMAT = error(400, "Bad request. format must be json or text")
 BAD_WAIT = error(400, "Bad request. wait must be a whole number of seconds, 0 to 300")
@@ -68,8 +71,8 @@ OUT_OF_SERVICE = error(503, "Service unavailable. Try again in a moment", Retry_
 BROKEN = error(500, "Internal server error", closes=True)
 
 
-def bad_version(status: int, newest: Sequence[str]) -> Answer:
-    """Azure names the three newest, newest first."""
+def bad_version(status: int, newest: Sequence[str]) -> Response:
+    """Return the error for an unknown api-version. Azure names the three newest, newest first."""
     return _version_error(
         status,
         "Bad request. api-version is invalid or was not specified in the request. "
@@ -78,7 +81,8 @@ def bad_version(status: int, newest: Sequence[str]) -> Answer:
     )
 
 
-def latest_version(status: int, known: Sequence[str]) -> Answer:
+def latest_version(status: int, known: Sequence[str]) -> Response:
+    """Return the error for the api-version `latest`, which Azure has withdrawn."""
     newest_first = sorted(known, reverse=True)
     text = "Bad request. api-version latest is no longer supported; use one of " + ", ".join(
         newest_first
@@ -86,12 +90,12 @@ def latest_version(status: int, known: Sequence[str]) -> Answer:
     return _version_error(status, text, newest_first[:3])
 
 
-def _version_error(status: int, text: str, newest: Sequence[str]) -> Answer:
+def _version_error(status: int, text: str, newest: Sequence[str]) -> Response:
     body = json.dumps({"error": text, "newest-versions": list(newest)}, separators=(",", ":"))
-    return Answer(status=status, body=body.encode())
+    return Response(status=status, body=body.encode())
 
 
-def method_not_allowed(*allowed: str) -> Answer:
+def method_not_allowed(*allowed: str) -> Response:
     return error(405, "Method not allowed", Allow=", ".join(allowed))
 
 
@@ -103,7 +107,10 @@ def head(
     *,
     closes: bool,
 ) -> bytes:
-    """Everything before the stamp. An answer is `head + stamp + CRLF CRLF + body`."""
+    """Return all header lines but the varying ones.
+
+    A response is this head, the varying headers, an empty line and the body.
+    """
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
     if status != HTTPStatus.NOT_MODIFIED:
         lines.append(f"Content-Length: {length}")
@@ -116,15 +123,19 @@ def head(
     return "\r\n".join([*lines, ""]).encode("latin-1")
 
 
-class Stamp:
-    """Formatting them anew, or only reading the clock, was a tenth of what a known poll costs.
+_LAST_BYTES = tuple(b"%02x" % number for number in range(256))
 
-    So all but the id's last byte is made once for 256 answers, and a timer ends such a block
-    with its second. Lives in an event loop.
+
+class VaryingHeaders:
+    """Makes the two headers that differ from response to response: the date and the request id.
+
+    Formatting them anew, or only reading the clock, was a tenth of what a known poll costs. So all
+    but the id's last byte is made once for 256 responses (a block), and a timer ends the block
+    with its second. An object belongs to one event loop.
     """
 
     def __init__(self, seconds: Callable[[], float] | None = None) -> None:
-        """`seconds`: a clock that no timer can follow; it is read for every answer."""
+        """`seconds` is a clock that no timer can follow, so it is read for every response."""
         self._seconds = seconds or time.time
         self._is_steady = seconds is None
         seed = os.urandom(10).hex()
@@ -133,22 +144,24 @@ class Stamp:
         self._timer: asyncio.TimerHandle | None = None
         self._number = -1
         self._used = 0
-        """Of all blocks before this one."""
+        """How many ids all blocks before this one gave out."""
         self._size = 0
         self.block = b""
         self.lasts = iter(_LAST_BYTES[:0])
-        """The ids' last bytes that are left. With none, `begin` gives the first of a new block."""
+        """The last bytes of ids that are left in the block. Without one, call `begin`."""
 
     @property
     def count(self) -> int:
-        """How many were given out: every answer takes one."""
+        """The number of responses since the start: each takes one id."""
         return self._used + self._size - length_hint(self.lasts)
 
     def next(self) -> bytes:
+        """Return both headers of the next response."""
         last = next(self.lasts, None) or self.begin()
         return self.block + last
 
     def begin(self) -> bytes:
+        """Begin a new block, and return the first of its last bytes."""
         self._end()
         self._number += 1
         now_s = self._seconds()
@@ -170,16 +183,14 @@ class Stamp:
         self.lasts = iter(_LAST_BYTES[:0])
 
 
-def to_bytes(answer: Answer, stamp: Stamp, *, closes: bool, has_body: bool = True) -> bytes:
+def to_bytes(
+    response: Response, varying: VaryingHeaders, *, closes: bool, has_body: bool = True
+) -> bytes:
     start = head(
-        answer.status,
-        len(answer.body),
-        answer.content_type,
-        answer.headers,
-        closes=closes or answer.closes,
+        response.status,
+        len(response.body),
+        response.content_type,
+        response.headers,
+        closes=closes or response.closes,
     )
-    return b"".join((start, stamp.next(), b"\r\n\r\n", answer.body if has_body else b""))
-
-
-# The two headers that differ from answer to answer: the date and the request's id.
-_LAST_BYTES = tuple(b"%02x" % number for number in range(256))
+    return b"".join((start, varying.next(), b"\r\n\r\n", response.body if has_body else b""))

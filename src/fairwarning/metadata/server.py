@@ -1,8 +1,8 @@
-"""Listeners of our own: a known poll on a fresh connection is answered without a transport.
+"""The server accepts connections, and answers a known poll on a fresh one without a transport.
 
-Theory of operation. Most clients open a connection for every poll. With TCP_DEFER_ACCEPT a
-connection is ready only once its request is there, so accept, one read, one write and
-close are all that such a poll costs. Anything else becomes an ordinary transport.
+Most clients open a connection for every poll. With TCP_DEFER_ACCEPT a connection is ready only
+once its request is there, so accept, one read, one write and close are all that such a poll
+costs. Anything else becomes an ordinary transport with a `Connection`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from fairwarning.metadata.connection import Connection
-from fairwarning.metadata.endpoint_state import Service
+from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.identity import canonical, is_loopback
 from fairwarning.metadata.request_watchers import Watcher
 from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
@@ -21,30 +21,34 @@ from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERE
 _BACKLOG = 4_096
 _ACCEPTS_AT_ONCE = 64
 _FULL_ROUNDS = 16
-"""So often in a row as many came as were asked for, before more are asked for."""
+"""After so many full rounds in a row, twice as many connections are accepted in a round."""
 # Plain integers: the socket module's enums take longer to combine than the call takes.
 _STREAM = int(socket.SOCK_STREAM)
 _AT_ONCE = int(socket.MSG_DONTWAIT)
 _AT_ONCE_WITH_THE_END = int(socket.MSG_DONTWAIT | socket.MSG_MORE)
 _FIRST_BYTES = 479
-"""With more than this a bytes object no longer comes from Python's own allocator."""
+"""A longer bytes object would not come from Python's own allocator, which is quicker."""
 _REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES
 _DEFER_S = 5
 _SWEEP_S = 1.0
 SAMPLE_S = 5.0
-"""How often it is worked out who polls. At 100,000 instances it takes some ten milliseconds."""
+"""How often polls are counted up. At 100,000 instances that takes some ten milliseconds."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _OUT_OF_FILES_PAUSE_S = 0.2
 _Peer = tuple[str, int, int, int]
-"""Host, port, flow and zone of an IPv6 peer; of an IPv4 one only host and port."""
+"""The host, port, flow and zone of an IPv6 peer; an IPv4 one has only host and port."""
 _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One address."""
+    """Listens on one address."""
 
-    def __init__(self, service: Service, host: str, port: int) -> None:
-        self._service = service
+    def __init__(self, state: EndpointState, host: str, port: int) -> None:
+        self._state = state
+        # What a known poll needs, without a detour: `_greet` is the hottest function of all.
+        self._known_polls = state.known_polls
+        self._by_address = state.by_address
+        self._ready = state.ready
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +68,7 @@ class Listener:
         self._full_rounds = 0
         # Not the name that was given: `localhost` is loopback too.
         self._is_loopback = is_loopback(self._socket.getsockname()[0])
-        service.has_loopback |= self._is_loopback
+        state.known_polls.has_loopback |= self._is_loopback
         self._adopting: set[asyncio.Task[None]] = set()
 
     @property
@@ -81,14 +85,15 @@ class Listener:
         self._socket.close()
 
     async def settle(self) -> None:
-        """Returns when all that was accepted has become a connection."""
+        """Return when all accepted sockets have become connections."""
         await asyncio.gather(*self._adopting, return_exceptions=True)
 
     def _accept_all(self) -> None:
-        """As many as were there last time: one too many costs a failed call, one too few a turn.
+        """Accept about as many connections as were there last time.
 
-        The C type of a socket, which `socket.SocketType` is, spares the wrapper around it.
-        These two make a known poll on a fresh connection a third cheaper.
+        One too many costs a failed call, and one too few costs a turn of the event loop.
+        `socket.SocketType` is the C type of a socket, without the wrapper around it. Both together
+        make a known poll on a fresh connection a third cheaper.
         """
         accept, make, greet, family = self._accept, socket.SocketType, self._greet, self._family
         try:
@@ -105,23 +110,24 @@ class Listener:
                 self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
     def _greet(self, client: socket.SocketType, peer: _Peer) -> None:
-        """In one piece, because it is all that a known poll on a fresh connection costs us.
+        """Answer a known poll at once, or make a connection of the socket.
 
-        Only what memory can answer for certain: all else must not be counted twice.
+        This is one long function, because calls would make a known poll dearer. It answers only
+        what memory can answer for certain: all else must not be counted twice.
         """
         address = canonical(peer[0], peer[3]) if self._is_v6 else peer[0]
-        service, data, ready, sent = self._service, b"", None, 0
+        known, data, ready, sent = self._known_polls, b"", None, 0
         try:
             data = client.recv(_FIRST_BYTES, _AT_ONCE)
             if len(data) == _FIRST_BYTES:
                 data += client.recv(_REST_BYTES, _AT_ONCE)
-            ask = service.last_ask if data == service.last_lone else service.find_lone(data)
-            if ask is not None:
-                member = service.by_address(address)
+            request = known.last_request if data == known.last_bytes else known.find_closing(data)
+            if request is not None:
+                member = self._by_address(address)
                 if member is not None and member.view.activated_ms is not None:
-                    ready = service.ready(ask, member, True)
+                    ready = self._ready(request, member, True)
                     if ready is not None:
-                        # Held back until the close, so that answer and end are one packet: a
+                        # Held back until the close, so that response and end are one packet: a
                         # quarter of what the poll costs.
                         sent = client.send(ready, _AT_ONCE_WITH_THE_END)
                         if sent == len(ready):
@@ -133,12 +139,12 @@ class Listener:
             client.close()
             return
         if ready is None:
-            self._adopt(client, address, first=data)
+            self._adopt(client, address, first_bytes=data)
         else:
-            self._adopt(client, address, farewell=ready[sent:])
+            self._adopt(client, address, last_bytes=ready[sent:])
 
     def _pause(self, error: OSError) -> None:
-        """Out of file descriptors: accepting again at once would only burn the processor."""
+        """Stop accepting for a moment. Without free file descriptors, a retry would fail too."""
         if error.errno not in _OUT_OF_FILES:
             _log.warning("cannot accept: %s", error)
         loop, fd = asyncio.get_running_loop(), self._socket.fileno()
@@ -154,22 +160,27 @@ class Listener:
         client: socket.SocketType,
         address: str,
         *,
-        first: bytes = b"",
-        farewell: bytes = b"",
+        first_bytes: bytes = b"",
+        last_bytes: bytes = b"",
     ) -> None:
-        """Makes an ordinary transport of it."""
+        """Make an ordinary transport of the socket, unless its address has too many."""
         own = socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach())
         on_loopback = self._is_loopback and is_loopback(address)
-        may_have_many = on_loopback or address in self._service.rules.proxy_addresses
-        if not may_have_many and self._service.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
+        may_have_many = on_loopback or address in self._state.rules.proxy_addresses
+        connections = self._state.connections
+        if not may_have_many and connections.count(address) >= CONNECTIONS_PER_ADDRESS_MAX:
             own.close()
             return
-        self._service.enter(address)
+        connections.reserve(address)
         own.setblocking(False)
 
         def make() -> Connection:
             return Connection(
-                self._service, address, on_loopback=on_loopback, first=first, farewell=farewell
+                self._state,
+                address,
+                on_loopback=on_loopback,
+                first_bytes=first_bytes,
+                last_bytes=last_bytes,
             )
 
         task = asyncio.create_task(self._connect(make, own, address))
@@ -180,23 +191,23 @@ class Listener:
         self, make: Callable[[], Connection], client: socket.socket, address: str
     ) -> None:
         try:
-            await self._service.turns.wait(address)
+            await self._state.fair_share.wait(address)
             await asyncio.get_running_loop().connect_accepted_socket(make, client)
         except OSError:
             client.close()
-            self._service.exit(address)
+            self._state.connections.release(address)
 
 
 class MetadataServer:
-    """All listeners of the endpoint, and the broom that sweeps out silent connections."""
+    """All listeners of the endpoint, and the task that expires silent connections."""
 
-    def __init__(self, service: Service, addresses: Sequence[tuple[str, int]]) -> None:
-        self._service = service
+    def __init__(self, state: EndpointState, addresses: Sequence[tuple[str, int]]) -> None:
+        self._state = state
         self._listeners: list[Listener] = []
         self._sweeper: asyncio.Task[None] | None = None
         try:
             for host, port in addresses:
-                self._listeners.append(Listener(service, host, port))
+                self._listeners.append(Listener(state, host, port))
         except OSError:
             self._close_listeners()
             raise
@@ -206,15 +217,15 @@ class MetadataServer:
         return [listener.url for listener in self._listeners]
 
     def count_answers(self) -> int:
-        """Since the start, all of them."""
-        return self._service.polls.stamp.count
+        """Return how many responses were sent since the start."""
+        return self._state.polls.varying.count
 
     def watch(self, watcher: Watcher) -> None:
-        """Tells of every request from now on, at the price of the fast path."""
-        self._service.watch(watcher)
+        """Call the watcher for every request from now on. Known polls are then parsed too."""
+        self._state.watch(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._service.unwatch(watcher)
+        self._state.unwatch(watcher)
 
     def start(self) -> None:
         for listener in self._listeners:
@@ -229,7 +240,7 @@ class MetadataServer:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self._service.close()
+        await self._state.close()
 
     def _close_listeners(self) -> None:
         for listener in self._listeners:
@@ -241,9 +252,8 @@ class MetadataServer:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = time.monotonic()
-            for connection in list(self._service.connections):
-                connection.sweep(now)
+            self._state.connections.sweep(now)
             if now - sampled_s >= SAMPLE_S:
-                now_s = self._service.endpoint.now() / 1000
-                self._service.views.sample(now_s, now - sampled_s)
+                now_s = self._state.handlers.now() / 1000
+                self._state.views.sample(now_s, now - sampled_s)
                 sampled_s = now

@@ -143,11 +143,11 @@ class Client:
 
     def held(self) -> HeldPoll | None:
         """Returns the poll that the endpoint holds, by the endpoint's own state."""
-        waits = None if self._connection is None else self._connection._wait
-        if waits is None or self.question is None:
+        held = None if self._connection is None else self._connection._held_poll
+        if held is None or held.timer is None or self.question is None:
             return None
-        _, timer, _, member, _, _ = waits
-        return HeldPoll(question=self.question, view=member.view, until_s=timer.when())
+        view, until_s = held.member.view, held.timer.when()
+        return HeldPoll(question=self.question, view=view, until_s=until_s)
 
     def hear(self, line: _Line, data: bytes) -> None:
         if line is not self._line or self.question is None:

@@ -10,8 +10,8 @@ from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.protocols import Order, Store
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine, Rules
-from fairwarning.metadata.endpoint_state import Service
-from fairwarning.metadata.handlers import Endpoint
+from fairwarning.metadata.endpoint_state import EndpointState
+from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notices
 from fairwarning.simulation.calls import Calls
@@ -68,7 +68,7 @@ class Node:
             dice = Random(name).random
             self.notices = Notices(store=self.store, clock=clock, sender=self.sender, dice=dice)
         self.shows = shape.has_clients
-        self.service: Service | None = None
+        self.service: EndpointState | None = None
         self.readers: list[FeedReader] = []
         self.asked: dict[ScopeId, Instant] = {}
         """When this node last answered a poll of the scope."""
@@ -89,8 +89,8 @@ class Node:
         """Starts the parts in the order of the program. Raises StoreDown, which ends it."""
         if self.shows:
             views = await self.engine.show()
-            endpoint = Endpoint(self.engine, views, self.store, self.clock, _ENDPOINT)
-            self.service = Service(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
+            endpoint = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
+            self.service = EndpointState(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
         if self.notices is not None:
             await self.notices.start()
         if self.rollouts is not None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from fairwarning.core.faults import Fault, FaultKind, Part
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import OperationKind
-from fairwarning.metadata.request_watchers import Asked
+from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api.schemas import Event
 from fairwarning.testing.arguments import (
@@ -205,7 +205,9 @@ class Server:
             for each in event.approvals
         ]
 
-    def requests(self, instance: str | None = None, *, kind: str | None = None) -> list[Asked]:
+    def requests(
+        self, instance: str | None = None, *, kind: str | None = None
+    ) -> list[ObservedRequest]:
         """What VMs have asked of the endpoint, oldest first.
 
         `kind`: `events` (a poll), `approve`, `instance` or `versions`. What was refused for its

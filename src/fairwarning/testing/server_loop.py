@@ -26,7 +26,7 @@ from fairwarning.core.model import (
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleet_file import Fleet, read_json, read_toml
-from fairwarning.metadata.request_watchers import Asked
+from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import Node, NodeSettings
 from fairwarning.operator_api.problems import Problem
@@ -74,7 +74,7 @@ class Stage:
         rules: EndpointRules,
         on_change: Callable[..., None],
     ) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ObservedRequest] = []
         self._on_change = on_change
         self.node = Node(
             NodeSettings(
@@ -189,7 +189,7 @@ class Stage:
         ]
         return lines + asked
 
-    def _note_asked(self, asked: Asked) -> None:
+    def _note_asked(self, asked: ObservedRequest) -> None:
         self.asked.append(asked)
         self._on_change()
 

@@ -1,0 +1,50 @@
+"""Known polls are remembered by their bytes, so that equal bytes need no parsing.
+
+A poller sends the same bytes for hours, and most pollers of a fleet are the same program. What a
+request means depends on its bytes and the rules alone (`requests.py`); who sends it, and whether
+it may, is checked for every request.
+"""
+
+from fairwarning.metadata.requests import Request
+from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX
+
+
+class KnownPolls:
+    """The polls that have been parsed before. Listeners and connections read its fields directly,
+    because a call for each poll would cost more than the lookup.
+    """
+
+    def __init__(self) -> None:
+        self.by_bytes: dict[bytes, tuple[Request, bool]] = {}
+        """What the bytes of a poll mean, and whether it ends its connection."""
+        self.has_loopback = False
+        """Whether a listener is on loopback, where requests of foreign web pages are refused."""
+        self._closing: dict[bytes, Request] = {}
+        """Polls that end their connection, and that memory can answer at once for any address."""
+        self.last_bytes = b""
+        """The bytes of the closing poll that was found last: the next one is mostly equal."""
+        self.last_request: Request | None = None
+
+    def remember(self, raw: bytes, request: Request, *, closes: bool) -> None:
+        """Remember a poll that came alone and in one piece."""
+        self.by_bytes[raw] = (request, closes)
+        may_be_refused = request.is_foreign and self.has_loopback
+        if closes and request.is_plain and not request.wait_s and not may_be_refused:
+            self._closing[raw] = request
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
+
+    def find_closing(self, raw: bytes) -> Request | None:
+        """Return the poll if a fresh connection can be answered and closed without a transport."""
+        request = self._closing.get(raw)
+        if request is not None:
+            self.last_bytes, self.last_request = raw, request
+        return request
+
+    def clear(self) -> None:
+        """Forget all polls. Each real poller is known again after one parse."""
+        self.by_bytes.clear()
+        self._closing.clear()
+        self.last_bytes, self.last_request = b"", None
