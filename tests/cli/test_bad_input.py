@@ -84,7 +84,7 @@ CALLS: dict[str, dict[str, str | None]] = {
     "notice test": {"id": "nobody"},
     "notice remove": {"id": "nobody"},
     "notice dead-letters": {},
-    "story": {},
+    "demo": {},
     "agent": {"--config": "{agent}", "--dry-run": None, "--once": None},
     "agent check-config": {"file": "{agent}"},
     "agent explain": {"--config": "{agent}", "--type": "reboot"},

@@ -24,7 +24,7 @@ _BAD_USAGE = 2
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check the agent beside real programs.")
     parser.add_argument("--install", action="store_true", help="first install what is missing")
-    every = "dhcp, unit, stories, kubectl, rollout; all without it"
+    every = "dhcp, unit, handler_check, kubectl, rollout; all without it"
     parser.add_argument("only", nargs="*", help=every)
     options = parser.parse_args()
     if options.install and missing():
@@ -36,15 +36,15 @@ def main() -> int:
         return _BAD_USAGE
     # Only now: they need what was just found to be there.
     from tools.agent.dhcp import check_dhcp  # noqa: PLC0415
+    from tools.agent.handler_check import check_handler  # noqa: PLC0415
     from tools.agent.kubectl import check_kubectl  # noqa: PLC0415
     from tools.agent.rollout import check_rollout  # noqa: PLC0415
-    from tools.agent.stories import check_stories  # noqa: PLC0415
     from tools.agent.unit import check_unit  # noqa: PLC0415
 
     checks = {
         "dhcp": check_dhcp,
         "unit": check_unit,
-        "stories": check_stories,
+        "handler_check": check_handler,
         "kubectl": check_kubectl,
         "rollout": check_rollout,
     }

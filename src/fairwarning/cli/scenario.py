@@ -21,7 +21,7 @@ Examples:
 """
 )
 def scenario() -> None:
-    """Play stories of what happens to machines."""
+    """List, show and play scenarios: scripts of what happens to instances."""
 
 
 @scenario.command("list", epilog="Example: fairwarning scenario list --json")

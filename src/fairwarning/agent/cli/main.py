@@ -19,21 +19,21 @@ from fairwarning.client.model import EventsUnavailable, Instance
 from fairwarning.common.command_errors import Problem
 from fairwarning.common.lazy_group import LazyGroup
 
-_HERE = "fairwarning.cli"
+_HERE = "fairwarning.agent.cli"
 COMMANDS = {
     "check-config": (
-        f"{_HERE}.agent_check:check_config",
+        f"{_HERE}.check_config:check_config",
         "Say everything that is wrong with FILE.",
     ),
     "explain": (
-        f"{_HERE}.agent_explain:explain",
+        f"{_HERE}.explain:explain",
         "Show which rule an event would take, and why.",
     ),
     "test": (
-        f"{_HERE}.agent_test:test",
+        f"{_HERE}.test:test",
         "Play a made-up event of TYPE through the real actions.",
     ),
-    "status": (f"{_HERE}.agent_status:status", "Show what the agent is at."),
+    "status": (f"{_HERE}.status:status", "Show what the agent is at."),
 }
 _EXAMPLES = """\b
 Examples:
