@@ -53,9 +53,7 @@ class ScenarioPrinter:
         for url in [*vms.values()][:VMS_SHOWN_MAX]:
             self._say(Cell(f"  {url}"))
         if waits:
-            self._say(
-                Cell("Waiting for somebody to poll (--no-wait to go on at once) …", "dim")
-            )
+            self._say(Cell("Waiting for somebody to poll (--no-wait to go on at once) …", "dim"))
 
     def line(self, line: ReportLine) -> None:
         if self._as_json:

@@ -51,14 +51,28 @@ def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float
 
 @click.command(epilog=_EXAMPLES)
 @config_option
-@click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
-@click.option("--type", "type_", type=click.Choice(TYPES, case_sensitive=False))
-@click.option("--source", default="Platform", show_default=True)
-@click.option("--description", default="")
+@click.option("--name", default="", help="Name of this VM (default: ask the service).")
+@click.option(
+    "--type", "type_", type=click.Choice(TYPES, case_sensitive=False), help="Type of the event."
+)
+@click.option("--source", default="Platform", show_default=True, help="EventSource of the event.")
+@click.option("--description", default="", help="Description of the event.")
 @click.option("--duration", callback=_duration, metavar="D", help="How long the impact lasts.")
-@click.option("--notice", callback=_duration, metavar="D", help="Until it may begin.")
-@click.option("--resource", "resources", multiple=True, help="Another VM than this one.")
-@click.option("--event", "raw", metavar="JSON", help="An event as the service shows it.")
+@click.option(
+    "--notice", callback=_duration, metavar="D", help="How long until the event may start."
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    help="Another VM that the event affects, in place of this one.",
+)
+@click.option(
+    "--event",
+    "raw",
+    metavar="JSON",
+    help="JSON of an event as the service sends it, instead of the other options.",
+)
 @json_option
 def explain(
     path: Path,

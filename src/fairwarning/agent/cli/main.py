@@ -54,26 +54,30 @@ config_option = click.option(
     show_default=True,
     envvar="FAIRWARNING_AGENT_CONFIG",
     metavar="FILE",
-    help="What to do; see check-config.",
+    help="TOML file with the rules of the agent.",
 )
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, invoke_without_command=True, epilog=_EXAMPLES)
 @config_option
-@click.option("--dry-run", "is_dry", is_flag=True, help="Watch and tell, but do nothing.")
-@click.option("--once", "is_once", is_flag=True, help="Do what is due now, and end.")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Poll and log what would be done, but do nothing."
+)
+@click.option("--once", "is_once", is_flag=True, help="Do what is due now, and exit.")
 @click.option(
     "--log-format",
     "log_format",
     type=click.Choice(logs.FORMATS),
     default="human",
     show_default=True,
+    help="Format of the log on standard error.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
+    help="Least severe level that is logged.",
 )
 @click.pass_context
 def agent(
@@ -91,7 +95,9 @@ def agent(
         asyncio.run(work)
 
 
-json_option = click.option("--json", "is_json", is_flag=True, help="One JSON object on one line.")
+json_option = click.option(
+    "--json", "is_json", is_flag=True, help="Print one JSON object on one line."
+)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ Examples:
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="In place of the config's.",
+    help="State file to read (default: the one that the config names).",
 )
 @json_option
 def status(path: Path, state: Path | None, is_json: bool) -> None:

@@ -38,9 +38,11 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("type_", metavar="TYPE", type=click.Choice(TYPES, case_sensitive=False))
 @config_option
-@click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
-@click.option("--cancelled", "is_cancelled", is_flag=True, help="Cancel it before it starts.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--name", default="", help="Name of this VM (default: ask the service).")
+@click.option(
+    "--cancelled", "is_cancelled", is_flag=True, help="Cancel the event before it starts."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_json: bool) -> None:
     """Play a made-up event of TYPE through the real actions.
