@@ -1,4 +1,4 @@
-"""`fairwarning agent`: the agent of a VM, and what helps to set it up. Knows no server."""
+"""`fairwarning agent` runs the agent of a VM; its commands help to set it up."""
 
 import asyncio
 from collections.abc import Iterator
@@ -44,7 +44,6 @@ Examples:
   fairwarning agent test reboot --config agent.toml
   fairwarning agent status --config agent.toml
 """
-# The agent's config, as its commands take it, and what can go wrong, in one line each.
 DEFAULT_CONFIG = Path("/etc/fairwarning/agent.toml")
 config_option = click.option(
     "--config",
@@ -102,7 +101,7 @@ json_option = click.option(
 
 @contextmanager
 def problems_of(path: Path) -> Iterator[None]:
-    """Whatever can go wrong, as one line that says what to do."""
+    """Turn every known failure into a Problem: one line that says what to do."""
     try:
         yield
     except BadConfig as bad:
@@ -120,7 +119,7 @@ def problems_of(path: Path) -> Iterator[None]:
 
 
 def load(path: Path) -> Config:
-    """Raises Problem or BadConfig."""
+    """Read the config. Raises Problem or BadConfig."""
     try:
         return read_file(path)
     except OSError as problem:
@@ -129,7 +128,7 @@ def load(path: Path) -> Config:
 
 
 def who_am_i(config: Config, name: str) -> Instance:
-    """The given name, the config's, or the service's word. Raises Problem."""
+    """Return this VM by the given name, the config's, or the service's. Raises Problem."""
     name = name or config.name
     if name and not needs_more(config):
         return Instance(name=name)
