@@ -3,7 +3,7 @@
 
 It drains before an event that concerns this VM, approves, and undoes when the event is gone,
 also after its own reboot. Put your own work into `drain` and `undo`. `fairwarning check --
-python3 good_handler.py` plays all its stories with it.
+python3 good_handler.py` runs all its cases with it.
 """
 
 import http.client

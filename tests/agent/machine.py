@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from fairwarning.agent import state_changes
-from fairwarning.agent.approval import Facts, Heard, is_ready
+from fairwarning.agent.approval import Answer, Facts, is_ready
 from fairwarning.agent.model import Config, Run
 from fairwarning.agent.plan import Now, decide
-from fairwarning.agent.records import Mark, Memory, Place
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.records import Memory, Place, Progress
+from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import (
     Approve,
     AskPeers,
@@ -49,7 +49,7 @@ class Machine:
     dice: random.Random = field(default_factory=lambda: random.Random(0))
     done: set[str] = field(default_factory=set)
     """The world: what is drained at this moment."""
-    story: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
     approved: set[str] = field(default_factory=set)
     disk: Memory = field(default_factory=Memory)
     instants: int = 0
@@ -59,7 +59,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.memory = self.disk
         self.running: dict[str, Do] = {}
-        self.heard: dict[str, Heard] = {}
+        self.heard: dict[str, Answer] = {}
 
     def show(self, seen: Seen, at: datetime) -> datetime | None:
         """Goes on until there is nothing to do; returns when there is more."""
@@ -83,7 +83,7 @@ class Machine:
 
     def _until_idle(self, seen: Seen, at: datetime) -> datetime | None:
         if seen != self.memory.seen:
-            memory, _ = absorb(self.memory, seen, self.config, ME, at)
+            memory, _ = update_events(self.memory, seen, self.config, ME, at)
             self._save(memory)
         for _ in range(STEPS_MAX):
             facts = Facts(me=ME.name, peers=self.heard)
@@ -110,46 +110,50 @@ class Machine:
         for record in self.memory.records.values():
             for phase in ("scheduled", "started"):
                 for place, action in record.actions(phase):  # type: ignore[arg-type]
-                    deed = record.deed(place)
-                    if deed is None or deed.mark is not Mark.DONE or not action.is_undoable:
+                    state = record.action_state(place)
+                    if (
+                        state is None
+                        or state.progress is not Progress.DONE
+                        or not action.is_undoable
+                    ):
                         continue
                     assert self._name(place) in self.done, f"{place} was undone too early"
 
     def _begin(self, step: Step) -> bool:
         """Whether there is more to it than writing it down."""
         if isinstance(step, Work):
-            self._save(state_changes.begin(self.memory, step))
+            self._save(state_changes.begin_step(self.memory, step))
             return True
         assert not isinstance(step, Wait | Drop), "only actions hang here"
         if isinstance(step, CutOff):
             self.running.pop(event_of(step), None)
-        self._save(state_changes.note(self.memory, step))
+        self._save(state_changes.record_step(self.memory, step))
         return False
 
     def _work(self, step: Work, at: datetime) -> None:
         self._instant()
-        why = self._carry_out(step, at)
+        why = self._execute(step, at)
         if isinstance(step, Do) and self._name(step.place) in self.hanging:
             self.running[event_of(step)] = step
             return
         self._instant()
         if why:
-            self._save(state_changes.fail(self.memory, step, why, at))
+            self._save(state_changes.fail_step(self.memory, step, why, at))
         else:
-            self._save(state_changes.succeed(self.memory, step))
+            self._save(state_changes.complete_step(self.memory, step))
 
-    def _carry_out(self, step: Work, at: datetime) -> str:
+    def _execute(self, step: Work, at: datetime) -> str:
         match step:
             case Do():
                 name = self._name(step.place)
                 self.done.add(name)
-                self.story.append(f"{step.place.phase}:{name}")
+                self.history.append(f"{step.place.phase}:{name}")
                 return "it failed" if name in self.failing else ""
             case Undo():
                 name = self._name(step.place)
-                deed = self.memory.records[step.place.event_id].deeds[step.place.slot]
-                self.story.append(f"undo:{name}")
-                if f"un{name}" in self.failing and deed.undo_failures < 3:
+                state = self.memory.records[step.place.event_id].action_states[step.place.slot]
+                self.history.append(f"undo:{name}")
+                if f"un{name}" in self.failing and state.undo_failures < 3:
                     return "it failed"
                 self.done.discard(name)
             case Approve():
@@ -158,7 +162,7 @@ class Machine:
                 assert is_ready(record), "never after a failed drain"
                 self.approved.add(step.event_id)
             case Report() | AskPeers():
-                self.heard[step.event_id] = Heard(at=at)
+                self.heard[step.event_id] = Answer(at=at)
             case CheckHold():
                 raise AssertionError("no policy here holds")
         return ""

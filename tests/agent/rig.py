@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fairwarning.agent.actions.base import Context
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Action, Config
 from fairwarning.agent.records import Memory
 from fairwarning.agent.runner import Runner
@@ -40,9 +40,9 @@ class Rig:
     async def start(self) -> None:
         self.state = StateFile(self.path)
         memory = self.state.open()
-        self.figures = Figures()
+        self.metrics = Metrics()
         self.service = Service(
-            self.server.vm(self.name).url, seen=memory.seen, figures=self.figures
+            self.server.vm(self.name).url, seen=memory.seen, metrics=self.metrics
         )
         clock = Clock(self.service.now)
         me = await self.service.instance()
@@ -53,8 +53,8 @@ class Rig:
             clock=clock,
             state=self,
             memory=memory,
-            doer_of=lambda _: self,
-            figures=self.figures,
+            handler_of=lambda _: self,
+            metrics=self.metrics,
         )
         self.service.on_answer = self._heard
         answers = self.service.answers
@@ -62,7 +62,7 @@ class Rig:
         await self.until(lambda: self.service.answers > answers)
 
     def _heard(self) -> None:
-        self.runner.heard()
+        self.runner.on_poll()
         self._happened.set()
 
     async def do(self, action: Action, context: Context) -> None:

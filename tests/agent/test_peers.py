@@ -8,7 +8,7 @@ import pytest
 
 from fairwarning.agent import peers
 from fairwarning.agent.http_listener import Listener
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning, Service
 from fairwarning.client.changes import Seen
@@ -80,7 +80,7 @@ async def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
 
 async def test_the_agents_of_the_others() -> None:
     ready: list[str] = []
-    other = Listener(Figures(), lambda event: ready if event == "E1" else [])
+    other = Listener(Metrics(), lambda event: ready if event == "E1" else [])
     await other.start("127.0.0.1", 0)
     urls = Peers(urls=(f"http://127.0.0.1:{other.port}", "http://127.0.0.1:9"))
     assert await peers.report(Azure(), urls, SHARED, "web-0") == ("web-1",)
@@ -98,7 +98,7 @@ async def test_fairwarning_needs_no_peers(fairwarning: Server) -> None:
     planned = fairwarning.schedule("Reboot", "web-0")
     shown = event(planned.id)
     url = fairwarning.vm("web-0").url
-    async with Service(url, seen=Seen(), figures=Figures()) as service:
+    async with Service(url, seen=Seen(), metrics=Metrics()) as service:
         await service.get()
         assert await peers.waiting(service, None, shown, "web-0") == ("web-0",)
         assert await peers.report(service, None, shown, "web-0") == ()

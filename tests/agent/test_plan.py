@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from fairwarning.agent import state_changes
-from fairwarning.agent.approval import Facts, Heard
+from fairwarning.agent.approval import Answer, Facts
 from fairwarning.agent.model import (
     Approve,
     Concerns,
@@ -19,8 +19,8 @@ from fairwarning.agent.model import (
     When,
 )
 from fairwarning.agent.plan import Now, deadline, decide
-from fairwarning.agent.records import Deed, Mark, Memory, Place
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.records import ActionState, Memory, Place, Progress
+from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import (
     Adopt,
     AskPeers,
@@ -53,7 +53,7 @@ def started(shown: Event) -> Event:
 
 
 def remembered(rules: Config, *events: Event) -> Memory:
-    return absorb(Memory(), seen(*events), rules, ME, NOW)[0]
+    return update_events(Memory(), seen(*events), rules, ME, NOW)[0]
 
 
 def test_an_event_from_its_announcement_to_its_end() -> None:
@@ -65,11 +65,11 @@ def test_an_event_from_its_announcement_to_its_end() -> None:
     )
     machine = Machine(config=config(rule))
     machine.show(seen(event()), NOW)
-    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.history == ["scheduled:a", "scheduled:b"]
     assert machine.approved == {"E1"}
     machine.show(seen(started(event())), later(NOW, 10))
     machine.show(seen(), later(NOW, 60))
-    assert machine.story[2:] == ["started:s", "undo:s", "undo:b", "undo:a", "finished:f"]
+    assert machine.history[2:] == ["started:s", "undo:s", "undo:b", "undo:a", "finished:f"]
     assert machine.memory.records == {}
 
 
@@ -79,7 +79,7 @@ def test_a_cancelled_event_is_undone_too() -> None:
     machine = Machine(config=config(rule))
     machine.show(seen(event()), NOW)
     machine.show(seen(), later(NOW, 60))
-    assert machine.story[2:] == ["undo:b", "undo:a", "cancelled:c"]
+    assert machine.history[2:] == ["undo:b", "undo:a", "cancelled:c"]
     assert not machine.approved
 
 
@@ -87,7 +87,7 @@ def test_an_event_that_appears_started_is_not_prepared_for() -> None:
     rule = replace(DRAIN, started=(action("s"),))
     machine = Machine(config=config(rule))
     machine.show(seen(event(status=Status.STARTED)), NOW)
-    assert (machine.story, machine.approved) == (["started:s"], set())
+    assert (machine.history, machine.approved) == (["started:s"], set())
     machine.show(seen(), later(NOW, 60))
     assert machine.done == set()
 
@@ -97,7 +97,7 @@ def test_a_failed_drain_is_approved_only_if_it_was_asked_for(when: When) -> None
     rule = replace(DRAIN, approve=Approve(when=when))
     machine = Machine(config=config(rule), failing=frozenset("a"))
     machine.show(seen(event()), NOW)
-    assert machine.story == ["scheduled:a"], "the rest is left out"
+    assert machine.history == ["scheduled:a"], "the rest is left out"
     assert machine.approved == ({"E1"} if when is When.ALWAYS else set())
     machine.settle(later(NOW, 1000))
     assert machine.done == set(), "also what failed may be half done"
@@ -107,7 +107,7 @@ def test_a_failure_that_does_not_matter() -> None:
     rule = replace(DRAIN, scheduled=(action("a", on_failure=OnFailure.CONTINUE), action("b")))
     machine = Machine(config=config(rule), failing=frozenset("a"))
     machine.show(seen(event()), NOW)
-    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.history == ["scheduled:a", "scheduled:b"]
     assert machine.approved == {"E1"}
 
 
@@ -118,9 +118,9 @@ def test_what_takes_too_long_is_cut_off_and_the_rest_left_out() -> None:
     assert machine.running
     machine.show(seen(event()), until)
     assert not machine.running
-    assert machine.story == ["scheduled:a"]
+    assert machine.history == ["scheduled:a"]
     assert machine.approved == set()
-    whys = [each.why for each in machine.memory.records["E1"].deeds.values()]
+    whys = [each.why for each in machine.memory.records["E1"].action_states.values()]
     assert whys == ["cut off: no time is left before the event",
                     "no time is left before the event"]  # fmt: skip
     machine.settle(later(NOW, 1000))
@@ -136,7 +136,7 @@ def test_news_of_the_event_cut_off_what_is_running(shown: Event | None, why: str
     machine._until_idle(seen(*([shown] if shown else [])), later(NOW, 5))
     assert not machine.running
     if shown:
-        assert machine.memory.records["E1"].deeds["scheduled/0"].why == f"cut off: {why}"
+        assert machine.memory.records["E1"].action_states["scheduled/0"].why == f"cut off: {why}"
     else:
         assert machine.done == set()
 
@@ -150,7 +150,7 @@ def test_a_neighbours_event_runs_its_actions_and_is_never_approved() -> None:
     rule = replace(DRAIN, concerns=Concerns.OTHERS, approve=Approve(when=When.ALWAYS))
     machine = Machine(config=config(rule))
     machine.show(seen(event(resources=("web-1",))), NOW)
-    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.history == ["scheduled:a", "scheduled:b"]
     assert not machine.approved
 
 
@@ -158,20 +158,20 @@ def test_an_event_that_no_rule_fits_is_left_alone() -> None:
     machine = Machine(config=config(replace(DRAIN, types=("Freeze",))))
     machine.show(seen(event()), NOW)
     machine.show(seen(), later(NOW, 60))
-    assert (machine.story, machine.approved, machine.memory.records) == ([], set(), {})
+    assert (machine.history, machine.approved, machine.memory.records) == ([], set(), {})
 
 
 def test_what_two_events_need_is_done_once_and_undone_with_the_last() -> None:
     machine = Machine(config=config(DRAIN))
     machine.show(seen(event("E1")), NOW)
     machine.show(seen(event("E1"), event("E2")), later(NOW, 1))
-    assert machine.story == ["scheduled:a", "scheduled:b"]
+    assert machine.history == ["scheduled:a", "scheduled:b"]
     assert machine.approved == {"E1", "E2"}
     machine.show(seen(event("E2")), later(NOW, 2))
     assert machine.done == {"a", "b"}
     machine.show(seen(), later(NOW, 3))
     assert machine.done == set()
-    assert machine.story[2:] == ["undo:b", "undo:a"]
+    assert machine.history[2:] == ["undo:b", "undo:a"]
 
 
 def test_a_new_event_waits_for_an_undo_that_is_on_its_way() -> None:
@@ -191,7 +191,7 @@ def test_an_undo_that_fails_is_tried_until_it_works_and_holds_up_nothing() -> No
     machine = Machine(config=config(rule), failing=frozenset({"unb"}))
     machine.show(seen(event()), NOW)
     until = machine.show(seen(), later(NOW, 60))
-    assert machine.story[2:] == ["undo:b", "undo:a", "finished:f"]
+    assert machine.history[2:] == ["undo:b", "undo:a", "finished:f"]
     assert until == later(NOW, 70)
     machine.settle(until)
     assert machine.done == {"f"}
@@ -213,10 +213,10 @@ def test_what_is_never_undone_keeps_nothing_for_the_next_event() -> None:
     rule = Rule(name="r", finished=(action("a"),))
     memory = remembered(config(rule), event())
     place = Place(event_id="E1", phase=Phase.FINISHED, index=0)
-    memory = state_changes.keep(memory, place, "was", "up")
-    assert state_changes.note(memory, Forget(event_id="E1")).kept == {}
-    both = absorb(memory, seen(event(), event("E2")), config(rule), ME, NOW)[0]
-    assert state_changes.note(both, Forget(event_id="E1")).kept == memory.kept
+    memory = state_changes.keep_value(memory, place, "was", "up")
+    assert state_changes.record_step(memory, Forget(event_id="E1")).kept == {}
+    both = update_events(memory, seen(event(), event("E2")), config(rule), ME, NOW)[0]
+    assert state_changes.record_step(both, Forget(event_id="E1")).kept == memory.kept
 
 
 def policy_steps(policy: Approve, shown: Event, facts: Facts, after_s: float = 0) -> list[Step]:
@@ -240,16 +240,16 @@ def test_or_by_whoever_sees_that_all_are_ready() -> None:
     memory = remembered(config(Rule(name="r")), SHARED)
     memory = memory.with_record(replace(memory.records["E1"], is_reported=True))
 
-    def steps(heard: Heard | None, after_s: float = 0) -> list[Step]:
+    def steps(heard: Answer | None, after_s: float = 0) -> list[Step]:
         facts = Facts(me="web-0", peers={} if heard is None else {"E1": heard})
         return decide(memory, Now(at=later(NOW, after_s), facts=facts))
 
     assert steps(None) == [AskPeers(event_id="E1")]
-    waiting = Heard(at=NOW, waiting=("web-1",))
+    waiting = Answer(at=NOW, waiting=("web-1",))
     (wait,) = steps(waiting)
     assert isinstance(wait, Wait)
     assert steps(waiting, 2) == [AskPeers(event_id="E1")]
-    assert steps(Heard(at=NOW)) == [ApproveStep(event_id="E1")]
+    assert steps(Answer(at=NOW)) == [ApproveStep(event_id="E1")]
 
 
 def test_approval_waits_for_its_lead_time() -> None:
@@ -264,11 +264,11 @@ def test_approval_is_held_while_the_command_says_so() -> None:
     hold = Hold(command=("healthy",), every_s=10)
     policy = Approve(hold=hold)
     assert policy_steps(policy, event(), MINE) == [CheckHold(event_id="E1", hold=hold)]
-    held = Facts(me="web-0", holds={"E1": Heard(at=NOW, waiting=("2 of 5",))})
+    held = Facts(me="web-0", holds={"E1": Answer(at=NOW, waiting=("2 of 5",))})
     (wait,) = policy_steps(policy, event(), held)
     assert isinstance(wait, Wait)
     assert policy_steps(policy, event(), held, 10) == [CheckHold(event_id="E1", hold=hold)]
-    free = Facts(me="web-0", holds={"E1": Heard(at=NOW)})
+    free = Facts(me="web-0", holds={"E1": Answer(at=NOW)})
     assert policy_steps(policy, event(), free, 9) == [ApproveStep(event_id="E1")]
     assert policy_steps(policy, event(), free, 11) == [CheckHold(event_id="E1", hold=hold)]
 
@@ -282,7 +282,7 @@ def test_nothing_waits_for_a_question_about_approving_once_it_is_too_late(
     memory = remembered(config(rule), event())
     asking = CheckHold(event_id="E1", hold=hold)
     assert decide(memory, Now(at=NOW, facts=MINE, running={"E1": asking})) == []
-    memory, _ = absorb(memory, seen(*shown), config(rule), ME, NOW)
+    memory, _ = update_events(memory, seen(*shown), config(rule), ME, NOW)
     to_approval: tuple[Work, ...] = (
         asking, AskPeers(event_id="E1"), Report(event_id="E1"), ApproveStep(event_id="E1"),
     )  # fmt: skip
@@ -303,12 +303,12 @@ def test_a_clock_that_was_set_back_holds_up_no_approval() -> None:
     put_off = Facts(me="web-0", not_again_before={"E1": hour})
     assert policy_steps(Approve(), event(), put_off) == [ApproveStep(event_id="E1")]
     hold = Hold(command=("healthy",))
-    held = Facts(me="web-0", holds={"E1": Heard(at=hour, waiting=("2 of 5",))})
+    held = Facts(me="web-0", holds={"E1": Answer(at=hour, waiting=("2 of 5",))})
     assert policy_steps(Approve(hold=hold), event(), held) == [CheckHold(event_id="E1", hold=hold)]
-    memory = state_changes.succeed(
+    memory = state_changes.complete_step(
         remembered(config(Rule(name="r")), SHARED), Report(event_id=SHARED.id)
     )
-    unready = Facts(me="web-0", peers={"E1": Heard(at=hour, waiting=("web-1",))})
+    unready = Facts(me="web-0", peers={"E1": Answer(at=hour, waiting=("web-1",))})
     assert decide(memory, Now(at=NOW, facts=unready)) == [AskPeers(event_id="E1")]
 
 
@@ -318,7 +318,7 @@ def test_a_new_config_changes_nothing_for_an_event_that_is_known() -> None:
     machine.config = config(Rule(name="other", finished=(action("x"),)))
     machine.show(seen(started(event())), later(NOW, 1))
     machine.show(seen(), later(NOW, 60))
-    assert machine.story[2:] == ["undo:b", "undo:a"]
+    assert machine.history[2:] == ["undo:b", "undo:a"]
 
 
 def test_without_time_nothing_is_begun() -> None:
@@ -337,26 +337,28 @@ def test_what_was_left_out_for_lack_of_time_is_not_approved() -> None:
     while steps := decide(memory, now):
         (step,) = steps
         assert isinstance(step, Skip), "nobody is ready, so nobody may approve"
-        memory = state_changes.note(memory, step)
+        memory = state_changes.record_step(memory, step)
 
 
 def test_what_failed_for_another_event_is_done_and_not_taken_for_done() -> None:
     rule = Rule(name="drain", scheduled=(action("a"),))
     memory = remembered(config(rule), event("E1"), event("E2"))
     first, second = (Place(event_id=id, phase=Phase.SCHEDULED, index=0) for id in ("E1", "E2"))
-    failed = state_changes.fail(memory, Do(place=first, ends_at=None), "no", NOW)
+    failed = state_changes.fail_step(memory, Do(place=first, ends_at=None), "no", NOW)
     assert [type(step) for step in decide(failed, Now(at=NOW))] == [Do]
-    done = state_changes.succeed(memory, Do(place=first, ends_at=None))
+    done = state_changes.complete_step(memory, Do(place=first, ends_at=None))
     assert Adopt(place=second) in decide(done, Now(at=NOW))
 
 
 def test_of_several_undos_that_failed_the_first_that_is_due_is_waited_for() -> None:
     memory = remembered(config(DRAIN), event())
-    memory = absorb(memory, seen(), config(DRAIN), ME, later(NOW, 1000))[0]
+    memory = update_events(memory, seen(), config(DRAIN), ME, later(NOW, 1000))[0]
     for index, seconds in ((1, 5), (0, 30)):
         place = Place(event_id="E1", phase=Phase.SCHEDULED, index=index)
         retry_at = later(NOW, 1000 + seconds)
-        memory = memory.with_deed(place, Deed(mark=Mark.UNDOING, retry_at=retry_at))
+        memory = memory.with_action_state(
+            place, ActionState(progress=Progress.UNDOING, retry_at=retry_at)
+        )
     (step,) = decide(memory, Now(at=later(NOW, 1000)))
     assert isinstance(step, Wait)
     assert step.until == later(NOW, 1005)
@@ -366,7 +368,7 @@ def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:
     """The VM's own clock may be wrong after its boot, and say that every deadline is over."""
     machine = Machine(config=config(DRAIN))
     machine.show(seen(event("E1")), NOW)
-    memory, _ = absorb(machine.memory, seen(event("E2")), config(DRAIN), ME, NOW)
+    memory, _ = update_events(machine.memory, seen(event("E2")), config(DRAIN), ME, NOW)
     wrong = later(NOW, 1_000_000)
     (step,) = decide(memory, Now(at=wrong, facts=MINE, is_certain=False))
     assert isinstance(step, Undo)
@@ -376,9 +378,9 @@ def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:
 def test_an_event_that_may_have_been_approved_counts_as_finished() -> None:
     """Killed between the approval and its note: the service may have heard it."""
     memory = remembered(config(Rule(name="r")), event())
-    begun = state_changes.begin(memory, ApproveStep(event_id="E1"))
+    begun = state_changes.begin_step(memory, ApproveStep(event_id="E1"))
     for known, phase in ((memory, Phase.CANCELLED), (begun, Phase.FINISHED)):
-        after, _ = absorb(known, seen(), config(), ME, later(NOW, 5))
+        after, _ = update_events(known, seen(), config(), ME, later(NOW, 5))
         assert after.records["E1"].phase is phase
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from fairwarning.agent.cli.main import agent
 from fairwarning.agent.config import read_file
-from fairwarning.agent.records import Mark
+from fairwarning.agent.records import Progress
 from fairwarning.agent.state_file import StateFile, read_state
 from fairwarning.testing import Server
 from tests.support.patience import HANG_S
@@ -129,7 +129,7 @@ def test_a_stop_keeps_the_state_and_systemd_is_told(
             told.add(systemd.recv(1000).decode())
     assert (tmp_path / "drained").exists(), "what is drained stays so"
     record = read_state(tmp_path / "state.json").records[planned.id]
-    assert record.deeds["scheduled/0"].mark is Mark.DONE
+    assert record.action_states["scheduled/0"].progress is Progress.DONE
 
 
 def test_sighup_reads_the_file_again_if_it_is_in_order(
@@ -227,8 +227,8 @@ def test_a_dry_run_tells_and_does_nothing(
     fairwarning.cancel(planned)
     process.until("would undo: run")
     assert process.end() == 0
-    pretended = ("doing:", "done:", "approving", "approved", "undoing:", "undone")
-    assert not [line for line in process.said if any(word in line for word in pretended)]
+    simulated_steps = ("doing:", "done:", "approving", "approved", "undoing:", "undone")
+    assert not [line for line in process.said if any(word in line for word in simulated_steps)]
     assert fairwarning.event(planned.id).approvals == []
     assert not (file.parent / "drained").exists()
     assert not (file.parent / "state.json").exists()

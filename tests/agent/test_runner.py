@@ -1,4 +1,4 @@
-"""The agent against a real server: each story from the announcement to the end."""
+"""The agent against a real server: each history from the announcement to the end."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ async def test_a_reboot_from_its_announcement_to_its_end_and_then_another(
 ) -> None:
     await rig.start()
     for _ in range(2):
-        rig.world.story.clear()
+        rig.world.history.clear()
         planned = fairwarning.schedule("Reboot", "web-0")
         await rig.until(lambda: "s" in rig.world.done)
         assert rig.world.done == {"a", "b", "s"} | (rig.world.done & {"f"})
@@ -57,7 +57,7 @@ async def test_a_reboot_from_its_announcement_to_its_end_and_then_another(
         ]
         await rig.advance(minutes=5)
         await rig.until_calm()
-        assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+        assert rig.world.history == ["a", "b", "s", "uns", "unb", "una", "f"]
     await rig.stop()
 
 
@@ -65,13 +65,13 @@ async def test_a_failed_drain_is_not_approved_and_is_undone(fairwarning: Server,
     rig.world.failing = {"b"}
     await rig.start()
     planned = fairwarning.schedule("Reboot", "web-0")
-    await rig.until(lambda: "b" in rig.world.story)
+    await rig.until(lambda: "b" in rig.world.history)
     await rig.advance(minutes=15)
-    await rig.until(lambda: "s" in rig.world.story)
+    await rig.until(lambda: "s" in rig.world.history)
     assert fairwarning.event(planned.id).approvals == []
     await rig.advance(minutes=5)
     await rig.until_calm()
-    assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    assert rig.world.history == ["a", "b", "s", "uns", "unb", "una", "f"]
     await rig.stop()
 
 
@@ -79,14 +79,14 @@ async def test_what_is_not_done_in_time_is_cut_off(fairwarning: Server, rig: Rig
     rig.world.hanging = {"a"}
     await rig.start()
     planned = fairwarning.schedule("Reboot", "web-0")
-    await rig.until(lambda: rig.world.story == ["a"])
+    await rig.until(lambda: rig.world.history == ["a"])
     await rig.advance(minutes=4)
     assert not rig.runner.is_idle, "its own timeout is not over yet"
     await rig.advance(minutes=2)
-    await rig.until(lambda: "scheduled/1" in only(rig).deeds)
+    await rig.until(lambda: "scheduled/1" in only(rig).action_states)
     record = only(rig)
-    assert record.deeds["scheduled/0"].why == "not done within 300 s"
-    assert record.deeds["scheduled/1"].why == "an action before it failed"
+    assert record.action_states["scheduled/0"].why == "not done within 300 s"
+    assert record.action_states["scheduled/1"].why == "an action before it failed"
     assert fairwarning.event(planned.id).phase == "scheduled"
     await rig.kill()
 
@@ -97,11 +97,11 @@ async def test_the_deadline_comes_before_the_timeout(fairwarning: Server, tmp_pa
     rig.world.hanging = {"a"}
     await rig.start()
     fairwarning.schedule("Preempt", "web-0")
-    await rig.until(lambda: rig.world.story == ["a"])
+    await rig.until(lambda: rig.world.history == ["a"])
     await rig.advance(seconds=24)
-    await rig.until(lambda: "scheduled/1" in only(rig).deeds)
+    await rig.until(lambda: "scheduled/1" in only(rig).action_states)
     record = only(rig)
-    assert record.deeds["scheduled/0"].why == "cut off: no time is left before the event"
+    assert record.action_states["scheduled/0"].why == "cut off: no time is left before the event"
     await rig.advance(minutes=5)
     await rig.until_calm()
     assert rig.world.done <= {"f"}
@@ -114,20 +114,20 @@ async def test_an_event_that_is_cancelled_while_it_is_drained_for(
     rig.world.hanging = {"b"}
     await rig.start()
     planned = fairwarning.schedule("Reboot", "web-0")
-    await rig.until(lambda: "b" in rig.world.story)
+    await rig.until(lambda: "b" in rig.world.history)
     fairwarning.cancel(planned)
     await rig.until_calm()
-    assert rig.world.story == ["a", "b", "unb", "una", "c"]
+    assert rig.world.history == ["a", "b", "unb", "una", "c"]
     await rig.stop()
 
 
 async def test_an_event_that_has_already_happened(fairwarning: Server, rig: Rig) -> None:
     await rig.start()
     fairwarning.schedule("Reboot", "web-0", already_happened=True)
-    await rig.until(lambda: "s" in rig.world.story)
+    await rig.until(lambda: "s" in rig.world.history)
     await rig.advance(minutes=5)
     await rig.until_calm()
-    assert rig.world.story == ["s", "uns", "f"]
+    assert rig.world.history == ["s", "uns", "f"]
     await rig.stop()
 
 
@@ -136,7 +136,7 @@ async def test_a_neighbours_event_is_not_ours(fairwarning: Server, rig: Rig) -> 
     planned = fairwarning.schedule("Reboot", "web-1")
     await rig.until(lambda: rig.runner.memory.records)
     await rig.advance(minutes=14)
-    assert rig.world.story == []
+    assert rig.world.history == []
     assert fairwarning.event(planned.id).approvals == []
     await rig.stop()
 
@@ -179,11 +179,11 @@ async def test_killed_after_any_write_it_comes_to_the_same_end(
         fairwarning.schedule("Reboot", "web-0")
         was_killed = await _through(fairwarning, rig)
         assert rig.world.done == {"f"}, f"killed after write {dies_after}"
-        assert list(dict.fromkeys(rig.world.story)) == ["a", "b", "s", "uns", "unb", "una", "f"]
+        assert list(dict.fromkeys(rig.world.history)) == ["a", "b", "s", "uns", "unb", "una", "f"]
         if not was_killed:
             assert dies_after > 10
             return
-    raise AssertionError("a story has fewer writes than that")
+    raise AssertionError("a history has fewer writes than that")
 
 
 async def _through(fairwarning: Server, rig: Rig) -> bool:
@@ -208,12 +208,12 @@ async def test_an_approval_that_failed_is_sent_again(fairwarning: Server, rig: R
     await rig.start()
     fairwarning.fault("status", "web-0", on="approve", count=2)
     planned = fairwarning.schedule("Reboot", "web-0")
-    failures = rig.runner._carrier._failures
+    failures = rig.runner._executor._failures
     await rig.until(lambda: failures.get(planned.id) == 1)
     await rig.advance(seconds=5)
     await rig.until(lambda: failures.get(planned.id) == 2)
     await rig.advance(seconds=5)
-    await rig.until(lambda: "s" in rig.world.story)
+    await rig.until(lambda: "s" in rig.world.history)
     assert len(fairwarning.event(planned.id).approvals) == 1
     await rig.kill()
 
@@ -226,13 +226,13 @@ async def test_lead_time_and_hold(fairwarning: Server, tmp_path: Path) -> None:
     planned = fairwarning.schedule("Reboot", "web-0")
     await rig.until(lambda: "b" in rig.world.done)
     await rig.advance(minutes=9)
-    assert planned.id not in rig.runner._carrier.holds, "not asked before the lead time"
+    assert planned.id not in rig.runner._executor.holds, "not asked before the lead time"
     await rig.advance(minutes=1)
-    await rig.until(lambda: planned.id in rig.runner._carrier.holds)
+    await rig.until(lambda: planned.id in rig.runner._executor.holds)
     assert fairwarning.event(planned.id).approvals == []
     open_.write_text("")
     await rig.advance(seconds=10)
-    await rig.until(lambda: "s" in rig.world.story)
+    await rig.until(lambda: "s" in rig.world.history)
     assert len(fairwarning.event(planned.id).approvals) == 1
     await rig.kill()
 
@@ -251,12 +251,12 @@ async def test_a_hold_command_that_hangs_delays_nothing_once_the_event_has_start
     await rig.until(asked.exists)
     try:
         fairwarning.approve(planned.id)
-        await rig.until(lambda: "s" in rig.world.story)
+        await rig.until(lambda: "s" in rig.world.history)
         await rig.advance(minutes=5)
         await rig.until_calm()
     finally:
         os.killpg(int(asked.read_text()), signal.SIGKILL)
-    assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    assert rig.world.history == ["a", "b", "s", "uns", "unb", "una", "f"]
     await rig.stop()
 
 
@@ -281,17 +281,17 @@ async def test_an_approval_or_report_that_hangs_delays_nothing_once_the_event_go
         server.fault("slow", "web-0", on=part, delay=120)
         planned = server.schedule("Reboot", "web-0", "web-1")
         await server.until(lambda: any(each.fault for each in server.requests("web-0")))
-        assert rig.world.story == ["a", "b"]
+        assert rig.world.history == ["a", "b"]
         if is_cancelled:
             server.cancel(planned.id)
             await rig.until_calm()
-            assert rig.world.story == ["a", "b", "unb", "una", "c" if part == "instance" else "f"]
+            assert rig.world.history == ["a", "b", "unb", "una", "c" if part == "instance" else "f"]
         else:
             server.approve(planned.id)
             await rig.until(lambda: "s" in rig.world.done)
             await rig.advance(minutes=5)
             await rig.until_calm()
-            assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+            assert rig.world.history == ["a", "b", "s", "uns", "unb", "una", "f"]
         assert server.approvals() == [] or not is_cancelled
         await rig.stop()
 
@@ -306,13 +306,13 @@ async def test_all_of_a_shared_event_are_waited_for(tmp_path: Path, fails: bool)
         planned = server.schedule("Reboot", "web-0", "web-1")
         one, other = rigs
         await one.until(lambda: one.runner.is_drained(planned.id))
-        await other.until(lambda: "b" in other.world.story)
+        await other.until(lambda: "b" in other.world.history)
         assert server.event(planned.id).phase == "scheduled", "web-1 is not ready"
         await other.kill()
         other.world.hanging = set()
         other.world.failing = {"b"} if fails else set()
         await other.start()
-        await other.until(lambda: other.world.story.count("b") == 2)
+        await other.until(lambda: other.world.history.count("b") == 2)
         if fails:
             await one.advance(seconds=4)
             await one.until(lambda: one.runner.is_idle)
@@ -350,7 +350,7 @@ async def test_a_service_that_misbehaves_makes_no_difference(
     fairwarning.fault(kind, "web-0", count=2)
     fairwarning.advance(minutes=5)
     await rig.until_calm()
-    assert rig.world.story == ["a", "b", "s", "uns", "unb", "una", "f"]
+    assert rig.world.history == ["a", "b", "s", "uns", "unb", "una", "f"]
     await rig.stop()
 
 
@@ -364,11 +364,11 @@ async def test_a_disk_that_is_full_does_not_stop_a_drain(
     monkeypatch.setattr("os.fsync", full)
     fairwarning.schedule("Reboot", "web-0")
     await rig.until(lambda: "s" in rig.world.done)
-    assert "cannot be written" in rig.figures.not_ready
+    assert "cannot be written" in rig.metrics.not_ready
     monkeypatch.undo()
     await rig.advance(minutes=5)
     await rig.until_calm()
-    assert rig.figures.not_ready == ""
+    assert rig.metrics.not_ready == ""
     await rig.stop()
 
 
@@ -389,7 +389,7 @@ async def test_what_could_not_be_written_is_written_when_the_disk_has_room_again
         await rig.until_calm()
         assert read_state(rig.path).records
     await rig.service.get()
-    await rig.until(lambda: rig.figures.is_state_written)
+    await rig.until(lambda: rig.metrics.is_state_written)
     assert read_state(rig.path) == rig.runner.memory
     await rig.stop()
 
@@ -426,7 +426,7 @@ async def test_an_event_that_is_back_when_it_has_been_undone_is_prepared_for_aga
     state.close()
     await rig.start()
     await rig.until(lambda: {"c", "a", "b"} <= rig.world.done)
-    assert rig.world.story[:3] == ["c", "a", "b"]
+    assert rig.world.history[:3] == ["c", "a", "b"]
     await rig.stop()
 
 

@@ -1,4 +1,4 @@
-"""Events, rules and doers that the tests of the agent are made of."""
+"""Events, rules and handlers that the tests of the agent are made of."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -59,13 +59,13 @@ class World:
 
     def __init__(self) -> None:
         self.done: set[str] = set()
-        self.story: list[str] = []
+        self.history: list[str] = []
         self.failing: set[str] = set()
         self.hanging: set[str] = set()
 
     async def do(self, action: Action, context: Context) -> None:
         name = _name(action)
-        self.story.append(name)
+        self.history.append(name)
         self.done.add(name)
         if name in self.hanging:
             await _for_ever()
@@ -74,7 +74,7 @@ class World:
 
     async def undo(self, action: Action, context: Context) -> None:
         name = _name(action)
-        self.story.append(f"un{name}")
+        self.history.append(f"un{name}")
         if f"un{name}" in self.failing:
             raise ActionFailed(f"un{name} does not work")
         self.done.discard(name)

@@ -67,7 +67,7 @@ CALLS: dict[str, dict[str, str | None]] = {
     "history": {},
     "scenario list": {},
     "scenario show": {"name": "user-reboot"},
-    "scenario run": {"story": "user-reboot"},
+    "scenario run": {"scenario": "user-reboot"},
     "fault set": {"kind": "slow", "--delay": "1s", "--instance": "web-0"},
     "fault clear": {},
     "fault list": {},
@@ -84,7 +84,7 @@ CALLS: dict[str, dict[str, str | None]] = {
     "notice test": {"id": "nobody"},
     "notice remove": {"id": "nobody"},
     "notice dead-letters": {},
-    "story": {},
+    "demo": {},
     "agent": {"--config": "{agent}", "--dry-run": None, "--once": None},
     "agent check-config": {"file": "{agent}"},
     "agent explain": {"--config": "{agent}", "--type": "reboot"},
@@ -102,7 +102,7 @@ GOOD_FILES = {
     ("serve", "--fleet"): bad_values.FLEET,
     ("serve", "--config"): bad_values.SERVE,
     ("fleet apply", "file"): bad_values.FLEET,
-    ("scenario run", "story"): bad_values.SCENARIO,
+    ("scenario run", "scenario"): bad_values.SCENARIO,
     ("agent", "--config"): bad_values.AGENT,
     ("agent check-config", "file"): bad_values.AGENT,
     ("agent explain", "--config"): bad_values.AGENT,
@@ -365,7 +365,7 @@ def broken_files(name: str, option: str) -> Iterator[bytes]:
     good = GOOD_FILES.get((name, option))
     if good is not None:
         yield from bad_values.broken(good, BROKEN_EACH, f"{name} {option}")
-    if name == "scenario run" and option == "story":
+    if name == "scenario run" and option == "scenario":
         yield from bad_values.broken(bad_values.RECORDING, BROKEN_EACH, "recording")
 
 

@@ -19,11 +19,11 @@ from tests.cli.values import ID, WEB, a_scope, an_event, an_instance
 from tests.support.patience import HANG_S
 
 PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text()
-OURS = [name for name in COMMANDS if name not in ("serve", "story")]
+OURS = [name for name in COMMANDS if name not in ("serve", "demo")]
 
 
 def commands(*path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Each command at or below this path; `serve` and `story` say all in their own help."""
+    """Each command at or below this path; `serve` and `demo` say all in their own help."""
     context = click.Context(main)
     found: click.Command = main
     for name in path:

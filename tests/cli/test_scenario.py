@@ -33,7 +33,7 @@ def told(program: Program, *arguments: str, exit_code: int = 0) -> list[Json]:
 
 
 @pytest.mark.parametrize("name", library.names())
-def test_every_story_of_ours_plays_to_its_end_on_a_server_of_its_own(
+def test_every_scenario_of_ours_plays_to_its_end_on_a_server_of_its_own(
     name: str, own: Program
 ) -> None:
     lines = told(own, "scenario", "run", name, *ALONE)
@@ -46,7 +46,7 @@ STARTER = [each for each in library.names() if each not in ("host-update", "spot
 
 
 @pytest.mark.parametrize("name", STARTER)
-def test_most_stories_play_on_the_starter_fleet(
+def test_most_scenarios_play_on_the_starter_fleet(
     name: str, own: Program, fairwarning: Server
 ) -> None:
     for vm in ("web-0", "workers_0", "db"):
@@ -54,7 +54,7 @@ def test_most_stories_play_on_the_starter_fleet(
     assert told(own, "scenario", "run", name)[-1]["unmet"] == 0
 
 
-def test_the_list_and_the_text_of_a_story(own: Program, tmp_path: Path) -> None:
+def test_the_list_and_the_text_of_a_scenario(own: Program, tmp_path: Path) -> None:
     (listed,) = told(own, "scenario", "list")
     assert [each["name"] for each in listed["scenarios"]] == [*library.names()]
     mine = tmp_path / "mine.toml"
@@ -70,7 +70,7 @@ def test_a_fleet_that_lacks_an_instance_says_what_to_do(own: Program) -> None:
     assert "--target" in line
 
 
-def test_a_fleet_of_the_storys_own_that_lacks_an_instance_is_told_before_anybody_is_waited_for(
+def test_a_fleet_of_the_scenarios_own_that_lacks_an_instance_is_told_before_anybody_is_waited_for(
     own: Program, tmp_path: Path
 ) -> None:
     mine = tmp_path / "mine.toml"
@@ -239,8 +239,8 @@ def test_a_recorder_needs_nothing_of_the_server() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_a_server_whose_clock_runs_says_so_and_stories_wait_for_it(tmp_path: Path) -> None:
-    """A second of ours is an hour there, so a story of a few minutes may not be kept up with."""
+def test_a_server_whose_clock_runs_says_so_and_scenarios_wait_for_it(tmp_path: Path) -> None:
+    """A second of ours is an hour there, so a scenario of a few minutes may not be kept up with."""
     mine = tmp_path / "mine.toml"
     mine.write_text("""
 title = "x"

@@ -201,16 +201,16 @@ def test_the_lease_of_driver_work_can_be_set(tmp_path: Path) -> None:
 
 
 def test_help_has_examples() -> None:
-    for command in (["--help"], ["serve", "--help"], ["story", "--help"]):
+    for command in (["--help"], ["serve", "--help"], ["demo", "--help"]):
         done = run(*command)
         assert done.returncode == 0
         assert "Example" in done.stdout
 
 
-def test_the_story_is_told_to_people_and_to_scripts() -> None:
-    told = run("story").stdout
+def test_the_demo_is_shown_to_people_and_to_scripts() -> None:
+    told = run("demo").stdout
     assert told.index("drains") < told.index("approves") < told.index("The reboot is over")
-    lines = [json.loads(line) for line in run("story", "--json").stdout.splitlines()]
+    lines = [json.loads(line) for line in run("demo", "--json").stdout.splitlines()]
     incarnations = [each["document"]["DocumentIncarnation"] for each in lines if "document" in each]
     assert incarnations == [1, 2, 3, 4]
 

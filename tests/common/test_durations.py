@@ -108,8 +108,8 @@ def test_options_take_hours_and_minutes_together() -> None:
 def test_a_scenario_takes_hours_and_minutes_together() -> None:
     step = f'[[step]]\nschedule = {{ type = "reboot", targets = "a", notice = "{LONG}" }}\n'
     (found,) = read_scenario(f'title = "x"\n{step}').steps
-    assert isinstance(found.deed, Schedule)
-    assert found.deed.notice_ms == LONG_MS
+    assert isinstance(found.action, Schedule)
+    assert found.action.notice_ms == LONG_MS
 
 
 def test_the_agents_file_takes_hours_and_minutes_together() -> None:

@@ -1,4 +1,4 @@
-"""Plays stories to a variant of the good handler in a thread of this process.
+"""Plays cases to a variant of the good handler in a thread of this process.
 
 A process for each would take a second to import the server, and what a handler leaves undone
 could be told only by waiting. Here a handler is given polls and no seconds: whatever it has not
@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from fairwarning.handler_check.case_api import Scene
-from fairwarning.handler_check.cases import STORIES, Story
+from fairwarning.handler_check.case_api import CaseRun
+from fairwarning.handler_check.cases import CASES, Case
 from fairwarning.handler_check.fleet import HOSTNAMES, fleet
 from fairwarning.handler_check.model import Result, Verdict
-from fairwarning.handler_check.observations import Diary, Seen
+from fairwarning.handler_check.observations import HandlerLog, Observations
 from fairwarning.testing import Server
 from tests.handler_check import variants
 from tests.support.patience import HANG_S
 
 POLLS_MAX = 12
-"""More than any story waits for, and the good handler needs three at most."""
+"""More than any case waits for, and the good handler needs three at most."""
 PAUSE_S = 0.002
 
 
@@ -55,7 +55,7 @@ class ThreadHandler:
         self._is_stopped = threading.Event()
         self._module = module
         module.time = SimpleNamespace(sleep=self._sleep)
-        self.ended = "is running"
+        self.ending = "is running"
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -64,9 +64,9 @@ class ThreadHandler:
             try:
                 self._module.main()
             except Stopped:
-                self.ended = "was stopped"
+                self.ending = "was stopped"
             except Exception as problem:
-                self.ended = f"ended with {problem!r}"
+                self.ending = f"ended with {problem!r}"
         self._server.nudge()
 
     def _sleep(self, _: float) -> None:
@@ -80,73 +80,73 @@ class ThreadHandler:
 
     @property
     def is_alive(self) -> bool:
-        return self._thread.is_alive() and self.ended == "is running"
+        return self._thread.is_alive() and self.ending == "is running"
 
     def stop(self) -> None:
         self._is_stopped.set()
         self._thread.join(HANG_S)
 
 
-class SeenByPolls(Seen):
+class ObservationsByPolls(Observations):
     """Waits for polls instead of seconds."""
 
-    def __init__(self, server: Server, vm: str, diary: Diary) -> None:
-        super().__init__(server, vm, diary, patience_s=HANG_S)
+    def __init__(self, server: Server, vm: str, log: HandlerLog) -> None:
+        super().__init__(server, vm, log, patience_s=HANG_S)
         self._rounds = 0
 
     def count(self) -> None:
         self._rounds += 1
         self._server.nudge()
 
-    def within(self, condition: Callable[[], object], within_s: float | None = None) -> None:
+    def _wait_until(self, condition: Callable[[], object], within_s: float | None = None) -> None:
         until = self._rounds + POLLS_MAX
         self._server.wait_until(lambda: condition() or self._rounds >= until, timeout=HANG_S)
 
 
 def verdicts(
-    variant: str, stories: Iterable[str], folder: Path, *, approves: bool = True
+    variant: str, cases: Iterable[str], folder: Path, *, approves: bool = True
 ) -> dict[str, Verdict]:
-    return {name: _play(variant, STORIES[name], folder / name, approves) for name in stories}
+    return {name: _play(variant, CASES[name], folder / name, approves) for name in cases}
 
 
-def _play(variant: str, story: Story, folder: Path, approves: bool) -> Verdict:
+def _play(variant: str, case: Case, folder: Path, approves: bool) -> Verdict:
     folder.mkdir(parents=True)
     log = folder / "log"
     with PausingServer(
-        fleet=fleet(story.vm, is_at_endpoint=False),
-        start=datetime.now(UTC) + timedelta(hours=story.begins_h),
-        newest_version=story.newest_version,
+        fleet=fleet(case.vm, is_at_endpoint=False),
+        start=datetime.now(UTC) + timedelta(hours=case.begins_h),
+        newest_version=case.newest_version,
         holds_polls=False,
     ) as server:
-        seen = SeenByPolls(server, story.vm, Diary(log))
-        url = server.vm(story.vm).url
+        observed = ObservationsByPolls(server, case.vm, HandlerLog(log))
+        url = server.vm(case.vm).url
 
         def start() -> None:
-            if seen.handler is not None:
-                seen.handler.stop()
-            module = _handler(variant, story, url, folder, log)
-            seen.handler = ThreadHandler(module, server, seen.count)  # type: ignore[assignment]
+            if observed.handler is not None:
+                observed.handler.stop()
+            module = _handler(variant, case, url, folder, log)
+            observed.handler = ThreadHandler(module, server, observed.count)  # type: ignore[assignment]
 
-        scene = Scene(server, story.vm, seen, start, approves=approves)
+        run = CaseRun(server, case.vm, observed, start, approves=approves)
         start()
         try:
             # Its first poll is told of when it comes, and may be answered after the next change.
-            if scene.must_start() and seen.wait_polls(1):
-                story.play(scene)
+            if run.must_start() and observed.wait_polls(1):
+                case.play(run)
         finally:
-            assert seen.handler is not None
-            seen.handler.stop()
-    points = tuple(scene.points)
-    return Result(story=story.name, title="", why="", points=points, took_s=0).verdict
+            assert observed.handler is not None
+            observed.handler.stop()
+    points = tuple(run.points)
+    return Result(case=case.name, title="", why="", points=points, took_s=0).verdict
 
 
-def _handler(variant: str, story: Story, url: str, folder: Path, log: Path) -> Any:
-    """The module with its fault, as the story's machine would have it."""
+def _handler(variant: str, case: Case, url: str, folder: Path, log: Path) -> Any:
+    """The module with its fault, as the case's machine would have it."""
     module = variants.load()
     module.URL, module.STATE, module.LOG = url, folder / "drained.json", str(log)
-    module.hostname = lambda: HOSTNAMES[story.vm]
+    module.hostname = lambda: HOSTNAMES[case.vm]
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in story.environment.items():
+        for name, value in case.environment.items():
             patch.setenv(name, value)
         getattr(variants, variant)(module)
     return module

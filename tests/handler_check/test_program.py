@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from tests.handler_check.test_stories import VARIANTS
+from tests.handler_check.test_cases import VARIANTS
 from tests.support.patience import HANG_S
 
 GOOD = [sys.executable, str(VARIANTS), "none"]
@@ -36,10 +36,10 @@ def test_the_list_needs_no_handler() -> None:
 
 
 def test_a_good_handler_gives_0_and_json_says_all() -> None:
-    done = fairwarning_check(*PATIENT, "--json", "--story", "own-event", "--", *GOOD)
+    done = fairwarning_check(*PATIENT, "--json", "--case", "own-event", "--", *GOOD)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert [(each["story"], each["verdict"]) for each in told["results"]] == [
+    assert [(each["case"], each["verdict"]) for each in told["results"]] == [
         ("own-event", "passed")
     ]
     assert told["results"][0]["points"][0]["did"] == "it approved"
@@ -47,13 +47,13 @@ def test_a_good_handler_gives_0_and_json_says_all() -> None:
 
 def test_a_bad_handler_gives_1_and_reports_in_every_form(tmp_path: Path) -> None:
     xml, page = tmp_path / "report.xml", tmp_path / "report.html"
-    chosen = ["--story", "own-event", "--story", "neighbour"]
+    chosen = ["--case", "own-event", "--case", "neighbour"]
     reports = ["--junit", str(xml), "--html", str(page)]
     done = fairwarning_check(*PATIENT, *chosen, *reports, "--", *IGNORANT)
     assert done.returncode == 1
     assert "FAIL  neighbour" in done.stdout
     assert "did       it approved it" in done.stdout
-    assert "1 passed, 1 failed of 2 stories" in done.stdout
+    assert "1 passed, 1 failed of 2 cases" in done.stdout
     suite = Xml.parse(xml).getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
@@ -69,7 +69,7 @@ def test_a_bad_handler_gives_1_and_reports_in_every_form(tmp_path: Path) -> None
     [
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
         ([], "fairwarning check --"),
-        (["--story", "nonsense", "--", "true"], "own-event"),
+        (["--case", "nonsense", "--", "true"], "own-event"),
         ([*PATIENT, "--", "sh", "-c", "echo my own trouble; exit 3"], "my own trouble"),
         (["--patience", "1s", "--no-namespace", "--", "sleep", "60"], "FAIRWARNING_METADATA_URL"),
     ],
@@ -83,7 +83,7 @@ def test_what_cannot_be_started_gives_2_and_says_what_to_do(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--story", "--patience=1s", "--no-namespace", "--json"])
+@pytest.mark.parametrize("option", ["--case", "--patience=1s", "--no-namespace", "--json"])
 def test_an_option_behind_the_command_is_not_swallowed_in_silence(option: str) -> None:
     done = fairwarning_check("./handler", "--own", option, "neighbour")
     assert done.returncode == 2
@@ -94,9 +94,9 @@ def test_an_option_behind_the_command_is_not_swallowed_in_silence(option: str) -
 
 def test_behind_two_dashes_all_is_the_handlers_own() -> None:
     code = "import sys; sys.exit(f'I got {sys.argv[1:]}')"
-    handler = [sys.executable, "-c", code, "--json", "--story"]
+    handler = [sys.executable, "-c", code, "--json", "--case"]
     done = fairwarning_check(*PATIENT, "--", *handler)
-    assert "I got ['--json', '--story']" in done.stderr
+    assert "I got ['--json', '--case']" in done.stderr
 
 
 def test_url_and_name_are_filled_into_the_command() -> None:
@@ -109,7 +109,7 @@ def test_url_and_name_are_filled_into_the_command() -> None:
         "while True: u.urlopen(ask).read(); time.sleep(0.1)\n"
     )
     handler = [sys.executable, "-c", code, "{url}", "{vm}"]
-    done = fairwarning_check(*PATIENT, "--no-namespace", "--story", "neighbour", "--", *handler)
+    done = fairwarning_check(*PATIENT, "--no-namespace", "--case", "neighbour", "--", *handler)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -171,7 +171,7 @@ def uses_proxy(good: Any) -> None:
 
 
 def approves_behind_a_proxy(good: Any) -> None:
-    """Nobody has this fault: it shows what a story put into the environment."""
+    """Nobody has this fault: it shows what a case put into the environment."""
     right = good.Endpoint.approve
 
     def approve(endpoint: Any, event: str) -> bool:

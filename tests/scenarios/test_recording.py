@@ -111,9 +111,9 @@ def test_a_virtual_clock_is_played_back_by_its_own_distances(fairwarning: Server
         vm.record()
     scenario = read_playback("\n".join(map(json.dumps, vm.lines)))
     announced, end = scenario.steps
-    assert isinstance(announced.deed, Schedule)
+    assert isinstance(announced.action, Schedule)
     assert announced.at_ms == 120_000
-    assert (announced.deed.notice_ms, announced.deed.lasts_ms) == (900_000, 300_000)
+    assert (announced.action.notice_ms, announced.action.lasts_ms) == (900_000, 300_000)
     assert end.at_ms == (2 + 15 + 5 + 3) * 60_000
 
 
@@ -146,7 +146,7 @@ BEGIN = a_line("begin", 0, endpoint="http://x", instance="vm_2")
 
 def steps(*lines: str) -> list[tuple[int, Any]]:
     scenario = read_playback("\n".join([BEGIN, *lines]))
-    return [(each.at_ms // 1000, each.deed) for each in scenario.steps if each.deed]
+    return [(each.at_ms // 1000, each.action) for each in scenario.steps if each.action]
 
 
 def test_an_approved_event_starts_and_ends_as_recorded() -> None:
@@ -167,8 +167,8 @@ def test_an_event_that_waited_starts_by_itself_and_still_ends_in_time() -> None:
     found = steps(
         a_document(10.2, an_event()), a_document(912, an_event("Started")), a_document(1_210.0)
     )
-    ((at_s, deed),) = found
-    assert (at_s, deed.notice_ms, deed.lasts_ms) == (10, 900_000, 300_000)
+    ((at_s, action),) = found
+    assert (at_s, action.notice_ms, action.lasts_ms) == (10, 900_000, 300_000)
 
 
 def test_a_cancelled_event_is_cancelled() -> None:
@@ -177,9 +177,9 @@ def test_a_cancelled_event_is_cancelled() -> None:
 
 
 def test_a_failure_has_happened_already() -> None:
-    ((at_s, deed),) = steps(a_document(3, an_event("Started")), a_document(63))
-    assert (at_s, deed.already_happened, deed.notice_ms) == (3, True, None)
-    assert deed.lasts_ms == 60_000
+    ((at_s, action),) = steps(a_document(3, an_event("Started")), a_document(63))
+    assert (at_s, action.already_happened, action.notice_ms) == (3, True, None)
+    assert action.lasts_ms == 60_000
 
 
 @pytest.mark.parametrize(
@@ -197,10 +197,10 @@ def test_an_outage_is_a_fault_for_as_long(trouble: str, kind: FaultKind) -> None
         a_line("back", 50),
         a_document(60),
     )
-    at_s, deed = found[1]
-    assert isinstance(deed, SetFault)
-    assert (at_s, deed.kind, deed.more["for"]) == (20, kind, "PT30S")
-    assert deed.more.get("status") == (429 if kind is FaultKind.STATUS else None)
+    at_s, action = found[1]
+    assert isinstance(action, SetFault)
+    assert (at_s, action.kind, action.more["for"]) == (20, kind, "PT30S")
+    assert action.more.get("status") == (429 if kind is FaultKind.STATUS else None)
 
 
 def test_a_recorder_that_was_started_again_goes_on_in_the_same_file() -> None:
@@ -232,7 +232,7 @@ def test_a_clock_that_was_set_back_goes_on_from_where_it_was() -> None:
         dated(a_document(10, an_event("Started"), an_event("Started", "B")), "07:00:00"),
         dated(a_document(20), "07:30:00"),
     )
-    assert [(at_s, deed.lasts_ms // 1000) for at_s, deed in found] == [(0, 1_810), (10, 1_800)]
+    assert [(at_s, action.lasts_ms // 1000) for at_s, action in found] == [(0, 1_810), (10, 1_800)]
 
 
 def test_a_last_line_that_was_cut_off_is_left_out() -> None:
@@ -247,7 +247,7 @@ def test_a_last_line_that_was_cut_off_is_left_out() -> None:
 def test_what_is_no_recording_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(ScenarioProblem) as refused:
         read_playback(text)
-    assert refused.value.line == line
+    assert refused.value.mistakes[0].line == line
 
 
 def test_a_recording_in_which_nothing_happened_cannot_be_played() -> None:

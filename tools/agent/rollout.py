@@ -27,7 +27,7 @@ _ROLLOUT_S_MAX = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Metrics:
     reboots: list[str]
     seconds: float
     answered: int
@@ -38,7 +38,7 @@ class Figures:
 
 def check_rollout() -> list[str]:
     found = {
-        name: Figures(**run_in_vms(roll, VMS, arguments={"agents": agents}, timeout_s=_TIMEOUT_S))
+        name: Metrics(**run_in_vms(roll, VMS, arguments={"agents": agents}, timeout_s=_TIMEOUT_S))
         for name, agents in {"without the agent": False, "with the agent": True}.items()
     }
     for name, each in found.items():
@@ -50,7 +50,7 @@ def check_rollout() -> list[str]:
     return [_line(name, each) for name, each in found.items()]
 
 
-def _line(name: str, each: Figures) -> str:
+def _line(name: str, each: Metrics) -> str:
     why = ", ".join(f"{count} {reason}" for reason, count in each.failures.items())
     return (
         f"{name}: {len(each.reboots)} VMs rebooted in {each.seconds:.0f} s, "
@@ -75,7 +75,7 @@ def roll(rig: Rig, *, agents: bool) -> dict[str, object]:
             start_balancer(rig, folder)
             fleet.activate(rig)
             seconds, counts = _under_load(fleet)
-        return asdict(_figures(reboots.done, seconds, counts))
+        return asdict(_metrics(reboots.done, seconds, counts))
 
 
 @contextmanager
@@ -98,8 +98,8 @@ def _under_load(fleet: Fleet) -> tuple[float, Counts]:
     return seconds, load.counts
 
 
-def _figures(reboots: list[str], seconds: float, counts: Counts) -> Figures:
-    return Figures(
+def _metrics(reboots: list[str], seconds: float, counts: Counts) -> Metrics:
+    return Metrics(
         reboots=reboots,
         seconds=seconds,
         answered=counts.answered,

@@ -1,8 +1,8 @@
-"""Whether and when an event may be approved. Pure.
+"""Decides whether and when an event may be approved. Pure.
 
-An approval says yes for every VM of the event, and there is no way back. So it needs that this
-VM is ready, or was told not to mind; that an event of several VMs is not approved for the
-others by chance; that the lead time has come; and that nothing holds it.
+An approval covers every VM of the event and cannot be taken back. So this VM must be ready, or
+its policy must not care; the other VMs of the event must agree; the lead time must have come;
+and no hold command may forbid it.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from fairwarning.agent.model import Approve as Policy
 from fairwarning.agent.model import OnFailure, Phase, Shared, When
-from fairwarning.agent.records import Approval, Mark, Record
+from fairwarning.agent.records import Approval, Progress, Record
 from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Report, Step, Wait
 
 PEERS_EVERY = timedelta(seconds=2)
@@ -20,45 +20,47 @@ AGAIN_S_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """An answer that was got, and when. One of the future is worth nothing: the service's clock
-    was set back since."""
+class Answer:
+    """The last answer of peers or of a hold command, and its time.
+
+    An answer from the future is ignored: the service's clock was set back since.
+    """
 
     at: datetime
     waiting: tuple[str, ...] = ()
-    """Peers that are not ready, or why the answer is not known; empty: all are."""
+    """The peers that are not ready, or the reason why that is unknown; empty: all are ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is true for the moment only, and is asked again after a restart."""
+    """What is known in this process only, and asked again after a restart."""
 
     me: str = ""
-    peers: Mapping[str, Heard] = field(default_factory=dict)
-    """By event."""
-    holds: Mapping[str, Heard] = field(default_factory=dict)
-    """The same of the hold command; what is waited for is its own words."""
+    peers: Mapping[str, Answer] = field(default_factory=dict)
+    """The answer about peers, by event."""
+    holds: Mapping[str, Answer] = field(default_factory=dict)
+    """The answer of the hold command, by event; `waiting` has its output."""
     not_again_before: Mapping[str, datetime] = field(default_factory=dict)
-    """After a failure to report or approve."""
+    """When to try again after a failure to report or approve, by event."""
 
 
 def is_ready(record: Record) -> bool:
-    """Whether this VM is out of the event's way, as far as its policy cares."""
+    """Return whether this VM is drained, as far as the rule's policy cares."""
     if record.rule is None:
         return False
     if record.rule.approve.when is When.ALWAYS:
         return True
     for place, action in record.actions(Phase.SCHEDULED):
-        deed = record.deed(place)
-        if deed is None:
+        state = record.action_state(place)
+        if state is None:
             return False
-        if deed.mark is not Mark.DONE and action.on_failure is OnFailure.STOP:
+        if state.progress is not Progress.DONE and action.on_failure is OnFailure.STOP:
             return False
     return True
 
 
 def next_to_approval(record: Record, facts: Facts, at: datetime) -> Step | None:
-    """For an event that has not started and whose actions have ended; None: nothing to do."""
+    """Return the next step for an event whose actions have ended and that has not started."""
     if record.rule is None or not record.is_mine or record.approval is Approval.DONE:
         return None
     policy = record.rule.approve
@@ -105,7 +107,7 @@ def _in_time(record: Record, policy: Policy, at: datetime) -> Step | None:
 
 
 def _unless_held(id: str, policy: Policy, facts: Facts, at: datetime) -> Step | None:
-    """A yes is good for as long as the command would not be asked again anyway."""
+    """Return a step while the hold command must be asked or forbids; its yes lasts `every_s`."""
     if policy.hold is None:
         return None
     heard = facts.holds.get(id)

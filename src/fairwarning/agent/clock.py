@@ -1,8 +1,8 @@
-"""The service's time, to wait by.
+"""Waits by the service's clock.
 
-Deadlines are the service's, so they are waited for on its clock. Each of its answers says how
-late it is there; whoever waits looks again then, so a VM whose own clock is wrong or was
-stopped for a while misses nothing.
+Deadlines are the service's, so they are waited for on its clock. Each response says what time it
+is there, and everything that waits looks again, so a VM whose own clock is wrong or was stopped
+for a while misses nothing.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class TimeIsUp(Exception):
-    """It was ended, because it took longer than it may."""
+    """The work was ended because it took too long."""
 
 
 class Clock:
@@ -24,12 +24,12 @@ class Clock:
         self._changed = asyncio.Event()
 
     def nudge(self) -> None:
-        """The time may have jumped, or something has happened: everybody looks again."""
+        """Wake everything that waits: the time may have jumped, or something has happened."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def wait(self, until: datetime | None) -> None:
-        """Until then or until the next nudge, whichever is first."""
+        """Wait until that time or the next nudge, whichever is first."""
         left_s = None if until is None else (until - self.now()).total_seconds()
         if left_s is not None and left_s <= 0:
             return
@@ -40,14 +40,14 @@ class Clock:
             return
 
     async def sleep(self, seconds: float) -> None:
-        """At most so long by our own measure too: the service's clock may be set back."""
+        """Wait that long by either clock: the service's may be set back."""
         until = self.now() + timedelta(seconds=seconds)
         ends_s = time.monotonic() + seconds
         while (left_s := ends_s - time.monotonic()) > 0 and self.now() < until:
             await self.wait(min(until, self.now() + timedelta(seconds=left_s)))
 
     async def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """Raises TimeIsUp, after the work has ended."""
+        """Run the work for at most that long. Raises TimeIsUp after the work has ended."""
         task = asyncio.ensure_future(work)
         alarm = asyncio.ensure_future(self.sleep(seconds))
         try:
@@ -60,7 +60,7 @@ class Clock:
 
 
 async def end(*tasks: asyncio.Future[Any]) -> None:
-    """However it comes that we leave, nothing goes on behind our back."""
+    """End the work however this is left, so that nothing goes on in the background."""
     for each in tasks:
         each.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Carries out one step of work: attempts, timeouts, and what came of it."""
+"""Executes one step: runs an action with retries, asks peers, checks a hold, or approves."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -6,10 +6,10 @@ from typing import Protocol
 
 from fairwarning.agent import logs, peers
 from fairwarning.agent.actions import processes
-from fairwarning.agent.actions.base import ActionFailed, Context, Doer
-from fairwarning.agent.approval import AGAIN_S_MAX, Heard
+from fairwarning.agent.actions.base import ActionFailed, ActionHandler, Context
+from fairwarning.agent.approval import AGAIN_S_MAX, Answer
 from fairwarning.agent.clock import Clock, TimeIsUp
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Action, Settings
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Do, Report, Undo, Work
@@ -17,20 +17,23 @@ from fairwarning.agent.templates import make_context
 from fairwarning.client.model import EventsUnavailable, Instance, NotApproved
 
 HOLD_S_MAX = 60.0
+"""How long a hold command may take."""
 RETRY_S_MAX = 30.0
+"""The longest pause before an action is tried again."""
 AGAIN_S = 2.0
+"""The first pause after a failure to report or approve; it doubles with each failure."""
 
 
-class Approver(peers.Keeper, Protocol):
+class Approver(peers.PeerService, Protocol):
     async def approve(self, *event_ids: str) -> None: ...
 
 
 class Failed(Exception):
-    """The step did not work, and what is to be remembered of it."""
+    """The step failed; the message is stored in the state."""
 
 
-class Carrier:
-    """Knows what is true for the moment: who is ready, what is held, what is put off."""
+class StepExecutor:
+    """Executes steps, and keeps what is known in this process only: answers and pauses."""
 
     def __init__(
         self,
@@ -38,22 +41,22 @@ class Carrier:
         me: Instance,
         service: Approver,
         clock: Clock,
-        doer_of: Callable[[Settings], Doer],
-        figures: Figures,
+        handler_of: Callable[[Settings], ActionHandler],
+        metrics: Metrics,
     ) -> None:
         self.me = me
-        """May be replaced while running, when more of it is known."""
+        """Replaced while running when more is known about this VM."""
         self._service = service
         self._clock = clock
-        self._doer_of = doer_of
-        self._figures = figures
-        self.heard: dict[str, Heard] = {}
-        self.holds: dict[str, Heard] = {}
-        self.not_again_before: dict[str, Heard] = {}
+        self._handler_of = handler_of
+        self._metrics = metrics
+        self.peer_answers: dict[str, Answer] = {}
+        self.holds: dict[str, Answer] = {}
+        self.not_again_before: dict[str, Answer] = {}
         self._failures: dict[str, int] = {}
 
-    async def carry_out(self, step: Work, memory: Memory, keep: Callable[[str, str], None]) -> None:
-        """Raises Failed, with what went wrong."""
+    async def execute(self, step: Work, memory: Memory, keep: Callable[[str, str], None]) -> None:
+        """Execute one step. Raises Failed with the reason."""
         match step:
             case Do() | Undo():
                 await self._act(step, memory, keep)
@@ -66,7 +69,7 @@ class Carrier:
 
     def forget(self, record: Record) -> None:
         id = record.event.id
-        for each in (self.heard, self.holds, self.not_again_before, self._failures):
+        for each in (self.peer_answers, self.holds, self.not_again_before, self._failures):
             each.pop(id, None)
         if record.rule is not None and record.is_reported:
             peers.forget(record.rule.approve.peers, record.event, self.me.name)
@@ -76,7 +79,7 @@ class Carrier:
         kept = dict(memory.kept.get(memory.key(step.place), {}))
 
         def keep_too(name: str, value: str) -> None:
-            # The next attempt must not take what this one left for what was there before.
+            # The next attempt must not take the result of this one for the original state.
             keep(name, value)
             kept[name] = value
 
@@ -85,7 +88,7 @@ class Carrier:
             try:
                 await self._attempt(step, action, context)
             except (ActionFailed, TimeIsUp) as problem:
-                self._figures.count("actions_total", purpose=_purpose(step), outcome="failed")
+                self._metrics.count("actions_total", purpose=_purpose(step), outcome="failed")
                 if attempt == action.retries:
                     raise Failed(str(problem)) from None
                 title = context.render(action.title)
@@ -96,15 +99,15 @@ class Carrier:
                 )
                 await self._clock.sleep(min(RETRY_S_MAX, 2.0**attempt))
             else:
-                self._figures.count("actions_total", purpose=_purpose(step), outcome="done")
+                self._metrics.count("actions_total", purpose=_purpose(step), outcome="done")
                 return
 
     async def _attempt(self, step: Do | Undo, action: Action, context: Context) -> None:
-        doer = self._doer_of(action.settings)
+        handler = self._handler_of(action.settings)
         if isinstance(step, Do):
-            await self._clock.within(action.timeout_s, doer.do(action, context))
+            await self._clock.within(action.timeout_s, handler.do(action, context))
         else:
-            await self._clock.within(action.timeout_s, doer.undo(action, context))
+            await self._clock.within(action.timeout_s, handler.undo(action, context))
 
     def _context(
         self,
@@ -134,8 +137,8 @@ class Carrier:
             waiting = await ask(self._service, known, record.event, self.me.name)
         except peers.PeersUnknown as problem:
             raise self._put_off(record, str(problem)) from None
-        before = self.heard.get(step.event_id)
-        self.heard[step.event_id] = Heard(at=self._clock.now(), waiting=waiting)
+        before = self.peer_answers.get(step.event_id)
+        self.peer_answers[step.event_id] = Answer(at=self._clock.now(), waiting=waiting)
         if waiting and (before is None or before.waiting != waiting):
             logs.say(
                 f"{', '.join(waiting)} not ready yet, so the event is not approved yet",
@@ -158,7 +161,7 @@ class Carrier:
             held = str(problem)
         before = self.holds.get(step.event_id)
         waiting = (held,) if held else ()
-        self.holds[step.event_id] = Heard(at=self._clock.now(), waiting=waiting)
+        self.holds[step.event_id] = Answer(at=self._clock.now(), waiting=waiting)
         if held and (before is None or before.waiting != waiting):
             logs.say(f"approval is held: {held}", event=step.event_id)
 
@@ -166,9 +169,9 @@ class Carrier:
         try:
             await self._service.approve(record.event.id)
         except (NotApproved, EventsUnavailable) as problem:
-            self._figures.count("approvals_total", outcome="failed")
+            self._metrics.count("approvals_total", outcome="failed")
             raise self._put_off(record, f"not approved: {problem}") from None
-        self._figures.count("approvals_total", outcome="done")
+        self._metrics.count("approvals_total", outcome="done")
         self._failures.pop(record.event.id, None)
 
     def _put_off(self, record: Record, why: str) -> Failed:
@@ -177,7 +180,7 @@ class Carrier:
         pause_s = min(AGAIN_S_MAX, AGAIN_S * 2 ** min(failures - 1, 10))
         before = self.not_again_before.get(id)
         again_at = self._clock.now() + timedelta(seconds=pause_s)
-        self.not_again_before[id] = Heard(at=again_at, waiting=(why,))
+        self.not_again_before[id] = Answer(at=again_at, waiting=(why,))
         if before is None or before.waiting != (why,):
             logs.warn(f"{why}; trying again until the event starts", event=id)
         return Failed(why)

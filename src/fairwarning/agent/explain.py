@@ -1,7 +1,7 @@
-"""What a rule would do for an event, in words: templates filled in, undo and all. Pure.
+"""Explains in words what a rule would do for an event, with templates filled in. Pure.
 
-An address or a message may hold a secret anywhere, so of those only the values are shown that
-its templates would get.
+A URL or a message may hold a secret anywhere, so for those only the values of their templates
+are shown.
 """
 
 import re
@@ -35,44 +35,44 @@ _VARIABLE = re.compile(r"FAIRWARNING_[A-Z_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ActionExplanation:
     phase: Phase
     name: str
-    """Empty: it has none."""
+    """Empty if there is none."""
     does: str
     undo: str | None
-    """None: it is not undone."""
+    """None: the action is not undone."""
     goes_on: bool
-    """Also if it fails."""
+    """Whether the list goes on if the action fails."""
 
 
-def shown_actions(record: Record, me: Instance, now: datetime) -> Iterator[Shown]:
-    """In the order of the lists of the record's rule."""
+def explain_actions(record: Record, me: Instance, now: datetime) -> Iterator[ActionExplanation]:
+    """Explain all actions of the record's rule, in the order of its lists."""
     for phase in Phase:
         for _, action in record.actions(phase):
             event = _as_in(phase, record.event)
             left_s = _left_s(record, phase, action, now)
             context = make_context(event, me, phase, left_s, purpose="do")
-            yield Shown(
+            yield ActionExplanation(
                 phase=phase,
                 name=action.name,
-                does=in_full(action.settings, context),
+                does=settings_text(action.settings, context),
                 undo=_undo(action, record.event, me, phase) if phase in _UNDONE else None,
                 goes_on=action.on_failure is OnFailure.CONTINUE,
             )
 
 
-def shown_hold(hold: Hold, record: Record, me: Instance, now: datetime) -> str:
+def explain_hold(hold: Hold, record: Record, me: Instance, now: datetime) -> str:
     left_s = record.event.time_left_s(now)
     context = make_context(record.event, me, Phase.SCHEDULED, left_s, purpose="hold")
-    return in_full(Run(command=hold.command, is_shell=hold.is_shell), context)
+    return settings_text(Run(command=hold.command, is_shell=hold.is_shell), context)
 
 
-def in_full(settings: Settings, context: Context) -> str:
+def settings_text(settings: Settings, context: Context) -> str:
     title = title_of(settings)
     match settings:
         case Run(is_shell=True):
-            # A shell's text is never filled in; it has the same values as variables.
+            # A shell's text is never filled in; it gets the values as environment variables.
             known = context.environment
             named = dict.fromkeys(_VARIABLE.findall(settings.command[-1]))
             return title + _with({name: known[name] for name in named if name in known})
@@ -89,7 +89,7 @@ def _undo(action: Action, event: Event, me: Instance, phase: Phase) -> str | Non
     event = _as_in(Phase.FINISHED, event)
     context = make_context(event, me, phase, action.timeout_s, purpose="undo")
     if action.undo is not None:
-        return in_full(action.undo, context)
+        return settings_text(action.undo, context)
     match action.settings:
         case Kubernetes(node=node):
             return context.render(f"kubernetes uncordon {node}")
@@ -111,7 +111,7 @@ def _left_s(record: Record, phase: Phase, action: Action, now: datetime) -> floa
 
 
 def _as_in(phase: Phase, event: Event) -> Event:
-    """As the service shows it by then."""
+    """Return the event as the service would show it in that phase."""
     if phase in (Phase.SCHEDULED, Phase.CANCELLED):
         return event
     return replace(event, status=Status.STARTED, not_before=None)

@@ -1,4 +1,4 @@
-"""Probes, metrics, and the question of other agents, over the smallest HTTP that serves them."""
+"""Serves probes, metrics and the requests of other agents over a minimal HTTP."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 
 READ_S_MAX = 5.0
 HEAD_BYTES_MAX = 8 * 1024
@@ -20,15 +20,15 @@ class CannotListen(Exception):
 
 
 class Listener:
-    def __init__(self, figures: Figures, is_drained: Callable[[str], list[str]]) -> None:
-        """`is_drained`: names of this VM if it is ready for the event, else none."""
-        self._figures = figures
+    def __init__(self, metrics: Metrics, is_drained: Callable[[str], list[str]]) -> None:
+        """`is_drained` returns the name of this VM if it is ready for the event, else nothing."""
+        self._metrics = metrics
         self._is_drained = is_drained
         self._server: asyncio.Server | None = None
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Raises CannotListen."""
+        """Begin to listen. Raises CannotListen."""
         try:
             self._server = await asyncio.start_server(self._serve, host, port, limit=HEAD_BYTES_MAX)
         except OSError as problem:
@@ -57,7 +57,7 @@ class Listener:
                 await writer.wait_closed()
 
     def answer(self, line: str) -> tuple[int, str, str]:
-        """To a request's first line: status, type and body."""
+        """Return status, content type and body for the first line of a request."""
         method, _, rest = line.partition(" ")
         target, _, query = rest.rpartition(" ")[0].partition("?")
         if method not in ("GET", "HEAD"):
@@ -66,10 +66,10 @@ class Listener:
             case "/healthz":
                 return 200, _TEXT, "ok\n"
             case "/readyz":
-                why = self._figures.not_ready
+                why = self._metrics.not_ready
                 return (503, _TEXT, f"{why}\n") if why else (200, _TEXT, "ok\n")
             case "/metrics":
-                return 200, "text/plain; version=0.0.4; charset=utf-8", self._figures.text()
+                return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
             case "/drained":
                 return self._drained(query)
             case _:

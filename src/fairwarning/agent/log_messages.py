@@ -1,4 +1,4 @@
-"""What the agent says of its work, in the log."""
+"""Writes what the agent does into its log."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from fairwarning.client.model import Event, Instance
 from fairwarning.common.durations import human_s
 
 
-def tell_moved(record: Record, now: datetime) -> None:
+def log_phase(record: Record, now: datetime) -> None:
     event = record.event
     rule = "no rule fits" if record.rule is None else f"rule {record.rule.name!r}"
     when = _when(event, now) if record.phase is Phase.SCHEDULED else ""
@@ -37,7 +37,7 @@ def tell_moved(record: Record, now: datetime) -> None:
     )
 
 
-def tell_step(step: Step, memory: Memory, me: Instance) -> None:
+def log_step(step: Step, memory: Memory, me: Instance) -> None:
     match step:
         case Do() | Undo():
             word = "doing" if isinstance(step, Do) else "undoing"
@@ -58,7 +58,7 @@ def tell_step(step: Step, memory: Memory, me: Instance) -> None:
             pass
 
 
-def tell_success(step: Work, memory: Memory, me: Instance) -> None:
+def log_success(step: Work, memory: Memory, me: Instance) -> None:
     match step:
         case Do() | Undo():
             word = "done" if isinstance(step, Do) else "undone"
@@ -69,7 +69,7 @@ def tell_success(step: Work, memory: Memory, me: Instance) -> None:
             pass
 
 
-def tell_failure(step: Work, memory: Memory, me: Instance, why: str) -> None:
+def log_failure(step: Work, memory: Memory, me: Instance, why: str) -> None:
     match step:
         case Do():
             _warn("failed", step.place, memory, me, why)
@@ -80,7 +80,7 @@ def tell_failure(step: Work, memory: Memory, me: Instance, why: str) -> None:
 
 
 def _say(word: str, place: Place, memory: Memory, me: Instance, *, undo: bool = False) -> None:
-    """Of an undo that has its own command, that one too."""
+    """Log a step; for an undo with its own command, name that too."""
     action = memory.action(place)
     title = _filled(action.title, place, memory, me)
     by = ""
@@ -95,7 +95,7 @@ def _warn(word: str, place: Place, memory: Memory, me: Instance, why: str, after
 
 
 def _filled(text: str, place: Place, memory: Memory, me: Instance) -> str:
-    """Without the time that is left, which only the action itself knows."""
+    """Fill in the templates, except the time that is left, which only the action knows."""
     values = values_of(memory.records[place.event_id].event, me, place.phase, 0.0)
     del values["time_left"]
     return fill(text, values)

@@ -1,4 +1,4 @@
-"""A line for whatever the agent does, for people or as JSON."""
+"""Formats the agent's log lines, for people or as JSON."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ def set_up(form: str, level: str = "info") -> None:
 
 
 def say(message: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """`fields` are for programs: JSON has them, people have the message."""
+    """Log a line; `fields` appear only in JSON."""
     _log.log(level, message, extra={"fields": fields})
 
 
@@ -54,5 +54,5 @@ def _at(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    """What an event or a command says must not be able to forge a line."""
+    """Escape line breaks, so that an event or a command cannot forge a log line."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

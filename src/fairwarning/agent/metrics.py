@@ -1,12 +1,14 @@
-"""What Prometheus and the probes are told. Counted by hand: a library would weigh more than all
-the rest of the agent."""
+"""Counts what Prometheus and the probes read.
+
+It needs no library: one would be larger than the rest of the agent.
+"""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 STALE_S = 120.0
-"""A service that holds its answers gives one a minute; without one for longer it is down."""
+"""A service with long-polls answers at least once a minute; after two it counts as down."""
 _HELP = {
     "polls_total": ("counter", "Polls of the service."),
     "poll_failures_total": ("counter", "Polls that told nothing."),
@@ -20,11 +22,13 @@ _HELP = {
     "start_time_seconds": ("gauge", "When this agent started."),
 }
 _ALWAYS = ("polls_total", "poll_failures_total", "state_writes_failed_total")
-"""Have no labels, so they can be told before there is anything to count."""
+"""Counters without labels, which are shown as 0 before anything was counted."""
 _Label = tuple[tuple[str, str], ...]
 
 
-class Figures:
+class Metrics:
+    """The counters and gauges of one agent."""
+
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
         self._started_s = time.time()
@@ -52,7 +56,7 @@ class Figures:
 
     @property
     def not_ready(self) -> str:
-        """Why the agent cannot do its work; empty if it can."""
+        """Why the agent cannot work; empty if it can."""
         if self.age_s is None:
             return "the service has not answered yet"
         if self.age_s > STALE_S:
@@ -60,7 +64,7 @@ class Figures:
         return "" if self.is_state_written else "the state cannot be written"
 
     def text(self) -> str:
-        """In the form of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         lines: list[str] = []
         gauges = {**self._gauges, "start_time_seconds": self._started_s}
         if self.age_s is not None:

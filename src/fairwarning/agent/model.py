@@ -1,4 +1,4 @@
-"""What the agent was told to do, as values. `config/` makes them of the file."""
+"""The agent's config as values; `config/` reads them from the file."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from fairwarning.common.url_redaction import redacted
 
 
 class Phase(StrEnum):
-    """When an action runs: its list in the rule."""
+    """The phase of an event, which is also the rule's list whose actions run then."""
 
     SCHEDULED = "scheduled"
     STARTED = "started"
@@ -19,7 +19,7 @@ class Phase(StrEnum):
 
 class OnFailure(StrEnum):
     STOP = "stop"
-    """The rest of the list is left out, and the event is not approved."""
+    """Leave out the rest of the list, and do not approve the event."""
     CONTINUE = "continue"
 
 
@@ -30,12 +30,12 @@ class When(StrEnum):
 
 
 class Shared(StrEnum):
-    """Who approves an event of several VMs."""
+    """Which VM approves an event of several VMs."""
 
     LEADER = "leader"
-    """The first in Resources, when it is ready itself."""
+    """The first VM in Resources, as soon as it is ready itself."""
     ALL = "all"
-    """Whoever sees that all of them are ready."""
+    """Any VM that sees that all of them are ready."""
 
 
 class Concerns(StrEnum):
@@ -46,7 +46,7 @@ class Concerns(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A command. The event is its standard input as JSON, and in its environment."""
+    """Runs a command, which gets the event as JSON on standard input and in its environment."""
 
     command: tuple[str, ...]
     """Templates are filled in, unless `is_shell`."""
@@ -57,7 +57,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http:
-    """A request; any answer from 200 to 299 is success."""
+    """Sends an HTTP request; any status from 200 to 299 is success."""
 
     url: str
     method: str = "POST"
@@ -67,7 +67,7 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubernetes:
-    """Cordon, and drain unless told otherwise; undone by uncordon."""
+    """Cordons a node and drains it unless `drain` is false; undone by uncordon."""
 
     node: str = "{me}"
     drain: bool = True
@@ -75,11 +75,11 @@ class Kubernetes:
     kubeconfig: str = ""
     context: str = ""
     grace_period_s: int | None = None
-    """None: each pod's own."""
+    """None: the grace period of each pod."""
     ignore_daemonsets: bool = True
     delete_emptydir_data: bool = False
     force: bool = False
-    """Also pods that nothing would start again elsewhere."""
+    """Evict also pods that no controller would start elsewhere."""
     pod_selector: str = ""
 
 
@@ -89,7 +89,7 @@ class Systemd:
 
     stop: tuple[str, ...]
     user: bool = False
-    """Of the user's own manager."""
+    """Whether the units belong to the user's own manager."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class HaProxy:
     state: str = "drain"
     """`drain` lets sessions end, `maint` ends them."""
     wait: bool = True
-    """Done only when no session is left."""
+    """Whether to wait until no session is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class Nginx:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """A message through Apprise; never undone."""
+    """Sends a message through Apprise; never undone."""
 
     url: str
     title: str = ""
@@ -133,13 +133,13 @@ TIMEOUT_S = 300.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     settings: Settings
-    """Of which type says what kind of action it is."""
+    """The settings, whose type is the kind of the action."""
     timeout_s: float = TIMEOUT_S
-    """For each attempt."""
+    """How long each attempt may take."""
     retries: int = 0
     on_failure: OnFailure = OnFailure.STOP
     undo: Run | Http | None = None
-    """For those that cannot undo themselves."""
+    """The undo of kinds that cannot undo themselves."""
     name: str = ""
 
     @property
@@ -148,11 +148,11 @@ class Action:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The name of the action for people."""
         return self.name or title_of(self.settings)
 
     def key(self, event_id: str) -> str:
-        """Two events that have an action of the same key share what it did."""
+        """Return a key; events whose actions have the same key share what the action did."""
         said = repr((self.settings, self.undo))
         return f"{said} for {event_id}" if _OF_THE_EVENT.search(said) else said
 
@@ -192,7 +192,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peers:
-    """How VMs tell each other that they are ready where the service is not Fairwarning."""
+    """How VMs tell each other that they are ready if the service is not Fairwarning."""
 
     directory: str = ""
     urls: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Seconds, both ends included; None: no bound."""
+    """A range of seconds, both ends included; None: no bound."""
 
     min_s: float | None = None
     max_s: float | None = None
@@ -223,16 +223,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What is empty or None is not asked for."""
+    """One rule; a condition that is empty or None is not checked."""
 
     name: str
     types: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     description: str = ""
-    """A regular expression, searched for."""
+    """A regular expression that the description must contain."""
     duration: Span | None = None
     resources: tuple[str, ...] = ()
-    """Patterns such as `web-*`, of which one must fit one of the event's."""
+    """Patterns such as `web-*`; one must match a resource of the event."""
     tags: Mapping[str, str] = field(default_factory=dict)
     time_left: Span | None = None
     concerns: Concerns = Concerns.ME
@@ -257,14 +257,14 @@ class Rule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     endpoint: str = ""
-    """Empty: where the client finds it."""
+    """URL of the service; empty: where the client finds it."""
     name: str = ""
-    """Of this VM; empty: the service is asked."""
+    """Name of this VM; empty: ask the service."""
     state: str = "/var/lib/fairwarning/agent.json"
     margin_s: float = 30.0
-    """Kept free before NotBefore, but never more than a quarter of the notice."""
+    """How long before NotBefore draining must end; at most a quarter of the notice."""
     ahead_s: float = 3_600.0
-    """Nothing is done earlier than this before NotBefore: to approve is to have it now."""
+    """How long before NotBefore work begins: an approval days ahead would start the event now."""
     listen: tuple[str, int] | None = ("127.0.0.1", 9169)
     approve: Approve = Approve()
     rules: tuple[Rule, ...] = ()

@@ -1,7 +1,8 @@
-"""Which programs an agent has running, in a file beside its state, for the one that comes after it.
+"""Ends commands that outlived an agent that was killed.
 
-systemd and containers end all of a service together. Elsewhere a command outlives an agent that is
-killed, and what it does then would come after its own undo, or beside its second attempt.
+An agent lists its running programs in a file beside its state, for the agent that is started
+after it. systemd and containers end all processes of a service together. Elsewhere a command
+outlives its agent, and would act after its own undo, or beside its second attempt.
 """
 
 import asyncio
@@ -27,11 +28,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A process that leads a group, told from any later one that gets its number."""
+    """The leader of a process group, told apart from later processes with the same number."""
 
     leader: int
     started: int
-    """In ticks since the boot."""
+    """The start time in ticks since the boot."""
     boot: str
 
     def __str__(self) -> str:
@@ -39,21 +40,20 @@ class Group:
 
 
 async def take_over(state: Path) -> None:
-    """Ends what the last agent of this state left running. What this task starts from now on is
-    written down for the next one."""
-    running = Running(beside(state, SUFFIX))
-    await running.end_left_behind()
+    """End what the last agent of this state left running, and list what this task starts."""
+    running = RunningGroups(beside(state, SUFFIX))
+    await running.end_orphans()
     processes.noted.set(running.noted)
 
 
-class Running:
+class RunningGroups:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._groups: list[Group] = []
         self._is_written = True
 
-    async def end_left_behind(self) -> None:
-        # We are of its group ourselves if it was a script that put us in the place of another.
+    async def end_orphans(self) -> None:
+        # This process is in that group itself if a script has replaced itself by the agent.
         left = [each for each in _read(self._path)
                 if identify(each.leader) == each and each.leader != os.getpgrp()]  # fmt: skip
         await asyncio.gather(*(_end(each.leader) for each in left))
@@ -61,7 +61,7 @@ class Running:
 
     @contextmanager
     def noted(self, leader: int) -> Iterator[None]:
-        """For as long as it runs."""
+        """List the group in the file for as long as it runs."""
         group = identify(leader)
         if group is None:
             yield
@@ -75,8 +75,10 @@ class Running:
             self._write()
 
     def _write(self) -> None:
-        """A full disk must not keep a VM from draining. Nothing is forced to disk: a crash of the
-        machine ends the programs too."""
+        """Write the file; a failure is only logged, so that a full disk does not stop a drain.
+
+        There is no fsync: a crash of the VM ends the programs too.
+        """
         try:
             if not self._groups:
                 self._path.unlink(missing_ok=True)
@@ -93,11 +95,13 @@ class Running:
 
 
 def identify(leader: int) -> Group | None:
-    """None if it has ended, or nothing can be said that would tell it from others: systemd may
-    hide the boot, but ends what is left of a service by itself."""
+    """Return the group, or None if its leader has ended or cannot be identified.
+
+    systemd may hide the boot id, but then it ends the processes of a service by itself.
+    """
     try:
         boot = _BOOT_ID.read_text().strip()
-        # Its name comes before, in brackets, and may have anything in it.
+        # The name of the process comes first, in brackets, and may contain anything.
         fields = Path(f"/proc/{leader}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -112,7 +116,7 @@ async def _end(leader: int) -> None:
 
 
 def _read(path: Path) -> list[Group]:
-    """What is damaged is left out: only a crash of the machine does that, and it ends them all."""
+    """Read the file; damaged lines are ignored, because only a crash of the VM leaves them."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

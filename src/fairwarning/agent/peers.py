@@ -1,7 +1,7 @@
-"""How the VMs of an event hear of each other that they are ready.
+"""Tells the VMs of an event from each other which of them are ready.
 
-Fairwarning keeps that itself. Where the service is another, a directory that all of them share
-does, or each asks the others' agents.
+Fairwarning's endpoint knows it. With another service, they use a directory that all of them
+share, or each asks the agents of the others.
 """
 
 import asyncio
@@ -23,20 +23,22 @@ ASK_S_MAX = 5.0
 
 
 class PeersUnknown(Exception):
-    """Nobody can be asked just now; the message says why."""
+    """It cannot be found out now who is ready; the message says why."""
 
 
-class Keeper(Protocol):
-    """What Fairwarning's metadata endpoint does."""
+class PeerService(Protocol):
+    """The part of Fairwarning's metadata endpoint that knows which VMs are ready."""
 
     async def report(self, event_id: str) -> tuple[str, ...]: ...
     async def waiting(self, event_id: str) -> tuple[str, ...]: ...
 
 
-async def report(keeper: Keeper, peers: Peers | None, event: Event, me: str) -> tuple[str, ...]:
-    """Says that `me` is ready, and returns who is not. Raises PeersUnknown."""
+async def report(
+    service: PeerService, peers: Peers | None, event: Event, me: str
+) -> tuple[str, ...]:
+    """Report that `me` is ready, and return the VMs that are not. Raises PeersUnknown."""
     try:
-        return await keeper.report(event.id)
+        return await service.report(event.id)
     except NotFairwarning:
         if peers is not None and peers.directory:
             _write(_folder(peers, event), me)
@@ -45,10 +47,12 @@ async def report(keeper: Keeper, peers: Peers | None, event: Event, me: str) -> 
         raise PeersUnknown(str(problem)) from None
 
 
-async def waiting(keeper: Keeper, peers: Peers | None, event: Event, me: str) -> tuple[str, ...]:
-    """Who of the event is not ready. Raises PeersUnknown."""
+async def waiting(
+    service: PeerService, peers: Peers | None, event: Event, me: str
+) -> tuple[str, ...]:
+    """Return the VMs of the event that are not ready. Raises PeersUnknown."""
     try:
-        return await keeper.waiting(event.id)
+        return await service.waiting(event.id)
     except NotFairwarning:
         return await _ask(peers, event, me)
     except EventsUnavailable as problem:
@@ -56,7 +60,7 @@ async def waiting(keeper: Keeper, peers: Peers | None, event: Event, me: str) ->
 
 
 def forget(peers: Peers | None, event: Event, me: str) -> None:
-    """Takes our own file away, and the folder with the last one."""
+    """Remove the file of this VM, and the folder with the last file."""
     if peers is None or not peers.directory:
         return
     folder = _folder(peers, event)
@@ -100,7 +104,7 @@ def _read(folder: Path) -> set[str]:
 
 
 async def _ask_one(url: str, event_id: str) -> set[str]:
-    """An agent that does not answer is one that is not ready."""
+    """Ask one agent; one that does not answer counts as not ready."""
     link = AsyncLink(Address(url))
     target = f"/drained?EventId={quote(event_id)}"
     request = Request(method="GET", target=target, headers={}, timeout_s=ASK_S_MAX)

@@ -1,4 +1,4 @@
-"""What to do next. Pure: every rule about order, deadlines, approval and undoing is here.
+"""Decides what to do next. Pure: all rules about order, deadlines, approval and undo are here.
 
 Theory of operation. An event that is far away waits until it is `ahead` of NotBefore. Then it
 goes through its rule's lists: `scheduled` until the deadline
@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from fairwarning.agent.approval import Facts, next_to_approval
 from fairwarning.agent.model import OnFailure, Phase
-from fairwarning.agent.records import HOLDS, Deed, Mark, Memory, Place, Record
+from fairwarning.agent.records import HOLDS, ActionState, Memory, Place, Progress, Record
 from fairwarning.agent.state_changes import UNDO_RETRY_S_MAX
 from fairwarning.agent.steps import (
     Adopt,
@@ -37,27 +37,27 @@ from fairwarning.agent.steps import (
     Work,
 )
 
-_OPEN = (None, Mark.BEGUN)
-"""Still to be done. Begun counts: its end was never written down."""
+_OPEN = (None, Progress.BEGUN)
+"""Still to be done. BEGUN counts: the agent stopped before it stored the end."""
 _TO_APPROVAL = (Approve, AskPeers, CheckHold, Report)
-"""Only questions and messages, and of use only until the event starts."""
+"""Steps that only ask or report, and are useless once the event has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """The moment for which to decide."""
+    """What is true at the moment of the decision."""
 
     at: datetime
     facts: Facts = field(default_factory=Facts)
     running: Mapping[str, Work] = field(default_factory=dict)
-    """What is in work, by event."""
+    """The step that is running, by event."""
     is_certain: bool = True
     """False until the service has answered: our own clock may be wrong after a boot, and what
     we remember may be over. Only what is owed from events that are over is done before."""
 
 
 def decide(memory: Memory, now: Now) -> list[Step]:
-    """At most one step for each event, apart from waiting."""
+    """Return the next steps: at most one for each event, apart from waiting."""
     claimed = {
         memory.key(step.place) for step in now.running.values() if isinstance(step, Do | Undo)
     }
@@ -78,7 +78,7 @@ def decide(memory: Memory, now: Now) -> list[Step]:
 
 
 def deadline(record: Record) -> datetime | None:
-    """When preparing for the event must have ended."""
+    """Return when preparing for the event must have ended."""
     if record.not_before is None:
         return None
     return record.not_before - timedelta(seconds=record.margin_s)
@@ -108,7 +108,7 @@ def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
 
 
 def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
-    """None: another event is at an action that this one shares, or there is nothing to do."""
+    """Return the next step; None: an event that shares the action is at work, or all is done."""
     match record.phase:
         case Phase.SCHEDULED if (far := _still_far(record, now.at)) is not None:
             return far
@@ -132,8 +132,8 @@ def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step |
 
 
 def _still_far(record: Record, at: datetime) -> Step | None:
-    """An event of days ahead waits, unless work on it has begun."""
-    if record.not_before is None or record.ahead_s is None or record.deeds:
+    """Wait for an event that is days ahead, unless work on it has begun."""
+    if record.not_before is None or record.ahead_s is None or record.action_states:
         return None
     begins_at = record.not_before - timedelta(seconds=record.ahead_s)
     if at >= begins_at:
@@ -147,7 +147,7 @@ def _next_after(memory: Memory, record: Record, now: Now, claimed: set[str]) -> 
         return _to_undo(memory, owed[0], claimed)
     if (place := _first_open(record, record.phase)) is not None:
         return _to_do(memory, record, place, claimed, None)
-    put_off = [record.deeds[place.slot].retry_at for place in _owed(record)]
+    put_off = [record.action_states[place.slot].retry_at for place in _owed(record)]
     if times := [each for each in put_off if each is not None]:
         why = "its undo failed and is tried again"
         return Wait(event_id=record.event.id, until=min(times), why=why)
@@ -156,7 +156,7 @@ def _next_after(memory: Memory, record: Record, now: Now, claimed: set[str]) -> 
 
 def _first_open(record: Record, phase: Phase) -> Place | None:
     return next(
-        (place for place, _ in record.actions(phase) if _mark(record, place) in _OPEN), None
+        (place for place, _ in record.actions(phase) if _progress(record, place) in _OPEN), None
     )
 
 
@@ -170,37 +170,39 @@ def _to_do(
     if key in claimed:
         return None
     is_shared = action.is_undoable and place.phase in (Phase.SCHEDULED, Phase.STARTED)
-    if is_shared and any(d.mark is Mark.DONE for d in memory.holders(key, besides=place)):
+    if is_shared and any(d.progress is Progress.DONE for d in memory.holders(key, besides=place)):
         return Adopt(place=place)
     return Do(place=place, ends_at=ends_at)
 
 
 def _leave_out(record: Record, place: Place, why: str) -> Step:
-    """One that was begun before a crash may be half done, so it is cut off, not skipped."""
-    is_begun = _mark(record, place) is Mark.BEGUN
+    """Skip an action, or cut it off if it was begun before a crash and may be half done."""
+    is_begun = _progress(record, place) is Progress.BEGUN
     return CutOff(place=place, why=why) if is_begun else Skip(place=place, why=why)
 
 
 def _has_stopped(record: Record, phase: Phase) -> bool:
     return any(
-        _mark(record, place) in (Mark.FAILED, Mark.SKIPPED) and action.on_failure is OnFailure.STOP
+        _progress(record, place) in (Progress.FAILED, Progress.SKIPPED)
+        and action.on_failure is OnFailure.STOP
         for place, action in record.actions(phase)
     )
 
 
 def _owed(record: Record) -> list[Place]:
-    """What must be undone, the last first."""
+    """Return the actions that must be undone, the last one first."""
     done = [*record.actions(Phase.SCHEDULED), *record.actions(Phase.STARTED)]
     return [
         place
         for place, action in reversed(done)
-        if action.is_undoable and _mark(record, place) in HOLDS
+        if action.is_undoable and _progress(record, place) in HOLDS
     ]
 
 
 def _is_put_off(record: Record, place: Place, at: datetime) -> bool:
-    """A time further off than any pause was reckoned by a clock that was wrong, as at a boot."""
-    retry_at = record.deeds[place.slot].retry_at
+    """Return whether the undo waits for its retry. A time beyond the longest pause is ignored: it
+    was computed with a wrong clock, as at boot."""
+    retry_at = record.action_states[place.slot].retry_at
     return retry_at is not None and at < retry_at <= at + timedelta(seconds=UNDO_RETRY_S_MAX)
 
 
@@ -213,6 +215,6 @@ def _to_undo(memory: Memory, place: Place, claimed: set[str]) -> Step | None:
     return Undo(place=place)
 
 
-def _mark(record: Record, place: Place) -> Mark | None:
-    deed: Deed | None = record.deed(place)
-    return None if deed is None else deed.mark
+def _progress(record: Record, place: Place) -> Progress | None:
+    state: ActionState | None = record.action_state(place)
+    return None if state is None else state.progress

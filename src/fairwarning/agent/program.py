@@ -1,4 +1,4 @@
-"""The agent as a process: puts the parts together, listens to signals, and tells systemd."""
+"""Runs the agent as a process: its parts, signals, reload, dry run and systemd notification."""
 
 import asyncio
 import contextlib
@@ -11,38 +11,40 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairwarning.agent import logs, whoami
-from fairwarning.agent.actions.base import Context, Doer
+from fairwarning.agent.actions.base import ActionHandler, Context
 from fairwarning.agent.clock import Clock, end
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.http_listener import Listener
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Action, Config, Settings
 from fairwarning.agent.orphans import take_over
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.service import Service
-from fairwarning.agent.state_file import Forgetful, StateFile
+from fairwarning.agent.state_file import NoStateFile, StateFile
 from fairwarning.agent.steps import Approve, Do, Forget, Undo
 from fairwarning.client import AsyncScheduledEvents
 from fairwarning.client.model import EventsUnavailable, Instance
 
 
-def real_doer_of(settings: Settings) -> Doer:
-    """Imported with the first event: an agent that only watches stays small."""
-    from fairwarning.agent.actions.registry import DOERS  # noqa: PLC0415
+def real_handler_of(settings: Settings) -> ActionHandler:
+    """Return the handler; it is imported with the first event, so an idle agent stays small."""
+    from fairwarning.agent.actions.registry import HANDLERS  # noqa: PLC0415
 
-    return DOERS[type(settings)]
+    return HANDLERS[type(settings)]
 
 
 async def run_agent(
     config: Config, reread: Callable[[], Config], *, is_dry: bool = False, is_once: bool = False
 ) -> None:
-    """Until SIGTERM or SIGINT. Raises StateProblem, CannotListen, and EventsUnavailable if
-    `is_once`. `reread` gives the config anew, and raises BadConfig or OSError."""
-    state = Forgetful() if is_dry else StateFile(Path(config.state))
+    """Run until SIGTERM or SIGINT. `reread` reads the config again; it raises BadConfig or OSError.
+
+    Raises StateProblem, CannotListen, and EventsUnavailable if `is_once`.
+    """
+    state = NoStateFile() if is_dry else StateFile(Path(config.state))
     memory = state.open()
-    figures = Figures()
+    metrics = Metrics()
     make = DryService if is_dry else Service
-    service = make(config.endpoint or None, seen=memory.seen, figures=figures)
+    service = make(config.endpoint or None, seen=memory.seen, metrics=metrics)
     clock = Clock(service.now)
     try:
         if not is_dry:
@@ -61,15 +63,15 @@ async def run_agent(
                 clock=clock,
                 state=state,
                 memory=memory,
-                doer_of=dry_doer_of if is_dry else real_doer_of,
-                figures=figures,
-                pretended=PRETENDED if is_dry else (),
+                handler_of=dry_handler_of if is_dry else real_handler_of,
+                metrics=metrics,
+                simulated_steps=PRETENDED if is_dry else (),
             )
-            service.on_answer = runner.heard
+            service.on_answer = runner.on_poll
             reloader = Reloader(runner, service, reread)
-            # A dry run may go beside the service, which has the address.
+            # A dry run may run beside the service, which holds the address.
             listen = None if is_dry else config.listen
-            async with _around(runner, listen, figures, reloader):
+            async with _run_with_listeners(runner, listen, metrics, reloader):
                 logs.say(f"watching {service.url} as {me.name}", name=me.name)
                 await runner.run(_once(runner, service) if is_once else None)
     finally:
@@ -86,7 +88,7 @@ def _once(runner: Runner, service: Service) -> Callable[[], bool]:
 
 
 async def _identify(config: Config, service: Service, *, is_once: bool) -> Instance | None:
-    """Asks until the service answers. None: a signal came first."""
+    """Ask who this VM is until the service answers; None if a signal came first."""
     if config.name and not whoami.needs_more(config):
         return Instance(name=config.name)
     with _stops() as stopped:
@@ -104,9 +106,9 @@ async def _identify(config: Config, service: Service, *, is_once: bool) -> Insta
 
 @contextlib.contextmanager
 def _stops() -> Iterator[asyncio.Event]:
-    """Set by the signals that end a service."""
+    """Return an event that is set by the signals that end a service."""
     stopped = asyncio.Event()
-    # Nobody may lose the agent by asking it to reload too early.
+    # SIGHUP would end the agent by default, also before it can reload.
     with _on_signals(stopped.set, _too_early):
         yield stopped
 
@@ -136,15 +138,15 @@ class Reloader:
     def __init__(
         self, runner: Runner, service: AsyncScheduledEvents, reread: Callable[[], Config]
     ) -> None:
-        """`reread` raises BadConfig or OSError."""
+        """`reread` reads the config again; it raises BadConfig or OSError."""
         self._runner = runner
         self._service = service
         self._reread = reread
         self._asking: asyncio.Task[None] | None = None
 
     def reload(self) -> None:
-        """At once; or, if the config needs to know more of this VM than the name, as soon as the
-        service has said it: a rule must not be passed over only because a tag is not known."""
+        """Use the new config at once, or as soon as the service has said what it needs to know
+        about this VM: a rule must not be passed over because a tag is unknown."""
         try:
             config = self._reread()
         except (BadConfig, OSError) as problem:
@@ -174,11 +176,11 @@ class Reloader:
 
 
 @contextlib.asynccontextmanager
-async def _around(
-    runner: Runner, listen: tuple[str, int] | None, figures: Figures, reloader: Reloader
+async def _run_with_listeners(
+    runner: Runner, listen: tuple[str, int] | None, metrics: Metrics, reloader: Reloader
 ) -> AsyncIterator[None]:
-    """Probes, signals and systemd, for as long as the runner runs."""
-    listener = Listener(figures, runner.is_drained)
+    """Run the runner with its probes, its signals and systemd's watchdog."""
+    listener = Listener(metrics, runner.is_drained)
     if listen is not None:
         await listener.start(*listen)
 
@@ -187,7 +189,7 @@ async def _around(
         notify(STOPPING="1", STATUS="stopping")
         runner.stop()
 
-    barking = asyncio.create_task(_bark())
+    barking = asyncio.create_task(_ping_watchdog())
     try:
         with _on_signals(stop, reloader.reload):
             notify(READY="1", STATUS="watching")
@@ -198,23 +200,21 @@ async def _around(
         await listener.stop()
 
 
-async def _bark() -> None:
-    """Stops with the event loop, and then systemd knows that something is wrong."""
+async def _ping_watchdog() -> None:
+    """Ping systemd's watchdog; if the event loop hangs, the pings stop and systemd restarts us."""
     every_s = watchdog_s()
     while every_s is not None:
         notify(WATCHDOG="1")
         await asyncio.sleep(every_s)
 
 
-# The config read anew while the agent runs.
 _FIXED = ("endpoint", "name", "state", "listen")
-"""What a reload cannot change."""
-# A dry run: everything is decided and told, and nothing is done.
+"""Settings that a reload cannot change."""
 PRETENDED = (Do, Undo, Approve, Forget)
-"""Of which nobody may say that they are done."""
+"""Steps of a dry run that are not logged as done."""
 
 
-class DryDoer:
+class DryHandler:
     async def do(self, action: Action, context: Context) -> None:
         _say("would do", action, context)
 
@@ -227,12 +227,12 @@ def _say(word: str, action: Action, context: Context) -> None:
     logs.say(f"{word}: {title}", event=context.event.id, action=title)
 
 
-def dry_doer_of(_: Settings) -> Doer:
-    return DryDoer()
+def dry_handler_of(_: Settings) -> ActionHandler:
+    return DryHandler()
 
 
 class DryService(Service):
-    """Polls as ever, and changes nothing at the service."""
+    """The service for a dry run: it polls, and changes nothing."""
 
     async def approve(self, *event_ids: str) -> None:
         for id in event_ids:
@@ -243,22 +243,21 @@ class DryService(Service):
         return await self.waiting(event_id)
 
 
-# Tells systemd how the service is, if it was systemd that started it.
 def notify(**states: str) -> None:
-    """`notify(READY="1", STATUS="watching")`."""
+    """Tell systemd, if it started us: `notify(READY="1", STATUS="watching")`."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     path = "\0" + address[1:] if address.startswith("@") else address
     message = "\n".join(f"{name}={value}" for name, value in states.items())
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-        # A message may be lost, but nothing here may wait for whoever should read it.
+        # The message may be lost; the agent must not wait for its reader.
         sending.setblocking(False)
         sending.sendto(message.encode(), path)
 
 
 def watchdog_s() -> float | None:
-    """How often systemd wants to hear of us; None: never."""
+    """Return how often to ping the watchdog; None if systemd expects none."""
     is_ours = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     value = os.environ.get("WATCHDOG_USEC", "")
     return int(value) / 2_000_000 if is_ours and value.isdigit() and int(value) else None

@@ -1,4 +1,4 @@
-"""What the agent remembers of each event: what it is, what was done for it, what is still owed."""
+"""What the agent remembers of each event: its rule, the progress of its actions, its approval."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,44 +10,44 @@ from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event
 
 
-class Mark(StrEnum):
-    """How far a deed is. Each is on disk before what it says happens."""
+class Progress(StrEnum):
+    """How far an action is. Each value is on disk before the work that it names begins."""
 
     BEGUN = "begun"
     DONE = "done"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """Never begun."""
+    """The action was never begun."""
     UNDOING = "undoing"
     UNDONE = "undone"
 
 
-HOLDS = frozenset((Mark.BEGUN, Mark.DONE, Mark.FAILED, Mark.UNDOING))
-"""Something may have been done that must be undone. Also what failed may be half done."""
+HOLDS = frozenset((Progress.BEGUN, Progress.DONE, Progress.FAILED, Progress.UNDOING))
+"""Values after which something must be undone; a failed action may be half done."""
 
 
 class Approval(StrEnum):
     NONE = "none"
     BEGUN = "begun"
-    """The service may or may not have heard it."""
+    """The service may or may not have received the approval."""
     DONE = "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
-    """One action of the rule, for one event."""
+class ActionState:
+    """The progress of one action for one event."""
 
-    mark: Mark
+    progress: Progress
     why: str = ""
-    """What went wrong, or why it was left out."""
+    """What went wrong, or why the action was left out."""
     undo_failures: int = 0
     retry_at: datetime | None = None
-    """When its undo is tried again."""
+    """When the undo is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Which action of which event."""
+    """Names one action of one event by its list and its index."""
 
     event_id: str
     phase: Phase
@@ -61,28 +61,28 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     event: Event
-    """As last seen."""
+    """The event as it was last seen."""
     rule: Rule | None
-    """As it was when the event was first seen: a new config changes nothing for it."""
+    """The rule at the time when the event was first seen; a new config does not change it."""
     phase: Phase
     is_mine: bool
     not_before: datetime | None = None
-    """Kept, because the event itself forgets it when it starts."""
+    """NotBefore, which the event itself no longer has once it has started."""
     margin_s: float = 0.0
     ahead_s: float | None = None
     """How long before NotBefore work begins; None: at once."""
-    deeds: Mapping[str, Deed] = field(default_factory=dict)
-    """By slot."""
+    action_states: Mapping[str, ActionState] = field(default_factory=dict)
+    """The state of each action that was begun or skipped, by its slot."""
     approval: Approval = Approval.NONE
     is_reported: bool = False
-    """The other VMs of the event can know that we are ready."""
+    """Whether this VM has reported that it is ready."""
 
     @property
     def is_over(self) -> bool:
         return self.phase in (Phase.FINISHED, Phase.CANCELLED)
 
-    def deed(self, place: Place) -> Deed | None:
-        return self.deeds.get(place.slot)
+    def action_state(self, place: Place) -> ActionState | None:
+        return self.action_states.get(place.slot)
 
     def actions(self, phase: Phase) -> Iterator[tuple[Place, Action]]:
         for index, action in enumerate(() if self.rule is None else self.rule.actions(phase)):
@@ -92,17 +92,19 @@ class Record:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     seen: Seen = field(default_factory=Seen)
-    """The client's, written together with what follows from it."""
+    """The client's state, stored together with what follows from it."""
     records: Mapping[str, Record] = field(default_factory=dict)
     kept: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What actions want to know when they are undone, by the action's key."""
+    """The values that actions need for their undo, by the action's key."""
 
     def with_record(self, record: Record) -> "Memory":
         return replace(self, records={**self.records, record.event.id: record})
 
-    def with_deed(self, place: Place, deed: Deed) -> "Memory":
+    def with_action_state(self, place: Place, state: ActionState) -> "Memory":
         record = self.records[place.event_id]
-        return self.with_record(replace(record, deeds={**record.deeds, place.slot: deed}))
+        return self.with_record(
+            replace(record, action_states={**record.action_states, place.slot: state})
+        )
 
     def action(self, place: Place) -> Action:
         rule = self.records[place.event_id].rule
@@ -112,13 +114,13 @@ class Memory:
     def key(self, place: Place) -> str:
         return self.action(place).key(place.event_id)
 
-    def holders(self, key: str, *, besides: Place) -> Iterator[Deed]:
-        """What else was done by an action of this key, for any event, and not undone."""
+    def holders(self, key: str, *, besides: Place) -> Iterator[ActionState]:
+        """Find other actions with this key, of any event, that are done and not undone."""
         for record in self.records.values():
             for phase in (Phase.SCHEDULED, Phase.STARTED):
                 for place, action in record.actions(phase):
-                    deed = record.deed(place)
-                    if deed is None or place == besides or deed.mark not in HOLDS:
+                    state = record.action_state(place)
+                    if state is None or place == besides or state.progress not in HOLDS:
                         continue
                     if action.is_undoable and action.key(record.event.id) == key:
-                        yield deed
+                        yield state

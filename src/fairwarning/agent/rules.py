@@ -1,4 +1,4 @@
-"""Which rule an event takes, and why. Pure: the first that fits wins."""
+"""Chooses the rule of an event, which is the first one that fits, and explains why. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,23 +18,23 @@ class Verdict:
     rule: Rule
     is_chosen: bool
     against: tuple[str, ...]
-    """Why it does not fit, each reason in a sentence; empty if it does."""
+    """Why the rule does not fit, a sentence for each reason; empty if it fits."""
     in_favour: tuple[str, ...]
 
 
 def choose(config: Config, event: Event, me: Instance, now: datetime) -> Rule | None:
-    """None: no rule fits, so nothing is done and nothing approved."""
+    """Return the rule of an event; None: no rule fits, so nothing is done or approved."""
     return next((rule for rule in config.rules if not any(_against(rule, event, me, now))), None)
 
 
 def explain(config: Config, event: Event, me: Instance, now: datetime) -> list[Verdict]:
-    """A verdict on each rule, in the order of the file."""
+    """Return a verdict on each rule, in the order of the file."""
     chosen = choose(config, event, me, now)
     return [_verdict(rule, event, me, now, is_chosen=rule is chosen) for rule in config.rules]
 
 
 def never_taken(config: Config) -> list[tuple[Rule, Rule]]:
-    """Rules that come after others that fit every event of theirs, each with the last of these."""
+    """Return each rule that is never reached, with the last rule that takes its events."""
     found: list[tuple[Rule, Rule]] = []
     taken: dict[Concerns, Rule] = {}
     for rule in config.rules:
@@ -66,7 +66,7 @@ def _against(rule: Rule, event: Event, me: Instance, now: datetime) -> Iterator[
 
 
 def _judge(rule: Rule, event: Event, me: Instance, now: datetime) -> Iterator[tuple[bool, str]]:
-    """Each thing that the rule asks for, and whether the event has it."""
+    """Yield each condition of the rule, and whether the event meets it."""
     yield _concerns(rule.concerns, event, me)
     if rule.types:
         holds = _is_in(event.type, rule.types)

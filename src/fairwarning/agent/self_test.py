@@ -1,4 +1,4 @@
-"""`agent test`: a made-up event goes through the real actions, with nothing else behind it."""
+"""Runs the real actions for a made-up event, without a service: the work of `agent test`."""
 
 import asyncio
 import uuid
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from fairwarning.agent import logs
-from fairwarning.agent.actions.base import Doer
+from fairwarning.agent.actions.base import ActionHandler
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Config, Phase, Settings, When
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.runner import Runner
@@ -23,13 +23,13 @@ NOTICE_S = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Termi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     record: Record
-    """Just before it was forgotten."""
+    """The record just before the agent forgot it."""
     problems: tuple[str, ...]
     """What failed, was left out, or could not be undone."""
 
 
-class _Stage:
-    """In the service's place: shows what it is told to, and agrees to everything."""
+class _FakeService:
+    """A service that shows the made-up event and accepts everything."""
 
     has_answered = True
 
@@ -50,23 +50,23 @@ class _Stage:
         return ()
 
 
-class _Witness:
-    """Keeps the last that was known of the event, and nothing on disk."""
+class _LastRecord:
+    """Keeps the last record of the event in place of a state file."""
 
     def __init__(self) -> None:
-        self.last: Record | None = None
+        self.record: Record | None = None
         self.problems: dict[str, None] = {}
-        """In their order."""
+        """The problems, each once and in order."""
 
     def save(self, memory: Memory) -> None:
         for record in memory.records.values():
-            self.last = record
-            for slot, deed in record.deeds.items():
-                if deed.why:
+            self.record = record
+            for slot, state in record.action_states.items():
+                if state.why:
                     phase, _, number = slot.partition("/")
                     assert record.rule is not None
                     action = record.rule.actions(Phase(phase))[int(number)]
-                    self.problems[f"{phase}: {action.title}: {deed.why}"] = None
+                    self.problems[f"{phase}: {action.title}: {state.why}"] = None
 
 
 def made_up(type: str, name: str, now: datetime | None = None) -> Event:
@@ -87,34 +87,34 @@ async def play(
     config: Config,
     me: Instance,
     event: Event,
-    doer_of: Callable[[Settings], Doer],
+    handler_of: Callable[[Settings], ActionHandler],
     *,
     is_cancelled: bool = False,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Report:
-    """Scheduled, started and finished; or scheduled and cancelled."""
-    stage, witness, clock = _Stage(), _Witness(), Clock(now)
+    """Play the event: scheduled, started and finished, or scheduled and cancelled."""
+    service, last, clock = _FakeService(), _LastRecord(), Clock(now)
     runner = Runner(
         config=_never(config) if is_cancelled else config,
         me=me,
-        service=stage,
+        service=service,
         clock=clock,
-        state=witness,
+        state=last,
         memory=Memory(),
-        doer_of=doer_of,
-        figures=Figures(),
-        pretended=(Approve,),
+        handler_of=handler_of,
+        metrics=Metrics(),
+        simulated_steps=(Approve,),
     )
     started = replace(event, status=Status.STARTED, not_before=None)
     shown: list[list[Event]] = [[event], []] if is_cancelled else [[event], [started], []]
     for events in shown:
-        stage.seen = Seen(events={each.id: each for each in events})
+        service.seen = Seen(events={each.id: each for each in events})
         await runner.run(lambda: runner.is_idle)
-    assert witness.last is not None, "the runner has seen the event"
-    return Report(record=witness.last, problems=tuple(witness.problems))
+    assert last.record is not None, "the runner has seen the event"
+    return Report(record=last.record, problems=tuple(last.problems))
 
 
 def _never(config: Config) -> Config:
-    """An event that was approved is not cancelled any more."""
+    """Return the config without approvals: an approved event cannot be cancelled."""
     rules = (replace(rule, approve=replace(rule.approve, when=When.NEVER)) for rule in config.rules)
     return replace(config, rules=tuple(rules))

@@ -1,4 +1,4 @@
-"""The client, as the agent uses it: it counts, and knows Fairwarning's own extension."""
+"""The agent's client: it counts polls, logs outages, and knows Fairwarning's own extension."""
 
 import json
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from fairwarning.agent import logs
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.client import AsyncScheduledEvents, EventsUnavailable, Seen
 from fairwarning.client.flow import Outcome, Request
 from fairwarning.client.http import Broken
@@ -17,20 +17,20 @@ _NOT_KNOWN = (400, 404, 405, 501)
 
 
 class NotFairwarning(Exception):
-    """The service does not know who of an event is ready."""
+    """The service does not know which VMs of an event are ready."""
 
 
 class Service(AsyncScheduledEvents):
-    def __init__(self, url: str | None, *, seen: Seen, figures: Figures) -> None:
+    def __init__(self, url: str | None, *, seen: Seen, metrics: Metrics) -> None:
         super().__init__(url, seen=seen)
-        self._figures = figures
+        self._metrics = metrics
         self._outages = Outages()
         self.on_answer: Callable[[], None] = lambda: None
-        """Called after each poll, whatever came of it."""
+        """Called after each poll, whatever its result."""
         self.answers = 0
-        """Polls that told what is, so far."""
+        """How many polls got a document, or heard that it is unchanged."""
         self.trouble = ""
-        """Of the last poll."""
+        """The error of the last poll; empty if it had none."""
 
     @property
     def has_answered(self) -> bool:
@@ -41,13 +41,16 @@ class Service(AsyncScheduledEvents):
             self.on_answer()
 
     async def report(self, event_id: str) -> tuple[str, ...]:
-        """Says that this VM is ready; returns who is not. Raises as `waiting` does."""
+        """Report that this VM is ready, and return those that are not. Raises as `waiting` does."""
         body = json.dumps({"EventId": event_id}).encode()
         headers = {"Metadata": "true", "Content-Type": "application/json"}
         return await self._drained(Request(method="POST", target=_PATH, headers=headers, body=body))
 
     async def waiting(self, event_id: str) -> tuple[str, ...]:
-        """Who of the event is not ready. Raises NotFairwarning or EventsUnavailable."""
+        """Return the VMs of the event that are not ready.
+
+        Raises NotFairwarning or EventsUnavailable.
+        """
         target = f"{_PATH}?EventId={quote(event_id)}"
         return await self._drained(
             Request(method="GET", target=target, headers={"Metadata": "true"})
@@ -71,19 +74,20 @@ class Service(AsyncScheduledEvents):
         self.trouble = outcome.trouble
         is_answer = outcome.document is not None or outcome.is_unchanged
         self.answers += is_answer
-        self._figures.polled(is_answer=is_answer, is_failure=bool(outcome.trouble))
+        self._metrics.polled(is_answer=is_answer, is_failure=bool(outcome.trouble))
         self._outages.polled(outcome.trouble, is_answer=is_answer)
         self.on_answer()
 
 
-# When the service tells nothing, and for how long: two lines of the log, however long it is.
 class Outages:
+    """Logs two lines for each outage of the service: when it begins and when it ends."""
+
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
         self._began_s: float | None = None
 
     def polled(self, trouble: str, *, is_answer: bool) -> None:
-        """A poll may be neither: a question that is put again in other words ends nothing."""
+        """Take the result of a poll; one that neither failed nor got an answer changes nothing."""
         if trouble and self._began_s is None:
             self._began_s = self._monotonic_s()
             logs.warn(f"the service tells nothing: {trouble}", trouble=trouble)

@@ -1,10 +1,10 @@
-"""How memory changes with each step, before and after it. Pure."""
+"""Computes how the agent's memory changes with each step and with new events. Pure."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fairwarning.agent.model import Config, Phase
-from fairwarning.agent.records import Approval, Deed, Mark, Memory, Place, Record
+from fairwarning.agent.records import ActionState, Approval, Memory, Place, Progress, Record
 from fairwarning.agent.rules import choose
 from fairwarning.agent.steps import (
     Adopt,
@@ -12,10 +12,10 @@ from fairwarning.agent.steps import (
     CutOff,
     Do,
     Forget,
-    Noted,
     Release,
     Report,
     Skip,
+    StateStep,
     Undo,
     Work,
 )
@@ -23,33 +23,41 @@ from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Instance, Status
 
 UNDO_RETRY_S = 10.0
+"""The first pause after a failed undo; it doubles with each failure."""
 UNDO_RETRY_S_MAX = 300.0
+MARGIN_SHARE_MAX = 0.25
+"""The margin's largest share of the notice: an eviction's 30 seconds must leave time to act."""
 
 
-def note(memory: Memory, step: Noted | CutOff) -> Memory:
+def record_step(memory: Memory, step: StateStep | CutOff) -> Memory:
+    """Return the memory after a step that only changes it."""
     match step:
         case Adopt():
-            return memory.with_deed(step.place, Deed(mark=Mark.DONE))
+            return memory.with_action_state(step.place, ActionState(progress=Progress.DONE))
         case Release():
-            return memory.with_deed(step.place, Deed(mark=Mark.UNDONE))
+            return memory.with_action_state(step.place, ActionState(progress=Progress.UNDONE))
         case Skip():
-            return memory.with_deed(step.place, Deed(mark=Mark.SKIPPED, why=step.why))
+            return memory.with_action_state(
+                step.place, ActionState(progress=Progress.SKIPPED, why=step.why)
+            )
         case CutOff():
             why = f"cut off: {step.why}"
-            return memory.with_deed(step.place, Deed(mark=Mark.FAILED, why=why))
+            return memory.with_action_state(
+                step.place, ActionState(progress=Progress.FAILED, why=why)
+            )
         case Forget():
             records = {id: each for id, each in memory.records.items() if id != step.event_id}
             return _without_unused(replace(memory, records=records))
 
 
-def begin(memory: Memory, step: Work) -> Memory:
-    """To be on disk before the step is carried out."""
+def begin_step(memory: Memory, step: Work) -> Memory:
+    """Return the memory that must be on disk before the step is executed."""
     match step:
         case Do():
-            return memory.with_deed(step.place, Deed(mark=Mark.BEGUN))
+            return memory.with_action_state(step.place, ActionState(progress=Progress.BEGUN))
         case Undo():
-            deed = memory.records[step.place.event_id].deeds[step.place.slot]
-            return memory.with_deed(step.place, replace(deed, mark=Mark.UNDOING))
+            state = memory.records[step.place.event_id].action_states[step.place.slot]
+            return memory.with_action_state(step.place, replace(state, progress=Progress.UNDOING))
         case Approve():
             record = memory.records[step.event_id]
             return memory.with_record(replace(record, approval=Approval.BEGUN))
@@ -57,14 +65,14 @@ def begin(memory: Memory, step: Work) -> Memory:
             return memory
 
 
-def succeed(memory: Memory, step: Work) -> Memory:
+def complete_step(memory: Memory, step: Work) -> Memory:
     match step:
         case Do():
-            return memory.with_deed(step.place, Deed(mark=Mark.DONE))
+            return memory.with_action_state(step.place, ActionState(progress=Progress.DONE))
         case Undo():
             key = memory.key(step.place)
             kept = {each: value for each, value in memory.kept.items() if each != key}
-            undone = memory.with_deed(step.place, Deed(mark=Mark.UNDONE))
+            undone = memory.with_action_state(step.place, ActionState(progress=Progress.UNDONE))
             return replace(undone, kept=kept)
         case Approve():
             record = memory.records[step.event_id]
@@ -76,22 +84,26 @@ def succeed(memory: Memory, step: Work) -> Memory:
             return memory
 
 
-def fail(memory: Memory, step: Work, why: str, at: datetime) -> Memory:
+def fail_step(memory: Memory, step: Work, why: str, at: datetime) -> Memory:
     match step:
         case Do():
-            return memory.with_deed(step.place, Deed(mark=Mark.FAILED, why=why))
+            return memory.with_action_state(
+                step.place, ActionState(progress=Progress.FAILED, why=why)
+            )
         case Undo():
-            deed = memory.records[step.place.event_id].deeds[step.place.slot]
-            pause_s = min(UNDO_RETRY_S_MAX, UNDO_RETRY_S * 2 ** min(deed.undo_failures, 10))
+            state = memory.records[step.place.event_id].action_states[step.place.slot]
+            pause_s = min(UNDO_RETRY_S_MAX, UNDO_RETRY_S * 2 ** min(state.undo_failures, 10))
             retry_at = at + timedelta(seconds=pause_s)
-            failed = replace(deed, why=why, undo_failures=deed.undo_failures + 1, retry_at=retry_at)
-            return memory.with_deed(step.place, failed)
+            failed = replace(
+                state, why=why, undo_failures=state.undo_failures + 1, retry_at=retry_at
+            )
+            return memory.with_action_state(step.place, failed)
         case _:
             return memory
 
 
 def _without_unused(memory: Memory) -> Memory:
-    """What an action kept that is never undone must not be taken for new by a later event."""
+    """Drop kept values of finished actions: a later event must not take them for its own."""
     used = {
         action.key(id)
         for id, record in memory.records.items()
@@ -101,20 +113,15 @@ def _without_unused(memory: Memory) -> Memory:
     return replace(memory, kept={key: each for key, each in memory.kept.items() if key in used})
 
 
-def keep(memory: Memory, place: Place, name: str, value: str) -> Memory:
+def keep_value(memory: Memory, place: Place, name: str, value: str) -> Memory:
     key = memory.key(place)
     return replace(memory, kept={**memory.kept, key: {**memory.kept.get(key, {}), name: value}})
 
 
-# From what the client has seen to what the agent remembers. Pure.
-MARGIN_SHARE_MAX = 0.25
-"""Of the notice: an eviction's 30 seconds must leave time to do something."""
-
-
-def absorb(
+def update_events(
     memory: Memory, seen: Seen, config: Config, me: Instance, now: datetime
 ) -> tuple[Memory, list[Record]]:
-    """And the records that are new or have come to another phase."""
+    """Return the memory with the seen events, and the records that are new or changed phase."""
     records = dict(memory.records)
     for id, event in seen.events.items():
         known = records.get(id)
@@ -151,7 +158,7 @@ def _further(record: Record, event: Event) -> Record:
 
 
 def _end(record: Record, now: datetime) -> Phase:
-    """The service shows only that it is gone: cancelled and over look alike."""
+    """Return how an event ended; the service shows only that it is gone."""
     is_due = record.not_before is not None and now >= record.not_before
     was_let_start = record.approval is not Approval.NONE or is_due
     has_begun = record.phase is Phase.STARTED or was_let_start

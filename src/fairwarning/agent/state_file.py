@@ -1,4 +1,4 @@
-"""Memory on disk: always a whole one, of one agent, and never one that we do not understand."""
+"""Stores the agent's memory in a file, which is always whole and used by one agent at a time."""
 
 import contextlib
 import fcntl
@@ -16,8 +16,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from fairwarning.agent.records import Memory
 from fairwarning.common.text_files import read_bytes
 
-FORM = 1
-"""Of the file. A change that an older agent would read wrongly makes it one more."""
+FORM = 2
+"""The version of the file's format. A change that an older agent would read wrongly raises it."""
 
 
 class StateProblem(Exception):
@@ -25,7 +25,7 @@ class StateProblem(Exception):
 
 
 class StateFile:
-    """Holds a lock from `open` to `close`, so that two agents cannot share it."""
+    """The file, locked from `open` to `close` so that two agents cannot share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class StateFile:
         self._written: Memory | None = None
 
     def open(self) -> Memory:
-        """What was remembered last; empty the first time. Raises StateProblem."""
+        """Lock the file and return its memory, empty the first time. Raises StateProblem."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(beside(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -56,7 +56,7 @@ class StateFile:
         return self._written
 
     def save(self, memory: Memory) -> None:
-        """On disk when it returns. Raises StateProblem."""
+        """Write the memory; it is on disk when this returns. Raises StateProblem."""
         if memory == self._written:
             return
         content = json.dumps({"form": FORM, "memory": encode(memory)}, separators=(",", ":"))
@@ -72,8 +72,8 @@ class StateFile:
             self._lock = None
 
 
-class Forgetful:
-    """For a dry run: remembers for as long as the process lives."""
+class NoStateFile:
+    """The state of a dry run, which is never written."""
 
     def open(self) -> Memory:
         return Memory()
@@ -86,7 +86,10 @@ class Forgetful:
 
 
 def read_state(path: Path) -> Memory:
-    """Raises StateProblem. No lock is needed: the file is only ever replaced as a whole."""
+    """Read a state without its lock, for the file is only replaced as a whole.
+
+    Raises StateProblem.
+    """
     try:
         raw: Any = json.loads(read_bytes(path))
     except FileNotFoundError:
@@ -101,6 +104,8 @@ def read_state(path: Path) -> Memory:
             f"{path} was written by a newer agent (form {form}; this one knows {FORM}); run that "
             "one, or move the file away to begin anew"
         )
+    if isinstance(form, int) and form < FORM:
+        raise StateProblem(_begin_anew(path, "was written by an older agent"))
     try:
         return decode(Memory, raw["memory"])
     except (Unreadable, KeyError, TypeError):
@@ -119,7 +124,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def replace_file(path: Path, content: bytes, *, is_forced: bool = True) -> None:
-    """As a whole; `is_forced`: it is on disk when this returns. Raises OSError."""
+    """Replace a file as a whole; with `is_forced` it is on disk on return. Raises OSError."""
     temporary = beside(path, ".new")
     with open(temporary, "wb", opener=_private) as file:
         file.write(content)
@@ -132,7 +137,7 @@ def replace_file(path: Path, content: bytes, *, is_forced: bool = True) -> None:
 
 
 def _force_folder(path: Path) -> None:
-    # Without this the new name itself might be lost with the power.
+    # Without this the new name itself might be lost in a power failure.
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):
@@ -142,8 +147,10 @@ def _force_folder(path: Path) -> None:
 
 
 def _private(name: str, flags: int) -> int:
-    """Actions may hold secrets in their headers. One that was left behind may be readable for
-    others, and open to one of them, so it is never written to."""
+    """Open a new file for this user only, because actions may hold secrets.
+
+    A file that was left behind may be open in another process, so it is removed first.
+    """
     try:
         return os.open(name, flags | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -151,17 +158,17 @@ def _private(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_EXCL, 0o600)
 
 
-# Frozen dataclasses to JSON and back, by their types. Pure.
 T = TypeVar("T")
 KIND = "kind"
-"""Says which dataclass of several it is."""
+"""The key that names the dataclass in a union of several."""
 
 
 class Unreadable(ValueError):
-    """The JSON is not of this type."""
+    """The JSON does not fit the type."""
 
 
 def encode(value: Any) -> Any:
+    """Make JSON of a frozen dataclass."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = {each.name: encode(getattr(value, each.name)) for each in fields(value)}
         return {KIND: type(value).__name__, **shown}
@@ -177,7 +184,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(type_: type[T], raw: Any) -> T:
-    """Raises Unreadable."""
+    """Make a frozen dataclass of its JSON, by its type. Raises Unreadable."""
     try:
         found: T = _decode(type_, raw)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:

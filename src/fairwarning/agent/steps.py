@@ -1,4 +1,4 @@
-"""What the agent can do next, as values; `plan` chooses, `runner` carries out."""
+"""The steps that the agent can take, as values; `plan` chooses them, `runner` takes them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from fairwarning.agent.records import Place
 class Do:
     place: Place
     ends_at: datetime | None = None
-    """When it is cut off; None: only its own timeout counts."""
+    """When the action is cut off; None: only its own timeout counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +21,14 @@ class Undo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
-    """Another event has had it done already, and it has not been undone."""
+    """Counts an action as done, because it was done for another event and not undone."""
 
     place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Another event still needs it, and will have it undone."""
+    """Counts an action as undone, because another event needs it and will undo it."""
 
     place: Place
 
@@ -41,7 +41,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOff:
-    """Ends what is being done for the event."""
+    """Ends the running action of an event before it is done."""
 
     place: Place
     why: str
@@ -56,7 +56,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPeers:
-    """Which of the others are not ready."""
+    """Asks which of the other VMs are not ready."""
 
     event_id: str
 
@@ -69,7 +69,7 @@ class CheckHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """Nobody needs the answer any more, so nobody waits for its end either."""
+    """Cancels a running question whose answer is no longer needed, without waiting."""
 
     event_id: str
 
@@ -81,7 +81,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing to do for the event before then."""
+    """There is nothing to do for the event before that time."""
 
     event_id: str
     until: datetime
@@ -93,11 +93,11 @@ class Forget:
     event_id: str
 
 
-Noted = Adopt | Release | Skip | Forget
-"""Done by writing it down."""
+StateStep = Adopt | Release | Skip | Forget
+"""Steps that only change the stored state."""
 Work = Do | Undo | Report | AskPeers | CheckHold | Approve
-"""Takes time and may fail; at most one at a time for each event."""
-Step = Noted | Work | CutOff | Drop | Wait
+"""Steps that take time and may fail; at most one runs at a time for each event."""
+Step = StateStep | Work | CutOff | Drop | Wait
 
 
 def event_of(step: Step) -> str:

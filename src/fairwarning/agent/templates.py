@@ -1,6 +1,6 @@
-"""`{event.id}` and its like in texts of the config: a fixed set, and nothing else. Pure.
+"""Fills in the templates of the config, such as `{event.id}`, from a fixed set of names. Pure.
 
-Braces with anything but a lower-case name between them mean themselves, so JSON and
+Braces with anything but a lower-case name between them stay as they are, so JSON and
 `${VARIABLE}` can be written as they are.
 """
 
@@ -46,7 +46,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def fill_json(text: str, values: Mapping[str, str]) -> str:
-    """Values cannot end the string that they stand in."""
+    """Fill in a JSON text; values are escaped, so they cannot end their string."""
     escaped = {
         name: value if name == "event.json" else json.dumps(value)[1:-1]
         for name, value in values.items()
@@ -76,7 +76,7 @@ def values_of(event: Event, me: Instance, phase: Phase, time_left_s: float) -> d
 
 
 def environment_of(values: Mapping[str, str]) -> dict[str, str]:
-    """`FAIRWARNING_EVENT_ID` and so on, for commands."""
+    """Return the environment variables of commands: `FAIRWARNING_EVENT_ID` and so on."""
     return {
         "FAIRWARNING_" + name.upper().replace(".", "_"): value
         for name, value in values.items()
@@ -85,7 +85,7 @@ def environment_of(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def event_object(event: Event) -> dict[str, object]:
-    """In the words of the service, whatever its version was."""
+    """Return the event in the field names of the service, whatever its api-version."""
     return {
         "EventId": event.id,
         "EventType": event.type,
@@ -110,7 +110,6 @@ def _instant(event: Event) -> str:
     return event.not_before.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-# The context of an action: its event, as values, templates, environment and JSON.
 def make_context(
     event: Event,
     me: Instance,
@@ -121,7 +120,7 @@ def make_context(
     keep: Callable[[str, str], None] = lambda _, __: None,
     kept: Mapping[str, str] | None = None,
 ) -> Context:
-    """`purpose` is `do`, `undo` or `hold`; commands have it as FAIRWARNING_PURPOSE."""
+    """Make the context of an action; `purpose` is `do`, `undo` or `hold`."""
     values = values_of(event, me, phase, time_left_s)
     return Context(
         event=event,

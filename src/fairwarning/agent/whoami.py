@@ -1,4 +1,4 @@
-"""Who this VM is. A name in the config spares the question, unless more than the name is needed."""
+"""Asks the service who this VM is, if the config does not name it or needs more than the name."""
 
 import asyncio
 import random
@@ -13,13 +13,13 @@ _MORE = re.compile(r"\{me\.[a-z]")
 
 
 def needs_more(config: Config) -> bool:
-    """Than the name: what only the service knows, for the tags of a rule or for a template."""
+    """Return whether a rule or a template needs more than the name of this VM."""
     has_tags = any(rule.tags for rule in config.rules)
     return has_tags or _MORE.search(repr(config.rules)) is not None
 
 
 async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Instance:
-    """Until the service answers. Raises EventsUnavailable if it gives up."""
+    """Ask until the service answers. With `gives_up`, raises EventsUnavailable."""
     said = ""
     failures = 0
     while True:
@@ -36,5 +36,5 @@ async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Insta
 
 
 def pause_s(failures: int, chance: float) -> float:
-    """As after so many polls that failed: a fleet that boots must not ask in step."""
+    """Return a pause with jitter, so that a fleet that boots does not ask at the same time."""
     return Flow(failures=failures).pause_s(Outcome(trouble="no answer"), chance, held=False)

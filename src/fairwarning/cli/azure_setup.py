@@ -56,21 +56,38 @@ Examples:
 )
 @click.option(
     "--name", "cloud", default="Fairwarning", show_default=True, callback=_cloud, metavar="N",
-    help="What az calls this server's cloud.",
+    help="Name that az gives to the cloud of this server.",
 )  # fmt: skip
 @click.option(
-    "--role", type=_ROLES, default="operator", show_default=True, help="What az may do here."
+    "--role",
+    type=_ROLES,
+    default="operator",
+    show_default=True,
+    help="What the token of az may do on this server.",
 )
-@click.option("--expires", type=duration, metavar="D", help="How long; default for ever.")
+@click.option(
+    "--expires",
+    type=duration,
+    metavar="D",
+    help="How long the token of az is valid (default: for ever).",
+)
 @click.option(
     "--ca-out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to write the authority that az is to trust; default in your data folder.",
+    help="File to write the authority to that az must trust (default: in your data folder).",
 )
-@click.option("--sdk", is_flag=True, help="Print what the SDKs read, and not what az needs.")
+@click.option(
+    "--sdk",
+    is_flag=True,
+    help="Print the environment variables of the SDKs instead of the commands of az.",
+)
 @click.option("--run", is_flag=True, help="Run the commands of az instead of printing them.")
-@click.option("--undo", is_flag=True, help="Put az back and revoke the tokens made here.")
+@click.option(
+    "--undo",
+    is_flag=True,
+    help="Restore the settings of az and revoke the tokens that this command has created.",
+)
 @why_option
 @connected
 def azure_setup(

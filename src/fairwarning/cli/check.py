@@ -1,4 +1,4 @@
-"""`fairwarning check`: does a handler of scheduled events do what it should?"""
+"""`fairwarning check` runs a handler of scheduled events through the cases of handler_check."""
 
 import os
 import signal
@@ -22,19 +22,19 @@ Examples:
   fairwarning check -- python3 my_handler.py
   fairwarning check --junit report.xml --html report.html -- ./handler --verbose
   fairwarning check --no-namespace -- ./handler --endpoint {url}
-  fairwarning check --story neighbour --story preempt -- ./handler
+  fairwarning check --case neighbour --case preempt -- ./handler
   fairwarning check --list
 """
 _JOBS_MIN = 4
-"""Stories mostly wait for the handler to ask again."""
+"""More than the cores of a small system: cases mostly wait for the handler's next poll."""
 
 
 class Usage(Problem):
     exit_code = 2
 
 
-class _BeforeTheCommand(click.Command):
-    """Options of the check stand before the handler's command; behind it, they are its own."""
+class _OptionsFirst(click.Command):
+    """Takes its options before the handler's command; those behind belong to the handler."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = [*args]
@@ -58,37 +58,53 @@ class _BeforeTheCommand(click.Command):
 
 
 @click.command(
-    cls=_BeforeTheCommand,
+    cls=_OptionsFirst,
     epilog=_EXAMPLES,
-    # What comes after the command's name is the command's own.
+    # What follows the handler's program are the handler's own arguments.
     context_settings={"allow_interspersed_args": False},
 )
-@click.option("--story", "names", multiple=True, metavar="NAME", help="Only this one (repeatable).")
-@click.option("--skip", multiple=True, metavar="NAME", help="All but this one (repeatable).")
+@click.option(
+    "--case", "names", multiple=True, metavar="NAME", help="Run only this case (repeatable)."
+)
+@click.option("--skip", multiple=True, metavar="NAME", help="Leave out this case (repeatable).")
 @click.option(
     "--patience",
     type=duration,
     default="10s",
     show_default=True,
     metavar="D",
-    help="How long the handler may take for each thing that it should do. More than two polls.",
+    help="How long the handler may take for each thing that it should do; more than two of its "
+    "polling intervals.",
 )
-@click.option("--jobs", type=click.IntRange(1, 64), help="Stories at the same time.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help=f"How many cases run at the same time (default: one for each core, at least {_JOBS_MIN}).",
+)
 @click.option(
     "--namespace/--no-namespace",
     default=None,
-    help="Play in a network with the real 169.254.169.254 in it and nothing else; the default "
-    "where the system lets us.",
+    help="Whether the handler runs in a network of its own, in which it reaches the endpoint at "
+    "the real 169.254.169.254 and nothing else (default: if the system allows it).",
 )
 @click.option(
     "--never-approves",
     is_flag=True,
-    help="The handler drains and leaves approving to others; its log shows that it drained.",
+    help="Expect no approvals: the handler only drains, and its log shows that it did.",
 )
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A page to read.")
-@click.option("--json", "as_json", is_flag=True, help="The whole report as one JSON object.")
-@click.option("--list", "lists", is_flag=True, help="List the stories, and play none.")
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the report to this file as JUnit XML.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the report to this file as HTML.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+@click.option("--list", "lists", is_flag=True, help="List the cases without running any.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def check(
     names: tuple[str, ...],
@@ -106,12 +122,12 @@ def check(
     """Check what COMMAND, a handler of scheduled events, does in every kind of trouble.
 
     Options of the check come first, then `--`, then the handler's command with its own
-    options. Each story starts the handler against a private server and watches what it asks
-    and approves. The exit code is 0 if all went well, 1 if a story failed, and 2 if the handler
+    options. Each case starts the handler against a private server and watches what it asks
+    and approves. The exit code is 0 if all went well, 1 if a case failed, and 2 if the handler
     could not be started.
     """
     from fairwarning.handler_check.namespace import NoNamespaces  # noqa: PLC0415  (the server is behind it)
-    from fairwarning.handler_check.run import CannotCheck, Wish  # noqa: PLC0415
+    from fairwarning.handler_check.run import CannotCheck, CheckOptions  # noqa: PLC0415
     from fairwarning.handler_check.run import check as run  # noqa: PLC0415
 
     chosen = _chosen(names, skip)
@@ -120,9 +136,9 @@ def check(
         return
     if not command:
         raise Usage("say how your handler is started: fairwarning check -- COMMAND…")
-    wish = Wish(
+    options = CheckOptions(
         command=command,
-        stories=chosen,
+        cases=chosen,
         patience_s=(parse_duration_ms(patience) or 0) / 1000,
         jobs=jobs or max(_JOBS_MIN, os.cpu_count() or 1),
         approves=not never_approves,
@@ -130,7 +146,7 @@ def check(
     )
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        report = run(wish, _tell)
+        report = run(options, _show_result)
     except (CannotCheck, NoNamespaces) as problem:
         raise Usage(str(problem)) from None
     _write(report, junit, html)
@@ -139,28 +155,28 @@ def check(
 
 
 def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
-    from fairwarning.handler_check.cases import STORIES  # noqa: PLC0415
+    from fairwarning.handler_check.cases import CASES  # noqa: PLC0415
 
-    unknown = [each for each in (*names, *skip) if each not in STORIES]
+    unknown = [each for each in (*names, *skip) if each not in CASES]
     if unknown:
-        raise Usage(f"there is no story {', '.join(unknown)}; there are {', '.join(STORIES)}")
-    return tuple(each for each in STORIES if each in (names or STORIES) and each not in skip)
+        raise Usage(f"there is no case {', '.join(unknown)}; there are {', '.join(CASES)}")
+    return tuple(each for each in CASES if each in (names or CASES) and each not in skip)
 
 
 def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
-    from fairwarning.handler_check.cases import STORIES  # noqa: PLC0415
+    from fairwarning.handler_check.cases import CASES  # noqa: PLC0415
 
     if as_json:
-        told = [{"story": n, "title": STORIES[n].title, "why": STORIES[n].why} for n in chosen]
-        echo_json({"stories": told})
+        rows = [{"case": n, "title": CASES[n].title, "why": CASES[n].why} for n in chosen]
+        echo_json({"cases": rows})
         return
     width = max(len(each) for each in chosen)
     for name in chosen:
-        click.echo(f"{name:<{width}}  {STORIES[name].title}")
+        click.echo(f"{name:<{width}}  {CASES[name].title}")
 
 
-def _tell(result: "Result") -> None:
-    """On a terminal each story is shown as it ends; elsewhere the table at the end is enough."""
+def _show_result(result: "Result") -> None:
+    """Print each case as it ends on a terminal; elsewhere the table at the end is enough."""
     from fairwarning.handler_check.reports.text import line  # noqa: PLC0415
 
     if sys.stderr.isatty():
@@ -181,18 +197,18 @@ def _write(report: "Report", junit: Path | None, html: Path | None) -> None:
 
 
 def _show(report: "Report", *, as_json: bool) -> None:
-    from fairwarning.handler_check.reports.text import whole  # noqa: PLC0415
+    from fairwarning.handler_check.reports.text import full_text  # noqa: PLC0415
 
     if not as_json:
-        is_told = sys.stderr.isatty() and sys.stdout.isatty()
-        click.echo(whole(report, with_table=not is_told))
+        is_shown = sys.stderr.isatty() and sys.stdout.isatty()
+        click.echo(full_text(report, with_table=not is_shown))
         return
     import msgspec  # noqa: PLC0415
 
-    told = msgspec.to_builtins(report)
-    for shown, result in zip(told["results"], report.results, strict=True):
-        shown["verdict"] = result.verdict
-    echo_json(told)
+    body = msgspec.to_builtins(report)
+    for each, result in zip(body["results"], report.results, strict=True):
+        each["verdict"] = result.verdict
+    echo_json(body)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

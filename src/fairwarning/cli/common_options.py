@@ -139,20 +139,21 @@ _CONNECTION = (
         default=DEFAULT_URL,
         callback=_check_url,
         metavar="URL",
-        help=f"The control plane. FAIRWARNING_URL; else {DEFAULT_URL}.",
+        help=f"URL of the control plane (default: FAIRWARNING_URL, or {DEFAULT_URL}).",
     ),
     click.option(
         "--token-file",
         metavar="FILE",
-        help="A file that holds the token. Else FAIRWARNING_TOKEN is it.",
+        help="File that holds the token (default: the token in FAIRWARNING_TOKEN).",
     ),
     click.option(
         "--ca-file",
         envvar="FAIRWARNING_CA_FILE",
         metavar="FILE",
-        help="The authority that signed the server's certificate. FAIRWARNING_CA_FILE.",
+        help="PEM file of the authority that signed the server's certificate (default: "
+        "FAIRWARNING_CA_FILE).",
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the API's JSON."),
+    click.option("--json", "as_json", is_flag=True, help="Print the JSON of the API."),
 )
 
 
@@ -178,6 +179,8 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
 
 why_option = click.option(
-    "--why", metavar="TEXT", help="The reason, kept in the history with who and when."
+    "--why",
+    metavar="TEXT",
+    help="Reason for the change, which the history keeps with who made it and when.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

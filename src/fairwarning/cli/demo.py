@@ -1,4 +1,4 @@
-"""`fairwarning story`: one event from announcement to end, on the real engine and store."""
+"""`fairwarning demo` shows one event from announcement to end, on the real engine and store."""
 
 import asyncio
 import json
@@ -31,16 +31,16 @@ _WEB = AvailabilitySet(
 )
 
 
-@click.command(epilog="Example: fairwarning story --json | jq 'select(.document)'")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def story(as_json: bool) -> None:
-    """Tell the life of one event: announced, approved, carried out, gone.
+@click.command(epilog="Example: fairwarning demo --json | jq 'select(.document)'")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def demo(as_json: bool) -> None:
+    """Show the life of one event: announced, approved, carried out, gone.
 
     It runs the real engine on a SQLite file of its own, with a virtual clock, so that a
     notice of 15 minutes passes at once. Nothing is left behind.
     """
     with tempfile.TemporaryDirectory(prefix="fairwarning-") as folder:
-        asyncio.run(_play(Path(folder) / "story.db", _as_json if as_json else _as_text))
+        asyncio.run(_play(Path(folder) / "demo.db", _as_json if as_json else _as_text))
 
 
 def _as_json(time: str, text: str, document: bytes | None = None) -> None:

@@ -21,10 +21,25 @@ Examples:
   fairwarning events --json | jq -r '.events[].id'
 """
 )
-@click.option("--all", "is_all", is_flag=True, help="Finished ones too.")
-@click.option("--scope", shell_complete=complete_scope, help="Of this scope only.")
-@click.option("--type", "types", type=EVENT_TYPE, multiple=True, help="May be given several times.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, metavar="N")
+@click.option("--all", "is_all", is_flag=True, help="List finished events too.")
+@click.option(
+    "--scope", shell_complete=complete_scope, help="List only what belongs to this scope."
+)
+@click.option(
+    "--type",
+    "types",
+    type=EVENT_TYPE,
+    multiple=True,
+    help="List only events of this type (repeatable).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many events are listed at most.",
+)
 @connected
 def events(
     session: Session, is_all: bool, scope: str | None, types: tuple[str, ...], limit: int
@@ -71,7 +86,7 @@ def approve(session: Session, id: str, why: str | None) -> None:
 
 @click.command(epilog="Example: fairwarning cancel 602d9444 --reason 'the disk was fine'")
 @_id_argument
-@click.option("--reason", metavar="TEXT", help="What its outcome will say.")
+@click.option("--reason", metavar="TEXT", help="Reason that the outcome of the event states.")
 @why_option
 @connected
 def cancel(session: Session, id: str, reason: str | None, why: str | None) -> None:
@@ -90,8 +105,17 @@ Examples:
 """
 )
 @_id_argument
-@click.option("--not-before", metavar="T", help="When: 22:00, 2026-11-16T22:00, RFC 3339.")
-@click.option("--notice", type=duration, metavar="D", help="Or how long from now, such as 2h.")
+@click.option(
+    "--not-before",
+    metavar="T",
+    help="When the new event may start: 22:00, 2026-11-16T22:00, or RFC 3339.",
+)
+@click.option(
+    "--notice",
+    type=duration,
+    metavar="D",
+    help="How long from now the new event may start, such as 2h, instead of --not-before.",
+)
 @why_option
 @connected
 def postpone(

@@ -46,23 +46,42 @@ Examples:
     multiple=True,
     metavar="N",
     shell_complete=complete_instance,
-    help="Only for this one; may be given several times. Unless given: all of test fleets.",
+    help="Instance whose requests are affected (repeatable; default: all instances of test "
+    "fleets).",
 )
-@click.option("--on", type=_PART, default="poll", show_default=True, help="Which requests.")
-@click.option("--count", type=click.IntRange(1, COUNT_MAX), metavar="N", help="So often.")
+@click.option(
+    "--on", type=_PART, default="poll", show_default=True, help="Which requests are affected."
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1, COUNT_MAX),
+    metavar="N",
+    help="How many times the fault fires (default: until it is cleared).",
+)
 @click.option(
     "--probability",
     type=Number(0, 1, min_open=True),
     metavar="P",
-    help="So likely, up to 1.",
+    help="How likely the fault fires at each request, from 0 to 1 (default: 1).",
 )
-@click.option("--for", "for_", type=duration, metavar="D", help="So long, by the server's clock.")
+@click.option(
+    "--for",
+    "for_",
+    type=duration,
+    metavar="D",
+    help="How long the fault lasts by the server's clock (default: until it is cleared).",
+)
 @click.option(
     "--status",
     type=click.Choice([str(each) for each in STATUSES]),
-    help="Of the kind status; 503 unless set.",
+    help="Status code that the kind `status` answers with (default: 503).",
 )
-@click.option("--delay", type=duration, metavar="D", help="Of the slow kinds; 5s unless set.")
+@click.option(
+    "--delay",
+    type=duration,
+    metavar="D",
+    help="How long the slow kinds delay a response (default: 5s).",
+)
 @why_option
 @connected
 def set_fault(session: Session, kind: str, why: str | None, **given: Any) -> None:

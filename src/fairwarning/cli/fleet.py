@@ -33,13 +33,13 @@ _NAMES_SHOWN = 1_000
 """All that a scale set can have: who leaves without notice is named."""
 
 _force_option = click.option(
-    "--force", is_flag=True, help="Also cancel pending events of what is removed."
+    "--force", is_flag=True, help="Also cancel the pending events of what is removed."
 )
 _without_notice_option = click.option(
     "--without-notice",
     is_flag=True,
-    help="Remove at once, without a Terminate event, who has a terminate notice. For admins; "
-    "needs --why.",
+    help="Remove instances that have a terminate notice at once, without a Terminate "
+    "event. For admins; needs --why.",
 )
 
 
@@ -156,7 +156,9 @@ Examples:
   fairwarning fleet show --search web --json | jq '.scopes[].instances[].name'
 """
 )
-@click.option("--search", metavar="TEXT", help="Only scopes that have this in a name or address.")
+@click.option(
+    "--search", metavar="TEXT", help="Show only scopes that have this text in a name or an address."
+)
 @connected
 def show(session: Session, search: str | None) -> None:
     """Show the scopes and their instances."""

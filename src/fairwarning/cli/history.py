@@ -16,9 +16,23 @@ Examples:
   fairwarning history --limit 1000 --json | jq '.entries[] | select(.kind == "Approved")'
 """
 )
-@click.option("--scope", shell_complete=complete_scope, help="Of this scope only.")
-@click.option("--event", metavar="ID", shell_complete=complete_event, help="Of this event only.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N")
+@click.option(
+    "--scope", shell_complete=complete_scope, help="List only what belongs to this scope."
+)
+@click.option(
+    "--event",
+    metavar="ID",
+    shell_complete=complete_event,
+    help="List only what belongs to this event.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How many entries are listed at most.",
+)
 @connected
 def history(session: Session, scope: str | None, event: str | None, limit: int) -> None:
     """List what happened, the newest first."""

@@ -16,7 +16,7 @@ Examples:
   fairwarning serve                        the server, with a starter fleet
   fairwarning schedule reboot web-0 --wait announce a reboot and follow it
   fairwarning watch                        the fleet, live
-  fairwarning story                        the life of one event, told in the terminal
+  fairwarning demo                         the life of one event, shown in the terminal
   fairwarning COMMAND --help               more examples
 """
 
@@ -73,7 +73,10 @@ COMMANDS = {
     ),
     "watch": (f"{_HERE}.watch:watch", "Watch the fleet on a live screen until q or Ctrl-C."),
     "history": (f"{_HERE}.history:history", "List what happened, the newest first."),
-    "scenario": (f"{_HERE}.scenario:scenario", "Play stories of what happens to machines."),
+    "scenario": (
+        f"{_HERE}.scenario:scenario",
+        "List, show and play scenarios: scripts of what happens to instances.",
+    ),
     "fault": (f"{_HERE}.fault:fault", "Make the endpoint misbehave, in test fleets only."),
     "record": (
         f"{_HERE}.record:record",
@@ -90,12 +93,12 @@ COMMANDS = {
         "Make az and the Azure SDKs use this server.",
     ),
     "notice": (f"{_HERE}.notice:notice", "Tell people and programs what happens."),
-    "story": (
-        f"{_HERE}.story:story",
-        "Tell the life of one event: announced, approved, carried out, gone.",
+    "demo": (
+        f"{_HERE}.demo:demo",
+        "Show the life of one event: announced, approved, carried out, gone.",
     ),
     "agent": (
-        f"{_HERE}.agent:agent",
+        "fairwarning.agent.cli.main:agent",
         "Get this VM's workload out of the way of each event, and back afterwards.",
     ),
     "completion": (

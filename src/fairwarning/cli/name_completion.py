@@ -75,8 +75,10 @@ def _rollouts(api: "Api") -> Iterable[tuple[str, str]]:
         yield rollout["id"], f"{rollout['type']}, {rollout['phase']}"
 
 
-def complete_story(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """A story of ours; a file, if none fits."""
+def complete_scenario(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete a scenario of the library, or a file if none fits."""
     names = [each for each in library.names() if each.startswith(incomplete)]
     return [CompletionItem(each) for each in names] or [CompletionItem(incomplete, type="file")]
 

@@ -25,17 +25,18 @@ Examples:
 @click.option(
     "--endpoint",
     metavar="URL",
-    help="Of the metadata service. Unless given: where Azure's is, or what "
-    "FAIRWARNING_METADATA_URL says.",
+    help="URL of the metadata endpoint (default: FAIRWARNING_METADATA_URL, or that of Azure).",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Append to this file. Unless given: standard output.",
+    help="File to append the recording to (default: standard output).",
 )
-@click.option("--for", "for_", metavar="D", help="End after that long; else with Ctrl-C.")
-@click.option("--json", "as_json", is_flag=True, help="Print how it went as JSON, with --output.")
+@click.option("--for", "for_", metavar="D", help="How long to record (default: until Ctrl-C).")
+@click.option(
+    "--json", "as_json", is_flag=True, help="With --output: print the summary at the end as JSON."
+)
 def record(endpoint: str | None, output: Path | None, for_: str | None, as_json: bool) -> None:
     """Write down what the endpoint of this VM says over time, one JSON object a line.
 

@@ -48,32 +48,55 @@ def _blackout(text: str) -> str:
 
 _PLAN = (
     click.argument("scopes", nargs=-1, metavar="SCOPE...", shell_complete=complete_scope),
-    click.option("--type", type=_TYPE, required=True, help="What happens to each instance."),
-    click.option("--name", metavar="TEXT", help="What you call it."),
-    click.option("--description", metavar="TEXT", help="What instances read about it."),
-    click.option("--scopes-at-once", type=click.IntRange(1), metavar="N", help="Default 1."),
-    click.option("--pause", type=duration, metavar="D", help="Between two steps of a scope."),
+    click.option(
+        "--type", type=_TYPE, required=True, help="Type of the event that each instance gets."
+    ),
+    click.option("--name", metavar="TEXT", help="Name of the rollout."),
+    click.option(
+        "--description", metavar="TEXT", help="Description that instances read in the event."
+    ),
+    click.option(
+        "--scopes-at-once",
+        type=click.IntRange(1),
+        metavar="N",
+        help="How many scopes are worked on at the same time (default: 1).",
+    ),
+    click.option(
+        "--pause", type=duration, metavar="D", help="How long to wait between two steps of a scope."
+    ),
     click.option(
         "--window",
         "windows",
         multiple=True,
         callback=_each(_window),
         metavar="W",
-        help="Impact only then: 'mon-fri 22:00-04:00'. May be given several times.",
+        help="When impacts may happen, such as 'mon-fri 22:00-04:00' (repeatable; default: at "
+        "any time).",
     ),
-    click.option("--time-zone", metavar="Z", help="Of windows and blackouts; default UTC."),
+    click.option(
+        "--time-zone", metavar="Z", help="Time zone of --window and --blackout (default: UTC)."
+    ),
     click.option(
         "--blackout",
         "blackouts",
         multiple=True,
         callback=_each(_blackout),
         metavar="B",
-        help="Never then: 2026-12-24 or 2026-12-24/2026-12-26. May be given several times.",
+        help="Days without impacts: 2026-12-24, or 2026-12-24/2026-12-26 (repeatable).",
     ),
-    click.option("--notice", type=duration, metavar="D", help="More notice than the type needs."),
-    click.option("--duration", type=duration, metavar="D", help="How long each impact takes."),
-    click.option("--keep-going", is_flag=True, help="Do not stop when an event fails."),
-    click.option("--whole-fleet", is_flag=True, help="All scopes, instead of naming some."),
+    click.option(
+        "--notice",
+        type=duration,
+        metavar="D",
+        help="How much notice each event gets (default: the minimum of its type).",
+    ),
+    click.option("--duration", type=duration, metavar="D", help="How long each impact lasts."),
+    click.option("--keep-going", is_flag=True, help="Go on when an event fails (default: stop)."),
+    click.option(
+        "--whole-fleet",
+        is_flag=True,
+        help="Go through all scopes, instead of those that are named.",
+    ),
 )
 
 
@@ -149,7 +172,14 @@ def start(session: Session, yes: bool, why: str | None, **given: Any) -> None:
 
 
 @rollout.command("list", epilog="Example: fairwarning rollout list --limit 5")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How many rollouts are listed at most.",
+)
 @connected
 def list_rollouts(session: Session, limit: int) -> None:
     """List the rollouts, the newest first."""

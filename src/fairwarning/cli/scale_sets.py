@@ -69,7 +69,7 @@ Examples:
     "addresses",
     multiple=True,
     metavar="IP",
-    help="Of a new instance. May be given several times, one for each.",
+    help="Address of a new instance (repeatable, once for each).",
 )
 @wait_option
 @yes_option
@@ -105,7 +105,7 @@ Examples:
 """
 )
 @click.argument("instance", shell_complete=complete_instance)
-@click.option("--address", metavar="IP", help="Of the new instance.")
+@click.option("--address", metavar="IP", help="Address of the new instance.")
 @wait_option
 @why_option
 @connected
@@ -140,8 +140,18 @@ Examples:
 """
 )
 @_set_argument
-@click.option("--terminate-notice", callback=_notice, metavar="D", help="From 5m to 15m, or none.")
-@click.option("--reimage-notice", callback=_notice, metavar="D", help="15m, or none.")
+@click.option(
+    "--terminate-notice",
+    callback=_notice,
+    metavar="D",
+    help="How long before a delete the instances are warned: from 5m to 15m, or none.",
+)
+@click.option(
+    "--reimage-notice",
+    callback=_notice,
+    metavar="D",
+    help="How long before a reimage the instances are warned: 15m, or none.",
+)
 @why_option
 @connected
 def model(session: Session, set: str, why: str | None, **notices: str | None) -> None:
@@ -188,19 +198,19 @@ Examples:
     "--approve-reboot/--no-approve-reboot",
     "approveUserReboot",
     default=None,
-    help="Whether restarts by its owner start without being approved.",
+    help="Whether restarts that the owner asks for start without an approval.",
 )
 @click.option(
     "--approve-redeploy/--no-approve-redeploy",
     "approveUserRedeploy",
     default=None,
-    help="The same for redeploys.",
+    help="Whether redeploys that the owner asks for start without an approval.",
 )
 @click.option(
     "--approve-all-down/--no-approve-all-down",
     "approveAllInstancesDown",
     default=None,
-    help="Whether events start at once while all instances are down.",
+    help="Whether events start without an approval while all instances are down.",
 )
 @why_option
 @connected

@@ -1,14 +1,14 @@
-"""`fairwarning scenario`: stories of what happens to machines, played on a server."""
+"""`fairwarning scenario` lists, prints and plays scenarios."""
 
 import click
 
 from fairwarning.cli.click_types import Number, one_address
 from fairwarning.cli.common_options import Session, connected, why_option
-from fairwarning.cli.name_completion import complete_instance, complete_story
+from fairwarning.cli.name_completion import complete_instance, complete_scenario
 from fairwarning.cli.output import draw, echo_json, make_console
 from fairwarning.cli.table_model import Cell, Column, Listing
 
-_COLUMNS = (Column("NAME", whole=True), Column("STORY"), Column("INSTANCES"))
+_COLUMNS = (Column("NAME", whole=True), Column("TITLE"), Column("INSTANCES"))
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -21,16 +21,16 @@ Examples:
 """
 )
 def scenario() -> None:
-    """Play stories of what happens to machines."""
+    """List, show and play scenarios: scripts of what happens to instances."""
 
 
 @scenario.command("list", epilog="Example: fairwarning scenario list --json")
 @_json_option
 def list_scenarios(as_json: bool) -> None:
-    """List the stories that come with the program."""
+    """List the scenarios that come with the program."""
     from fairwarning.cli.scenario_run import find_scenario  # noqa: PLC0415  help comes at once
     from fairwarning.scenarios import library  # noqa: PLC0415
-    from fairwarning.scenarios.instance_mapping import cast_of  # noqa: PLC0415
+    from fairwarning.scenarios.instance_mapping import instances_of  # noqa: PLC0415
 
     found = [(name, find_scenario(name)) for name in library.names()]
     if as_json:
@@ -38,25 +38,25 @@ def list_scenarios(as_json: bool) -> None:
             {
                 "name": name,
                 "title": each.title,
-                "story": " ".join(each.story.split()),
-                "instances": list(cast_of(each)),
+                "description": " ".join(each.description.split()),
+                "instances": list(instances_of(each)),
             }
             for name, each in found
         ]
         echo_json({"scenarios": shown})
         return
     rows = tuple(
-        (Cell(name, "bold"), Cell(each.title), Cell(", ".join(cast_of(each))))
+        (Cell(name, "bold"), Cell(each.title), Cell(", ".join(instances_of(each))))
         for name, each in found
     )
     draw(make_console(), Listing(columns=_COLUMNS, rows=rows, empty="There are none."))
 
 
 @scenario.command(epilog="Example: fairwarning scenario show user-reboot > mine.toml")
-@click.argument("name", shell_complete=complete_story)
+@click.argument("name", shell_complete=complete_scenario)
 @_json_option
 def show(name: str, as_json: bool) -> None:
-    """Print the TOML of the story NAME: the start of one's own."""
+    """Print the TOML of the scenario NAME, as a start for one of your own."""
     from fairwarning.cli.scenario_run import library_text  # noqa: PLC0415
 
     text = library_text(name)
@@ -79,12 +79,13 @@ Examples:
   fairwarning scenario run recorded.jsonl --serve --no-wait
 """
 )
-@click.argument("story", metavar="NAME|FILE", shell_complete=complete_story)
+@click.argument("scenario", metavar="NAME|FILE", shell_complete=complete_scenario)
 @click.option(
     "--speed",
     type=Number(0.001, 100_000),
     metavar="N",
-    help="So many seconds of the story in each real one. Unless given, a virtual clock leaps.",
+    help="How many seconds of the scenario pass in each real second (default: as fast as "
+    "possible on a virtual clock).",
 )
 @click.option(
     "--target",
@@ -92,21 +93,26 @@ Examples:
     multiple=True,
     metavar="INSTANCE",
     shell_complete=complete_instance,
-    help="Who plays, instead of the story's own instances and in their order.",
+    help="Which instance takes the place of the scenario's first instance, second, and so on; "
+    "give it once for each.",
 )
-@click.option("--serve", "serves", is_flag=True, help="On a server of the story's own.")
+@click.option("--serve", "serves", is_flag=True, help="Start a server for this run only.")
 @click.option(
     "--metadata",
     callback=_metadata,
     metavar="HOST:PORT",
-    help="With --serve: where handlers ask; a free port of 127.0.0.1 unless given.",
+    help="With --serve: where its metadata endpoint listens (default: a free port of 127.0.0.1).",
 )
-@click.option("--no-wait", is_flag=True, help="With --serve: do not wait until somebody polls.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="With --serve: start at once instead of waiting for the first poll.",
+)
 @why_option
 @connected
 def run(
     session: Session,
-    story: str,
+    scenario: str,
     speed: float | None,
     targets: tuple[str, ...],
     serves: bool,
@@ -114,18 +120,24 @@ def run(
     no_wait: bool,
     why: str | None,
 ) -> None:
-    """Play the story NAME, or the one in FILE (TOML, or what `record` wrote), and tell it.
+    """Play the scenario NAME, or the one in FILE (TOML, or what `record` wrote).
 
-    Time is advanced on a virtual clock, and waited for on a real one. With --serve the story
+    Time is advanced on a virtual clock, and waited for on a real one. With --serve the run
     waits for a handler, and then goes on at speed 60 unless --speed says otherwise. The exit
-    code is 1 if an expectation of the story is not met.
+    code is 1 if an expectation of the scenario is not met.
     """
-    from fairwarning.cli.scenario_run import RunRequest, perform, perform_alone  # noqa: PLC0415
+    from fairwarning.cli.scenario_run import (  # noqa: PLC0415
+        RunRequest,
+        play_on_private_server,
+        play_on_server,
+    )
 
     if not serves and (metadata is not None or no_wait):
         raise click.UsageError("--metadata and --no-wait belong to --serve; give that too")
-    asked = RunRequest(story=story, speed=speed, targets=targets, why=why or f"scenario {story}")
+    asked = RunRequest(
+        scenario=scenario, speed=speed, targets=targets, why=why or f"scenario {scenario}"
+    )
     if serves:
-        perform_alone(session, asked, metadata or ("127.0.0.1", 0), waits=not no_wait)
+        play_on_private_server(session, asked, metadata or ("127.0.0.1", 0), waits=not no_wait)
     else:
-        perform(session, asked)
+        play_on_server(session, asked)

@@ -1,4 +1,4 @@
-"""A rehearsal as it is told: lines for people, or one JSON object a line."""
+"""Prints a scenario as it is played: as text, or as one JSON object per line."""
 
 from datetime import timedelta
 from functools import cached_property
@@ -10,7 +10,7 @@ from fairwarning.cli.tables.history import KIND_STYLES
 from fairwarning.cli.times import to_wire
 from fairwarning.common.escape import one_line
 from fairwarning.scenarios.model import Scenario
-from fairwarning.scenarios.play import Told
+from fairwarning.scenarios.play import ReportLine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,43 +23,51 @@ _MARKS = {
 }
 
 
-class Teller:
+class ScenarioPrinter:
+    """Prints the title, then each line of the report, then what is left pending."""
+
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
     def open(self, scenario: Scenario) -> None:
         if self._as_json:
-            echo_json({"kind": "title", "text": scenario.title, "story": scenario.story.strip()})
+            echo_json(
+                {
+                    "kind": "title",
+                    "text": scenario.title,
+                    "description": scenario.description.strip(),
+                }
+            )
             return
         self._say(Cell(scenario.title, "bold"))
-        for line in scenario.story.strip().splitlines():
+        for line in scenario.description.strip().splitlines():
             self._say(Cell(f"  {one_line(line)}", "dim"))
 
     def ready(self, *, metadata: str, control: str, vms: dict[str, str], waits: bool) -> None:
-        """The private server is there."""
+        """Print where the server of `--serve` is."""
         if self._as_json:
             echo_json({"kind": "ready", "metadata": metadata, "control": control, "vms": vms})
             return
-        self._say(Cell(f"A server of this story's own is at {metadata}, control {control}."))
+        self._say(Cell(f"A server for this scenario is at {metadata}, control {control}."))
         self._say(Cell("A handler finds it instead of http://169.254.169.254 at"))
         for url in [*vms.values()][:VMS_SHOWN_MAX]:
             self._say(Cell(f"  {url}"))
         if waits:
             self._say(Cell("Waiting for somebody to poll (--no-wait to go on at once) …", "dim"))
 
-    def tell(self, told: Told) -> None:
+    def line(self, line: ReportLine) -> None:
         if self._as_json:
             echo_json(
                 {
-                    "kind": told.kind,
-                    "at": to_wire(told.at),
-                    "since": round(told.since.total_seconds(), 3),
-                    "text": told.text,
-                    **({"entry": told.data} if told.kind == "report" else told.data),
+                    "kind": line.kind,
+                    "at": to_wire(line.at),
+                    "since": round(line.since.total_seconds(), 3),
+                    "text": line.text,
+                    **({"entry": line.data} if line.kind == "report" else line.data),
                 }
             )
             return
-        self._say(Cell(f"{_offset(told.since)}  ", "dim"), *_cells(told))
+        self._say(Cell(f"{_offset(line.since)}  ", "dim"), *_cells(line))
 
     def close(self, *, unmet: int, pending: list[dict[str, Any]]) -> None:
         if self._as_json:
@@ -82,20 +90,20 @@ def pending_line(event: dict[str, Any]) -> str:
     return f"{event['type']} of {who}, {event['phase']} ({event['id']})"
 
 
-def _cells(told: Told) -> tuple[Cell, ...]:
-    text = one_line(told.text)
-    if told.kind == "step":
-        deed = told.data.get("deed", "")
-        more = f"  ({deed})" if deed and deed != told.text else ""
+def _cells(line: ReportLine) -> tuple[Cell, ...]:
+    text = one_line(line.text)
+    if line.kind == "step":
+        action = line.data.get("action", "")
+        more = f"  ({action})" if action and action != line.text else ""
         return (Cell(text, "bold"), Cell(more, "dim"))
-    if told.kind == "report":
-        return (Cell(f"  {text}", KIND_STYLES.get(told.data["kind"], "")),)
-    mark, style = _MARKS[told.kind]
+    if line.kind == "report":
+        return (Cell(f"  {text}", KIND_STYLES.get(line.data["kind"], "")),)
+    mark, style = _MARKS[line.kind]
     return (Cell(f"  {mark}{text}", style),)
 
 
 def _offset(since: timedelta) -> str:
-    """`+0:04:00`."""
+    """Return the time since the beginning, such as `+0:04:00`."""
     minutes, seconds = divmod(max(0, int(since.total_seconds())), 60)
     hours, minutes = divmod(minutes, 60)
     return f"+{hours}:{minutes:02}:{seconds:02}"

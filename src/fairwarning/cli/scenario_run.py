@@ -1,4 +1,4 @@
-"""`fairwarning scenario run`: on the server that is there, or on one of its own."""
+"""Plays the scenario of `fairwarning scenario run`, on a running server or on a private one."""
 
 import difflib
 import signal
@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from fairwarning.boot import BadStoreUrl
 from fairwarning.cli.common_options import Session, connect
-from fairwarning.cli.scenario_output import Teller, pending_line
+from fairwarning.cli.scenario_output import ScenarioPrinter, pending_line
 from fairwarning.common.command_errors import Problem
 from fairwarning.common.escape import counted
 from fairwarning.common.text_files import read_text
+from fairwarning.common.toml_table import Mistake
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
@@ -24,9 +25,9 @@ from fairwarning.fleet_file import Fleet, read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
 from fairwarning.scenarios import library
-from fairwarning.scenarios.api import Declined, Json
-from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
-from fairwarning.scenarios.instance_mapping import cast_of, recast
+from fairwarning.scenarios.api import Json, RequestRefused
+from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
+from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
 from fairwarning.scenarios.model import Scenario, ScenarioProblem
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, StepFailed
@@ -36,19 +37,21 @@ from fairwarning.testing.server_thread import Background
 if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api
 T = TypeVar("T")
+SCOPES_MAX = 1_000
 HANDLER_SPEED = 60.0
-"""With a handler that looks on, a leap would hide everything from it."""
+"""Slow enough for a handler that polls: a jump of the clock would hide everything from it."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
-    story: str
+    scenario: str
+    """A name of the library, or a path."""
     speed: float | None
     targets: tuple[str, ...]
     why: str
 
 
-class ApiOperator:
-    """The commands' own client, in the form that a player wants."""
+class HttpOperatorApi:
+    """The commands' API client, as the player of a scenario needs it."""
 
     def __init__(self, api: "Api", why: str) -> None:
         self._api = api
@@ -68,42 +71,47 @@ def _asked(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except Problem as problem:
-        raise Declined(problem.message, status=problem.status) from None
+        raise RequestRefused(problem.message, status=problem.status) from None
 
 
-def perform(session: Session, asked: RunRequest) -> None:
-    """On the server that the session is about."""
-    scenario = _cast(find_scenario(asked.story), asked.targets)
-    teller = Teller(as_json=session.as_json)
-    operator = ApiOperator(session.api, asked.why)
-    scopes = _scopes(operator, scenario, "play the story on a server of its own with --serve, or")
-    _play(operator, scenario, scopes, asked, teller)
+def play_on_server(session: Session, asked: RunRequest) -> None:
+    """Play the scenario on the server of the session."""
+    scenario = _with_targets(find_scenario(asked.scenario), asked.targets)
+    printer = ScenarioPrinter(as_json=session.as_json)
+    operator = HttpOperatorApi(session.api, asked.why)
+    scopes = _scopes(
+        operator, scenario, "play the scenario on a server of its own with --serve, or"
+    )
+    _play(operator, scenario, scopes, asked, printer)
 
 
-def perform_alone(
+def play_on_private_server(
     session: Session, asked: RunRequest, metadata: tuple[str, int], *, waits: bool
 ) -> None:
-    scenario = _cast(find_scenario(asked.story), asked.targets)
-    teller = Teller(as_json=session.as_json)
+    """Play the scenario on a server that lasts as long as the run."""
+    scenario = _with_targets(find_scenario(asked.scenario), asked.targets)
+    printer = ScenarioPrinter(as_json=session.as_json)
     try:
         server = PrivateServer(scenario.fleet, metadata)
     except (BadStoreUrl, CannotListen, Refused) as problem:
         raise Problem(str(problem)) from None
     with server, _interruptible(), closing(connect(server.control_url, None, None)) as api:
-        operator = ApiOperator(api, asked.why)
+        operator = HttpOperatorApi(api, asked.why)
         scopes = _scopes(operator, scenario, "add what is missing to [fleet] in its file, or")
-        vms = {name: f"{server.url}/vm/{name}" for name in _first(cast_of(scenario), server)}
-        teller.ready(metadata=server.url, control=server.control_url, vms=vms, waits=waits)
+        vms = {name: f"{server.url}/vm/{name}" for name in _first(instances_of(scenario), server)}
+        printer.ready(metadata=server.url, control=server.control_url, vms=vms, waits=waits)
         if waits:
             _wait(server)
         speed = asked.speed or (HANDLER_SPEED if waits else None)
-        asked = RunRequest(story=asked.story, speed=speed, targets=(), why=asked.why)
-        _play(operator, scenario, scopes, asked, teller)
+        asked = RunRequest(scenario=asked.scenario, speed=speed, targets=(), why=asked.why)
+        _play(operator, scenario, scopes, asked, printer)
 
 
 class PrivateServer:
+    """A server for one run: on a virtual clock, in memory, gone when the run is over."""
+
     def __init__(self, fleet: dict[str, Any] | None, metadata: tuple[str, int]) -> None:
-        """`fleet` None: the starter fleet. Raises what starting a node raises."""
+        """Start the server; `fleet` None means the starter fleet. Raises what a node raises."""
         self._polled = threading.Event()
         self._background = Background()
         try:
@@ -115,10 +123,10 @@ class PrivateServer:
         self.url = self._node.metadata_urls[0]
         self.control_url = self._node.control_url
         self.names = self._background.call(self._names())
-        """Of all instances."""
+        """The names of all instances."""
 
     def wait_for_poll(self) -> None:
-        """Returns when somebody has asked for a document."""
+        """Wait until any instance has asked for a document."""
         self._polled.wait()
 
     def stop(self) -> None:
@@ -140,7 +148,7 @@ class PrivateServer:
             store_url="memory:", metadata=[metadata], is_clock_virtual=True, fleet=fleet
         )
         node = await Node(settings).start()
-        # Somebody always looks in a rehearsal, so that what owners ask is announced.
+        # Activate every scope as a first poll would, so that operations are announced.
         for scope_id in await node.store.scope_ids(limit=SCOPES_MAX):
             await node.engine.submit(scope_id, Activate(), by=ENGINE)
         node.watch(self._on_asked)
@@ -155,9 +163,9 @@ class PrivateServer:
             self._polled.set()
 
 
-def _first(cast: tuple[str, ...], server: PrivateServer) -> list[str]:
-    """Who plays, and then everybody else: a neighbour's handler is worth a test too."""
-    return [*dict.fromkeys([*cast, *server.names])]
+def _first(names: tuple[str, ...], server: PrivateServer) -> list[str]:
+    """Return the scenario's instances, then all others: a neighbour's handler is worth a test."""
+    return [*dict.fromkeys([*names, *server.names])]
 
 
 def _wait(server: PrivateServer) -> None:
@@ -167,39 +175,39 @@ def _wait(server: PrivateServer) -> None:
         raise Problem("you stopped before anybody had polled; nothing has happened") from None
 
 
-def _cast(scenario: Scenario, targets: tuple[str, ...]) -> Scenario:
+def _with_targets(scenario: Scenario, targets: tuple[str, ...]) -> Scenario:
     if not targets:
         return scenario
-    cast = cast_of(scenario)
-    if len(targets) != len(cast):
+    names = instances_of(scenario)
+    if len(targets) != len(names):
         raise Problem(
-            f"the story has {counted(len(cast), 'instance')} ({', '.join(cast)}) and you gave "
+            f"the scenario has {counted(len(names), 'instance')} ({', '.join(names)}) and you gave "
             f"{len(targets)}; give --target once for each"
         )
-    return recast(scenario, dict(zip(cast, targets, strict=True)))
+    return replace_instances(scenario, dict(zip(names, targets, strict=True)))
 
 
 def _play(
-    operator: ApiOperator,
+    operator: HttpOperatorApi,
     scenario: Scenario,
     scopes: dict[str, str],
     asked: RunRequest,
-    teller: Teller,
+    printer: ScenarioPrinter,
 ) -> None:
     try:
-        pace = choose_pace(operator, asked.speed)
-        player = Player(operator, pace, teller.tell, scopes)
-        teller.open(scenario)
+        clock = choose_clock_control(operator, asked.speed)
+        player = Player(operator, clock, printer.line, scopes)
+        printer.open(scenario)
         with _interruptible():
             _perform(player, scenario)
-        teller.close(unmet=player.unmet, pending=player.pending())
+        printer.close(unmet=player.unmet, pending=player.pending())
     except StepFailed as failed:
-        place = f"{asked.story}:{failed.line}" if failed.line else "fairwarning"
+        place = f"{asked.scenario}:{failed.line}" if failed.line else "fairwarning"
         raise Problem(str(failed), place=place) from None
-    except (Declined, NoSuchSpeed) as problem:
+    except (RequestRefused, SpeedNotAllowed) as problem:
         raise Problem(str(problem)) from None
     if player.unmet:
-        raise Problem(f"{counted(player.unmet, 'expectation')} of the story not met; see above")
+        raise Problem(f"{counted(player.unmet, 'expectation')} of the scenario not met; see above")
 
 
 def _perform(player: Player, scenario: Scenario) -> None:
@@ -208,33 +216,33 @@ def _perform(player: Player, scenario: Scenario) -> None:
     except KeyboardInterrupt:
         pending = "; ".join(map(pending_line, player.pending())) or "nothing"
         raise Problem(
-            f"you stopped the story; none of its faults is set any more, and still pending is: "
+            f"you stopped the scenario; none of its faults is set any more, and still pending is: "
             f"{pending}"
         ) from None
 
 
-def _scopes(operator: ApiOperator, scenario: Scenario, advice: str) -> dict[str, str]:
-    """Of each instance of the cast. `advice`: what to do if the fleet lacks one."""
+def _scopes(operator: HttpOperatorApi, scenario: Scenario, advice: str) -> dict[str, str]:
+    """Return the scope of each instance; `advice` says what to do if the fleet lacks one."""
     found: dict[str, str] = {}
     missing = []
-    for name in cast_of(scenario):
+    for name in instances_of(scenario):
         try:
             found[name] = operator.get("instances", name)["scope"]
-        except Declined as declined:
+        except RequestRefused as declined:
             if declined.status != 404:
                 raise Problem(str(declined)) from None
             missing.append(name)
     if missing:
         raise Problem(
             f"the server's fleet has no {', '.join(missing)}; {advice} play with other instances: "
-            f"one --target for each of {', '.join(cast_of(scenario))}"
+            f"one --target for each of {', '.join(instances_of(scenario))}"
         )
     return found
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A polite kill ends the story as Ctrl-C does, so that no fault is left behind."""
+    """Let SIGTERM end the run as Ctrl-C does, so that no fault is left behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -242,9 +250,11 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-# From what a person named to the scenario that is meant: ours, a file, or a recording.
 def find_scenario(name: str) -> Scenario:
-    """Raises Problem, with the line if it is a file's fault."""
+    """Read the scenario of the library, the file or the recording called `name`.
+
+    Raises Problem. If a file has several mistakes, all but the last are printed before.
+    """
     if name in library.names():
         return read_scenario(library.text(name))
     path = Path(name)
@@ -258,8 +268,15 @@ def find_scenario(name: str) -> Scenario:
     try:
         return read_playback(text) if is_recording else read_scenario(text)
     except ScenarioProblem as problem:
-        place = name if problem.line is None else f"{name}:{problem.line}"
-        raise Problem(problem.message, place=place) from None
+        *others, last = [_file_problem(name, each) for each in problem.mistakes]
+        for each in others:
+            each.show()
+        raise last from None
+
+
+def _file_problem(name: str, mistake: Mistake) -> Problem:
+    place = name if mistake.line is None else f"{name}:{mistake.line}"
+    return Problem(mistake.message, place=place)
 
 
 def library_text(name: str) -> str:
@@ -271,8 +288,4 @@ def library_text(name: str) -> str:
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, library.names(), n=1)
     hint = f"did you mean {near[0]!r}?" if near else "see them with `fairwarning scenario list`"
-    return f"there is no story and no file called {name!r}; {hint}"
-
-
-# A server for one rehearsal: on a virtual clock, in memory, gone when the rehearsal is over.
-SCOPES_MAX = 1_000
+    return f"there is no scenario and no file called {name!r}; {hint}"

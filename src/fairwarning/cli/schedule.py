@@ -24,12 +24,30 @@ Examples:
 @click.argument(
     "targets", nargs=-1, required=True, metavar="TARGET...", shell_complete=complete_target
 )
-@click.option("--notice", type=duration, metavar="D", help="How long from now, such as 15m.")
-@click.option("--not-before", metavar="T", help="Or when: 22:00, 2026-11-16T22:00, RFC 3339.")
-@click.option("--duration", type=duration, metavar="D", help="How long the impact takes.")
-@click.option("--description", metavar="TEXT", help="What instances read about it.")
-@click.option("--update-domain", type=click.IntRange(0), metavar="N", help="TARGET is a scope.")
-@click.option("--already-happened", is_flag=True, help="A failure: announced as started.")
+@click.option(
+    "--notice",
+    type=duration,
+    metavar="D",
+    help="How long from now the event may start, such as 15m.",
+)
+@click.option(
+    "--not-before",
+    metavar="T",
+    help="When the event may start, instead of --notice: 22:00, 2026-11-16T22:00, or RFC 3339.",
+)
+@click.option("--duration", type=duration, metavar="D", help="How long the impact lasts.")
+@click.option("--description", metavar="TEXT", help="Description that instances read in the event.")
+@click.option(
+    "--update-domain",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Announce the event for this update domain of TARGET, which is then a scope.",
+)
+@click.option(
+    "--already-happened",
+    is_flag=True,
+    help="Announce a failure that has happened: the event has started at once.",
+)
 @wait_option
 @why_option
 @connected

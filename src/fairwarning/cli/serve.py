@@ -117,10 +117,15 @@ def _duration_ms(value: str) -> int:
     show_default=True,
     callback=_address,
     metavar="HOST:PORT",
-    help="Where instances ask. May be given several times; port 0 picks a free one.",
+    help="Address on which the metadata endpoint listens for instances (repeatable; port 0 "
+    "picks a free port).",
 )
 @click.option(
-    "--store", "store_url", metavar="URL", help="sqlite:///PATH, postgresql://… or memory:."
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="URL of the store that keeps the fleet and its events: sqlite:///PATH, "
+    "postgresql://… or memory:.",
 )
 @click.option(
     "--control",
@@ -129,29 +134,46 @@ def _duration_ms(value: str) -> int:
     show_default=True,
     callback=_control_address,
     metavar="HOST:PORT",
-    help="Where people and tools ask: the operator API. Elsewhere than on loopback it needs "
-    "--tls-certificate, --tls-key and tokens.",
+    help="Address on which the control plane listens, with the operator API and the "
+    "portal. An address other than loopback needs --tls-certificate, --tls-key and "
+    "tokens.",
 )
 @click.option(
-    "--tls-certificate", "certificate", type=_FILE, metavar="FILE", help="PEM, with its chain."
+    "--tls-certificate",
+    "certificate",
+    type=_FILE,
+    metavar="FILE",
+    help="PEM file with the certificate of the control plane and its chain.",
 )
-@click.option("--tls-key", "key", type=_FILE, metavar="FILE", help="PEM, without a passphrase.")
+@click.option(
+    "--tls-key",
+    "key",
+    type=_FILE,
+    metavar="FILE",
+    help="PEM file with the private key of the certificate, without a passphrase.",
+)
 @click.option(
     "--azure",
     callback=_azure_address,
     metavar="HOST:PORT",
-    help="Where Azure's own clients on this machine ask, over TLS with a certificate of our own. "
-    "Unless set: the port after that of --control, if it is free and --control speaks no TLS.",
+    help="Address on which local clients of Azure are served, over TLS with a certificate "
+    "of our own (default: the port after that of --control, if it is free and "
+    "--control has no TLS).",
 )
-@click.option("--no-azure", is_flag=True, help="Do not listen to Azure's clients.")
+@click.option("--no-azure", is_flag=True, help="Do not serve clients of Azure.")
 @click.option(
     "--azure-folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the authority of that certificate is kept; default in your data folder.",
+    help="Folder with the authority that signs the certificate of --azure (default: in "
+    "your data folder).",
 )
 @click.option(
-    "--fleet", "fleet_file", type=_FILE, metavar="FILE", help="Make the fleet what this file says."
+    "--fleet",
+    "fleet_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Fleet file (TOML) that the fleet is made to match at start.",
 )
 @click.option(
     "--clock",
@@ -159,7 +181,8 @@ def _duration_ms(value: str) -> int:
     type=click.Choice(["system", "virtual"]),
     default="system",
     show_default=True,
-    help="A virtual clock stands still until `fairwarning clock advance` moves it.",
+    help="Which clock the server uses. A virtual one stands still until `fairwarning clock "
+    "advance` moves it.",
 )
 @click.option(
     "--clock-speed",
@@ -167,9 +190,9 @@ def _duration_ms(value: str) -> int:
     type=Number(0, SPEED_MAX, min_open=True),
     default=None,
     metavar="N",
-    help="A virtual clock that runs by itself, N times as fast as the real one.",
+    help="Use a virtual clock that runs by itself, N times as fast as the real one.",
 )
-@click.option("--empty", is_flag=True, help="Do not make a starter fleet in an empty store.")
+@click.option("--empty", is_flag=True, help="Do not create the starter fleet in an empty store.")
 @click.option(
     "--activation-delay",
     "delay_s",
@@ -177,7 +200,7 @@ def _duration_ms(value: str) -> int:
     default=0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a scope's first call takes, as on Azure.",
+    help="How long the first request of a scope takes, as on Azure.",
 )
 @click.option(
     "--idle-after",
@@ -186,8 +209,8 @@ def _duration_ms(value: str) -> int:
     show_default=True,
     callback=_idle_ms,
     metavar="DURATION",
-    help="Without a request for so long, and up to 15 minutes more, a scope is switched off until "
-    "it asks again.",
+    help="How long a scope may send no request before it is switched off until its next "
+    "one; up to 15 minutes more may pass.",
 )
 @click.option(
     "--lease",
@@ -196,8 +219,8 @@ def _duration_ms(value: str) -> int:
     show_default=True,
     callback=_lease_ms,
     metavar="DURATION",
-    help="How long a server may be silent before another one takes over its driver's work. The "
-    "same for all servers of a store.",
+    help="How long a server may be silent before another one takes over its driver's work. "
+    "All servers of a store need the same value.",
 )
 @click.option(
     "--operations-max",
@@ -205,14 +228,14 @@ def _duration_ms(value: str) -> int:
     default=OPERATIONS_PENDING_MAX,
     show_default=True,
     metavar="N",
-    help="User operations that may be pending at once in a subscription, 0 for no limit.",
+    help="How many user operations may be pending at once in a subscription (0: no limit).",
 )
 @click.option(
     "--rate",
     type=click.IntRange(0),
     metavar="N",
-    help="Requests per second of each instance, 0 for no limit. Unless set: 5, and no limit in "
-    "a test fleet.",
+    help="How many requests per second each instance may send (0: no limit; default: 5, "
+    "and no limit in a test fleet).",
 )
 @click.option(
     "--unknown-version",
@@ -220,40 +243,41 @@ def _duration_ms(value: str) -> int:
     type=click.Choice(["400", "404"]),
     default="400",
     show_default=True,
-    help="What an unknown api-version of scheduledevents gets.",
+    help="How a request with an unknown api-version of scheduledevents is answered.",
 )
 @click.option(
     "--lenient-post",
     is_flag=True,
-    help="Take approvals without `Metadata: true`, as old samples send them.",
+    help="Accept approvals without `Metadata: true`, as old samples send them.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
     callback=_origin,
-    help="Where a reverse proxy that ends TLS shows the control plane, such as "
-    "https://fw.example. Then everybody needs a token, on loopback too.",
+    help="URL at which a reverse proxy that ends TLS offers the control plane, such as "
+    "https://fw.example. Everybody then needs a token, on loopback too.",
 )
 @click.option(
     "--proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="A proxy that may name instances by X-Instance-ID, signed with the secret in the "
-    "environment variable FAIRWARNING_PROXY_SECRET.",
+    help="Address of a proxy that may name instances by X-Instance-ID, signed with the "
+    "secret in the environment variable FAIRWARNING_PROXY_SECRET.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="human",
     show_default=True,
-    help="Of the lines on standard error, one for each transition.",
+    help="Format of the log on standard error, which has a line for each transition.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
+    help="Least severe level that is logged.",
 )
 @click.option(
     "--config",
@@ -262,7 +286,8 @@ def _duration_ms(value: str) -> int:
     expose_value=False,
     callback=read_config,
     metavar="FILE",
-    help="TOML with the long names of these options as keys; the command line goes first.",
+    help="TOML file with the long names of these options as keys. Options on the command "
+    "line take precedence.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the line `ready` as JSON.")
 def serve(

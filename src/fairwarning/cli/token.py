@@ -40,15 +40,21 @@ Examples:
   fairwarning token create --role admin --name ada --store sqlite:///srv/fairwarning.db
 """
 )
-@click.option("--role", type=_ROLES, required=True, help="What its bearer may do.")
-@click.option("--name", metavar="N", help="Who it is for; default you and this machine.")
-@click.option("--expires", type=duration, metavar="D", help="How long it lasts; default for ever.")
+@click.option("--role", type=_ROLES, required=True, help="What the bearer of the token may do.")
+@click.option(
+    "--name",
+    metavar="N",
+    help="Whom the token is for (default: your user name and this host's name).",
+)
+@click.option(
+    "--expires", type=duration, metavar="D", help="How long the token is valid (default: for ever)."
+)
 @click.option(
     "--store",
     "store_url",
     metavar="URL",
-    help="Make it in this store instead of asking a server: the first token of a server that "
-    "is not on loopback. A SQLite file must not be in use.",
+    help="Create the token in this store instead of through a server, as the first token "
+    "of a server that is not on loopback. A SQLite file must not be in use.",
 )
 @why_option
 @connected

@@ -25,7 +25,9 @@ Json = dict[str, Any]
 _ENDED = ("completed", "cancelled", "failed")
 
 wait_option = click.option(
-    "--wait", is_flag=True, help="Follow the event until it has ended; exit code 1 if it failed."
+    "--wait",
+    is_flag=True,
+    help="Follow the event until it has ended; the exit code is 1 if it failed.",
 )
 
 

@@ -1,8 +1,8 @@
-"""The handler check: stories that a handler of scheduled events must come through.
+"""The handler check runs a handler of scheduled events through a set of cases.
 
-Theory of operation. Each story is played by a process of its own (`inside`), with a private
-server on a virtual clock and a fresh handler process, in a network of its own where the system
-allows it. What the handler does is seen from outside: what it asks and approves, whether it
-lives, and what it writes into a log if it cares to. `audience` plays many at once and collects
-what became of them; `reports` tells it.
+Theory of operation. Each case runs in a process of its own (`worker`), with a private server on
+a virtual clock and a fresh handler process, in a network namespace where the system allows it.
+The handler is observed from outside: what it requests and approves, whether it keeps running,
+and what it writes into its log if it writes one. `run` starts many workers at once and collects
+their results; `reports` prints them.
 """

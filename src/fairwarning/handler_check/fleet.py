@@ -1,19 +1,19 @@
-"""Where the stories are set: who is in the fleet, and which of them the handler runs on."""
+"""The fleet that every case uses, with the instance that the handler runs on."""
 
 from typing import Any
 
 from fairwarning.handler_check.namespace import ENDPOINT
 
 VM, TWIN, NEIGHBOUR = "web-0", "web-1", "web-2"
-"""TWIN shares the update domain of VM, so one event may hit both; NEIGHBOUR does not."""
+"""TWIN shares the update domain of VM, so one event may affect both; NEIGHBOUR does not."""
 MEMBER, SIMILAR = "workers_1", "workers_10"
-"""Of a scale set, where the host name is another than the name."""
+"""Instances of a scale set, whose host names differ from their names."""
 HOSTNAMES = {VM: VM, TWIN: TWIN, MEMBER: "workers000001"}
 _ELSEWHERE = "10.213.0.1"
 
 
 def fleet(vm: str, *, is_at_endpoint: bool) -> dict[str, Any]:
-    """`is_at_endpoint`: `vm` shares the endpoint's machine, and so its address."""
+    """Return the fleet; with `is_at_endpoint`, `vm` has the address of the endpoint."""
     at = [ENDPOINT] if is_at_endpoint else []
     domains = {VM: 0, TWIN: 0, NEIGHBOUR: 1}
     return {

@@ -1,4 +1,4 @@
-"""The user's handler as a process, with all its children."""
+"""Runs the user's handler as a process, and ends it with all its children."""
 
 import contextlib
 import os
@@ -11,10 +11,11 @@ from pathlib import Path
 OUTPUT_LINES_MAX = 20
 _OUTPUT_BYTES_MAX = 16 * 1024
 _TERMINATE_S = 1.0
+"""How long a handler may take to end by itself before it is killed."""
 
 
 class CannotStart(Exception):
-    """The command is none that can be run."""
+    """The handler's command cannot be run."""
 
 
 class Handler:
@@ -49,8 +50,8 @@ class Handler:
         return self._process.poll() is None
 
     @property
-    def ended(self) -> str:
-        """How, for people."""
+    def ending(self) -> str:
+        """How the process ended, in words for people."""
         code = self._process.returncode
         if code is None:
             return "is running"
@@ -59,14 +60,14 @@ class Handler:
         return f"ended with exit code {code}"
 
     def stop(self) -> None:
-        """Its children too, also if it has ended itself."""
+        """End the process and its children, also if the process itself has ended."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_TERMINATE_S)
         self.kill()
 
     def kill(self) -> None:
-        """At once, as a power failure does."""
+        """Kill the process at once, as a power failure would."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
@@ -75,8 +76,8 @@ class Handler:
             os.killpg(self._process.pid, which)
 
 
-def end_of(output: Path) -> str:
-    """The last lines of what a handler printed."""
+def last_lines(output: Path) -> str:
+    """Return the last lines that a handler printed."""
     if not output.exists():
         return ""
     text = output.read_bytes()[-_OUTPUT_BYTES_MAX:].decode("utf-8", "replace")
@@ -84,5 +85,5 @@ def end_of(output: Path) -> str:
 
 
 def _without_proxies() -> dict[str, str]:
-    """No client of a metadata endpoint may use one, and many do by default."""
+    """Return the environment without proxies, which many HTTP clients would use for any URL."""
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}

@@ -1,4 +1,4 @@
-"""What a story found out, as values that go between processes as JSON."""
+"""The request and the result of a case, which go between processes as JSON, and the report."""
 
 from enum import StrEnum
 
@@ -9,11 +9,11 @@ class Verdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     NOT_OBSERVED = "not observed"
-    """Only the handler's log could show it, and the handler wrote none."""
+    """Only the handler's log could show this, and the handler wrote none."""
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """One thing that the handler should have done, and what it did."""
+    """One requirement of a case: what the handler should do, and what it did."""
 
     should: str
     did: str
@@ -21,14 +21,14 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Result(Struct, frozen=True, kw_only=True, rename="camel"):
-    story: str
+    case: str
     title: str
     why: str
-    """Which fault of real handlers it looks for."""
+    """The fault of real handlers that this case looks for."""
     happened: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
     output: str = ""
-    """The end of what the handler printed."""
+    """The last lines that the handler printed."""
     took_s: float = 0.0
 
     @property
@@ -43,15 +43,15 @@ class Result(Struct, frozen=True, kw_only=True, rename="camel"):
         return tuple(each for each in self.points if each.verdict is Verdict.FAILED)
 
 
-class Order(Struct, frozen=True, kw_only=True):
-    """What a story's process is told."""
+class CaseRequest(Struct, frozen=True, kw_only=True):
+    """What the process of a case needs to know."""
 
-    story: str
-    """Empty: only see whether the handler asks at all."""
+    case: str
+    """The name of the case. Empty: check only that the handler polls at all."""
     command: tuple[str, ...]
     patience_s: float
     approves: bool
-    """Whether the handler is one that approves."""
+    """Whether the handler is expected to approve events."""
     in_namespace: bool
 
 
@@ -59,7 +59,7 @@ class Report(Struct, frozen=True, kw_only=True, rename="camel"):
     command: tuple[str, ...]
     at: str
     network: str
-    """How the handler found the endpoint."""
+    """How the handler reached the endpoint, in words."""
     took_s: float
     results: tuple[Result, ...]
 

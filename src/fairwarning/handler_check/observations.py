@@ -1,4 +1,4 @@
-"""What a handler was seen to do: its requests, its diary, and whether it lives."""
+"""Observes what a handler does: its requests, the lines of its log, and whether it still runs."""
 
 import time
 from collections.abc import Callable
@@ -8,22 +8,26 @@ from fairwarning.handler_check.handler import Handler
 from fairwarning.metadata.requests import read_event_ids
 from fairwarning.testing import Server
 
+DRAIN = "drain"
+UNDO = "undo"
 
-class Diary:
+
+class HandlerLog:
+    """The file named by FAIRWARNING_CHECK_LOG, in which a handler reports what it does.
+
+    A line is `drain EVENT-ID` or `undo EVENT-ID`.
+    """
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @property
-    def is_kept(self) -> bool:
-        """Whether the handler has written anything into it."""
+    def is_written(self) -> bool:
+        """Whether the handler has written any line."""
         return bool(self._lines())
 
     def count(self, word: str, event_id: str) -> int:
         return self._lines().count((word, event_id.upper()))
-
-    def drained(self) -> list[str]:
-        """Ids, each once, in order."""
-        return [*dict.fromkeys(id for word, id in self._lines() if word == DRAIN)]
 
     def _lines(self) -> list[tuple[str, str]]:
         if not self._path.exists():
@@ -32,12 +36,14 @@ class Diary:
         return [(part[0].lower(), part[1].upper()) for part in parts if len(part) >= 2]
 
 
-class Seen:
-    def __init__(self, server: Server, vm: str, diary: Diary, patience_s: float) -> None:
+class Observations:
+    """What one handler has done so far, and waiting for what it should do."""
+
+    def __init__(self, server: Server, vm: str, log: HandlerLog, patience_s: float) -> None:
         self._server = server
         self._vm = vm
         self.patience_s = patience_s
-        self.diary = diary
+        self.log = log
         self.handler: Handler | None = None
 
     @property
@@ -46,49 +52,44 @@ class Seen:
 
     @property
     def ending(self) -> str:
-        return "never ran" if self.handler is None else self.handler.ended
+        return "never ran" if self.handler is None else self.handler.ending
 
     def polls(self) -> int:
         return len(self._server.requests(self._vm, kind="events"))
 
     def approvals(self, event_id: str) -> int:
-        """How often it asked for this event to start, whatever the answer was."""
+        """Count the approvals of this event, whatever the response was."""
         asked = self._server.requests(self._vm, kind="approve")
         return sum(event_id in (read_event_ids(each.body) or ()) for each in asked)
 
     def versions(self) -> str:
-        """The api-versions it used, for people."""
+        """Return the api-versions that the handler used, as text."""
         asked = [*self._server.requests(self._vm, kind="events")]
         asked += self._server.requests(self._vm, kind="approve")
         return ", ".join(sorted({each.version for each in asked})) or "none"
 
-    def has_touched(self, event_id: str) -> bool:
-        return bool(self.approvals(event_id) or self.diary.count(DRAIN, event_id))
+    def has_acted_on(self, event_id: str) -> bool:
+        return bool(self.approvals(event_id) or self.log.count(DRAIN, event_id))
 
     def wait(self, condition: Callable[[], object], *, within_s: float | None = None) -> bool:
-        """False if it does not become so in time, or the handler ends first."""
-        self.within(lambda: condition() or not self.is_alive, within_s)
+        """Return whether `condition` becomes true in time and before the handler ends."""
+        self._wait_until(lambda: condition() or not self.is_alive, within_s)
         return bool(condition())
 
     def wait_polls(self, more: int) -> bool:
-        """So many more polls, by which what was answered to all but the last has been read."""
+        """Wait for that many more polls: the handler has then read all responses but the last."""
         wanted = self.polls() + more
         return self.wait(lambda: self.polls() >= wanted, within_s=self.patience_s + more)
 
-    def within(self, condition: Callable[[], object], within_s: float | None = None) -> None:
+    def _wait_until(self, condition: Callable[[], object], within_s: float | None = None) -> None:
         limit = self.patience_s if within_s is None else within_s
         try:
             self._server.wait_until(condition, timeout=limit)
         except AssertionError:
             return
 
-    def pace(self, polls: int) -> float:
-        """How many seconds so many polls take it; patience if it does not ask that often."""
+    def time_polls(self, polls: int) -> float:
+        """Return how many seconds that many polls take, at most the patience."""
         began = time.monotonic()
         self.wait_polls(polls)
         return time.monotonic() - began
-
-
-# What a handler says about itself: lines in the file that FAIRWARNING_CHECK_LOG names.
-DRAIN = "drain"
-UNDO = "undo"

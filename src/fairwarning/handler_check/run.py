@@ -1,4 +1,4 @@
-"""One whole check: the audition, the stories, the report."""
+"""Runs a whole check: the first poll, then all cases in parallel, each in its own process."""
 
 import contextlib
 import os
@@ -15,44 +15,56 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from fairwarning.handler_check.cases import AUDITION, STORIES
-from fairwarning.handler_check.model import Order, Point, Report, Result, Verdict
+from fairwarning.handler_check.cases import CASES, FIRST_POLL
+from fairwarning.handler_check.model import CaseRequest, Point, Report, Result, Verdict
 from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_network
+
+_STOP_S_MAX = 5.0
+"""How long a worker may take to stop its server and its handler before it is killed."""
+_CASE_PATIENCES_MAX = 10
+"""No case waits for the handler more often than this, so a longer run hangs."""
+_CASE_S_MIN = 60.0
+"""What starting the processes may take on a busy system, beside the waiting."""
 
 
 class CannotCheck(Exception):
-    """The handler could not be started, or never asked. The message says what to do."""
+    """The handler could not be started, or never polled. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What the user asked for."""
+class CheckOptions:
+    """The options that the user gave."""
 
     command: tuple[str, ...]
-    stories: tuple[str, ...]
+    cases: tuple[str, ...]
     patience_s: float
     jobs: int
     approves: bool
     namespace: bool | None
-    """None: if this machine lets us."""
+    """None: use a network namespace if this system allows it."""
 
 
-def check(wish: Wish, tell: Callable[[Result], None]) -> Report:
-    """`tell` hears of each story as it ends. Raises CannotCheck and NoNamespaces."""
+def check(options: CheckOptions, on_result: Callable[[Result], None]) -> Report:
+    """Run all chosen cases; `on_result` gets each result as its case ends.
+
+    Raises CannotCheck and NoNamespaces.
+    """
     began = time.monotonic()
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if shutil.which(wish.command[0]) is None:
-        raise CannotCheck(f"there is no program {wish.command[0]!r}; give the command after `--`")
-    in_namespace = _has_namespace(wish.namespace)
-    audience = Audience()
+    if shutil.which(options.command[0]) is None:
+        raise CannotCheck(
+            f"there is no program {options.command[0]!r}; give the command after `--`"
+        )
+    in_namespace = _has_namespace(options.namespace)
+    pool = WorkerPool()
     try:
-        _hear(audience, wish, in_namespace)
-        orders = [_order(wish, name, in_namespace) for name in wish.stories]
-        results = audience.see_all(orders, wish.jobs, tell)
+        _require_first_poll(pool, options, in_namespace)
+        requests = [_request(options, name, in_namespace) for name in options.cases]
+        results = pool.run_all(requests, options.jobs, on_result)
     finally:
-        audience.stop()
+        pool.stop()
     return Report(
-        command=wish.command,
+        command=options.command,
         at=at,
         network=f"at {ENDPOINT}, in a network of its own" if in_namespace else "by its base URL",
         took_s=round(time.monotonic() - began, 1),
@@ -72,63 +84,65 @@ def _has_namespace(wanted: bool | None) -> bool:
     return True
 
 
-def _order(wish: Wish, story: str, in_namespace: bool) -> Order:
-    return Order(
-        story=story,
-        command=wish.command,
-        patience_s=wish.patience_s,
-        approves=wish.approves,
+def _request(options: CheckOptions, case: str, in_namespace: bool) -> CaseRequest:
+    return CaseRequest(
+        case=case,
+        command=options.command,
+        patience_s=options.patience_s,
+        approves=options.approves,
         in_namespace=in_namespace,
     )
 
 
-class Audience:
+class WorkerPool:
+    """Runs cases at the same time, each in a process of its own, and leaves no process behind."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._is_over = False
 
-    def see(self, order: Order) -> Result:
-        """Plays it to its end."""
+    def run(self, request: CaseRequest) -> Result:
+        """Run one case to its end, or until its time limit."""
         began = time.monotonic()
-        limit_s = _STORY_PATIENCES_MAX * order.patience_s + _STORY_S_MIN
-        # It ends when its input does, so it cannot outlive us, however we end.
-        theirs, ours = os.pipe()
+        limit_s = _CASE_PATIENCES_MAX * request.patience_s + _CASE_S_MIN
+        # The worker ends when its input is closed, so it cannot outlive this process.
+        read_end, write_end = os.pipe()
         try:
-            process = self._start(order, theirs)
-            said, trouble = process.communicate(timeout=limit_s)
+            process = self._start(request, read_end)
+            output, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             _stop(process)
-            said, trouble = b"", b"it came to no end"
+            output, errors = b"", b"it came to no end"
         finally:
-            os.close(ours)
-            os.close(theirs)
+            os.close(write_end)
+            os.close(read_end)
         with self._lock:
             self._running.discard(process)
         try:
-            return msgspec.json.decode(said, type=Result)
+            return msgspec.json.decode(output, type=Result)
         except msgspec.DecodeError:
-            text = trouble.decode("utf-8", "replace").strip().splitlines()
-            return _broken(order, text[-1] if text else "", time.monotonic() - began)
+            text = errors.decode("utf-8", "replace").strip().splitlines()
+            return _broken(request, text[-1] if text else "", time.monotonic() - began)
 
-    def see_all(
-        self, orders: Sequence[Order], jobs: int, tell: Callable[[Result], None]
+    def run_all(
+        self, requests: Sequence[CaseRequest], jobs: int, on_result: Callable[[Result], None]
     ) -> list[Result]:
-        """In the order of `orders`; `tell` hears of each as it ends."""
-        with self._pool(jobs) as pool:
-            going: dict[Future[Result], int] = {
-                pool.submit(self.see, order): number for number, order in enumerate(orders)
+        """Return the results in the order of `requests`; `on_result` gets each as it ends."""
+        with self._threads(jobs) as threads:
+            running: dict[Future[Result], int] = {
+                threads.submit(self.run, each): number for number, each in enumerate(requests)
             }
-            found: dict[int, Result] = {}
-            while going:
-                done, _ = wait(going, return_when=FIRST_COMPLETED)
+            results: dict[int, Result] = {}
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for each in done:
-                    found[going.pop(each)] = each.result()
-                    tell(each.result())
-            return [found[number] for number in sorted(found)]
+                    results[running.pop(each)] = each.result()
+                    on_result(each.result())
+            return [results[number] for number in sorted(results)]
 
     def stop(self) -> None:
-        """Ends every process of every story, with their handlers."""
+        """End every worker process, with its handler."""
         with self._lock:
             self._is_over = True
             running = [*self._running]
@@ -138,25 +152,25 @@ class Audience:
             _stop(process)
 
     @contextlib.contextmanager
-    def _pool(self, jobs: int) -> Iterator[ThreadPoolExecutor]:
-        pool = ThreadPoolExecutor(jobs)
+    def _threads(self, jobs: int) -> Iterator[ThreadPoolExecutor]:
+        threads = ThreadPoolExecutor(jobs)
         try:
-            yield pool
+            yield threads
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
             self.stop()
             raise
         finally:
-            pool.shutdown()
+            threads.shutdown()
 
-    def _start(self, order: Order, stdin: int) -> "subprocess.Popen[bytes]":
-        way = new_network() if order.in_namespace else ()
-        told = msgspec.json.encode(order).decode()
+    def _start(self, request: CaseRequest, stdin: int) -> "subprocess.Popen[bytes]":
+        prefix = new_network() if request.in_namespace else ()
+        argument = msgspec.json.encode(request).decode()
         with self._lock:
             if self._is_over:
                 raise KeyboardInterrupt
             process = subprocess.Popen(  # noqa: S603
-                [*way, sys.executable, "-m", "fairwarning.handler_check.worker", told],
+                [*prefix, sys.executable, "-m", "fairwarning.handler_check.worker", argument],
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -166,13 +180,13 @@ class Audience:
             return process
 
 
-def _hear(audience: Audience, wish: Wish, in_namespace: bool) -> None:
-    """Whoever cannot find the server would fail every story, and for one reason only."""
-    result = audience.see(_order(wish, "", in_namespace))
+def _require_first_poll(pool: WorkerPool, options: CheckOptions, in_namespace: bool) -> None:
+    """Raise CannotCheck if the handler never polls: all cases would fail for that one reason."""
+    result = pool.run(_request(options, "", in_namespace))
     if result.verdict is not Verdict.FAILED:
         return
     point = result.points[0]
-    said = f"\n{_indented(result.output)}" if result.output else ""
+    output = f"\n{_indented(result.output)}" if result.output else ""
     where = (
         f"It finds the endpoint at http://{ENDPOINT} or in FAIRWARNING_METADATA_URL; nothing else "
         "can be reached from there, unless you give --no-namespace"
@@ -180,17 +194,11 @@ def _hear(audience: Audience, wish: Wish, in_namespace: bool) -> None:
         else "It must use the URL in FAIRWARNING_METADATA_URL, or in the place of {url} in its "
         f"command, instead of http://{ENDPOINT}"
     )
-    raise CannotCheck(f"the handler should {point.should}, and {point.did}. {where}.{said}")
+    raise CannotCheck(f"the handler should {point.should}, and {point.did}. {where}.{output}")
 
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {each}" for each in text.splitlines())
-
-
-# Plays many stories at once, each in a process of its own, and leaves none behind.
-_STOP_S_MAX = 5.0
-_STORY_PATIENCES_MAX = 10
-_STORY_S_MIN = 60.0
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
@@ -203,14 +211,14 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def _broken(order: Order, trouble: str, took_s: float) -> Result:
-    """Our own process failed. That is told, and never taken for the handler's doing."""
-    story = STORIES.get(order.story, AUDITION)
-    did = f"the check itself broke: {trouble}; this is a bug of Fairwarning or of this machine"
+def _broken(request: CaseRequest, error: str, took_s: float) -> Result:
+    """Return the result of a worker that crashed: it blames the check, not the handler."""
+    case = CASES.get(request.case, FIRST_POLL)
+    did = f"the check itself broke: {error}; this is a bug of Fairwarning or of this machine"
     return Result(
-        story=story.name,
-        title=story.title,
-        why=story.why,
+        case=case.name,
+        title=case.title,
+        why=case.why,
         points=(Point(should="be judged", did=did, verdict=Verdict.FAILED),),
         took_s=round(took_s, 2),
     )

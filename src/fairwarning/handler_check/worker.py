@@ -1,7 +1,7 @@
-"""The process of one case: its network, its server, its handler.
+"""Runs one case in a process of its own, with its network, its server and its handler.
 
-`python -m fairwarning.handler_check.worker ORDER` prints the result as one line of JSON. It ends
-when its standard input does, so that nothing outlives whoever started it.
+`python -m fairwarning.handler_check.worker REQUEST` prints the result as one line of JSON. It
+ends when its standard input is closed, so that nothing outlives the process that started it.
 """
 
 import os
@@ -17,85 +17,85 @@ from pathlib import Path
 import msgspec
 
 from fairwarning.handler_check import namespace
-from fairwarning.handler_check.case_api import Scene
-from fairwarning.handler_check.cases import AUDITION, STORIES, Story
+from fairwarning.handler_check.case_api import CaseRun
+from fairwarning.handler_check.cases import CASES, FIRST_POLL, Case
 from fairwarning.handler_check.fleet import HOSTNAMES, fleet
-from fairwarning.handler_check.handler import CannotStart, Handler, end_of
-from fairwarning.handler_check.model import Order, Point, Result, Verdict
-from fairwarning.handler_check.observations import Diary, Seen
+from fairwarning.handler_check.handler import CannotStart, Handler, last_lines
+from fairwarning.handler_check.model import CaseRequest, Point, Result, Verdict
+from fairwarning.handler_check.observations import HandlerLog, Observations
 from fairwarning.testing import Server
 
 
-def play(order: Order) -> Result:
-    story = STORIES.get(order.story, AUDITION)
+def play(request: CaseRequest) -> Result:
+    case = CASES.get(request.case, FIRST_POLL)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairwarning-check-") as folder:
         output = Path(folder, "output")
-        if order.in_namespace:
-            namespace.furnish(HOSTNAMES[story.vm])
-        with _server(story, order) as server:
-            scene = _play(story, order, server, Path(folder), output)
+        if request.in_namespace:
+            namespace.configure(HOSTNAMES[case.vm])
+        with _server(case, request) as server:
+            run = _play(case, request, server, Path(folder), output)
         return Result(
-            story=story.name,
-            title=story.title,
-            why=story.why,
-            happened=tuple(scene.happened),
-            points=tuple(scene.points),
-            output=end_of(output),
+            case=case.name,
+            title=case.title,
+            why=case.why,
+            happened=tuple(run.happened),
+            points=tuple(run.points),
+            output=last_lines(output),
             took_s=round(time.monotonic() - began, 2),
         )
 
 
-def _server(story: Story, order: Order) -> Server:
+def _server(case: Case, request: CaseRequest) -> Server:
     return Server(
-        fleet=fleet(story.vm, is_at_endpoint=order.in_namespace),
-        start=datetime.now(UTC) + timedelta(hours=story.begins_h),
-        newest_version=story.newest_version,
-        # Azure has no long-poll, and without one a poll shows that the last answer was read.
+        fleet=fleet(case.vm, is_at_endpoint=request.in_namespace),
+        start=datetime.now(UTC) + timedelta(hours=case.begins_h),
+        newest_version=case.newest_version,
+        # Azure has no long-polls; without them, a poll shows that the last response was read.
         holds_polls=False,
-        also=[(namespace.ENDPOINT, namespace.PORT)] if order.in_namespace else (),
+        also=[(namespace.ENDPOINT, namespace.PORT)] if request.in_namespace else (),
     )
 
 
-def _play(story: Story, order: Order, server: Server, folder: Path, output: Path) -> Scene:
-    diary = folder / "log"
+def _play(case: Case, request: CaseRequest, server: Server, folder: Path, output: Path) -> CaseRun:
+    log = folder / "log"
     state = folder / "state"
     state.mkdir()
-    seen = Seen(server, story.vm, Diary(diary), order.patience_s)
-    url = f"http://{namespace.ENDPOINT}" if order.in_namespace else server.vm(story.vm).url
-    command = [_filled(each, url, story.vm) for each in order.command]
+    observed = Observations(server, case.vm, HandlerLog(log), request.patience_s)
+    url = f"http://{namespace.ENDPOINT}" if request.in_namespace else server.vm(case.vm).url
+    command = [_fill(each, url, case.vm) for each in request.command]
     environment = {
         "FAIRWARNING_METADATA_URL": url,
-        "FAIRWARNING_CHECK_LOG": str(diary),
+        "FAIRWARNING_CHECK_LOG": str(log),
         "FAIRWARNING_CHECK_STATE": str(state),
-        **story.environment,
+        **case.environment,
     }
-    start = _starter(seen, lambda: Handler(command, environment, output, server.nudge))
-    scene = Scene(server, story.vm, seen, start, approves=order.approves)
+    start = _starter(observed, lambda: Handler(command, environment, output, server.nudge))
+    run = CaseRun(server, case.vm, observed, start, approves=request.approves)
     try:
         start()
-        if scene.must_start():
-            story.play(scene)
+        if run.must_start():
+            case.play(run)
     except CannotStart as problem:
-        scene.points.append(
+        run.points.append(
             Point(should="start", did=f"it cannot be run: {problem}", verdict=Verdict.FAILED)
         )
     finally:
-        if seen.handler is not None:
-            seen.handler.stop()
-    return scene
+        if observed.handler is not None:
+            observed.handler.stop()
+    return run
 
 
-def _starter(seen: Seen, make: Callable[[], Handler]) -> Callable[[], None]:
+def _starter(observed: Observations, make: Callable[[], Handler]) -> Callable[[], None]:
     def start() -> None:
-        if seen.handler is not None:
-            seen.handler.kill()
-        seen.handler = make()
+        if observed.handler is not None:
+            observed.handler.kill()
+        observed.handler = make()
 
     return start
 
 
-def _filled(word: str, url: str, vm: str) -> str:
+def _fill(word: str, url: str, vm: str) -> str:
     return word.replace("{url}", url).replace("{vm}", vm)
 
 
@@ -105,7 +105,7 @@ def _end_with_input() -> None:
 
 
 def _on_terminate(*_: object) -> None:
-    # Once only: a second one would interrupt the clearing up.
+    # Ignore further signals: a second one would interrupt the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(1)
 
@@ -113,7 +113,7 @@ def _on_terminate(*_: object) -> None:
 def main() -> None:
     signal.signal(signal.SIGTERM, _on_terminate)
     threading.Thread(target=_end_with_input, daemon=True).start()
-    result = play(msgspec.json.decode(sys.argv[1], type=Order))
+    result = play(msgspec.json.decode(sys.argv[1], type=CaseRequest))
     sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
     sys.stdout.flush()
 

@@ -19,12 +19,12 @@ from fairwarning.operator_api.dispatch import as_problem
 from fairwarning.operator_api.problems import Problem
 from fairwarning.portal.api import Asking
 from fairwarning.scenarios import library
-from fairwarning.scenarios.api import Declined, Json
-from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
-from fairwarning.scenarios.instance_mapping import cast_of, recast
+from fairwarning.scenarios.api import Json, RequestRefused
+from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
+from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
 from fairwarning.scenarios.model import Scenario
 from fairwarning.scenarios.parse import read_scenario
-from fairwarning.scenarios.play import Player, StepFailed, Told
+from fairwarning.scenarios.play import Player, ReportLine, StepFailed
 
 RUNS_KEPT = 5
 LINES_MAX = 500
@@ -44,7 +44,7 @@ class Run:
     """`playing`, then `ended`, `unmet`, `failed` or `stopped`."""
     trouble: str = ""
     """Why it failed."""
-    told: list[Told] = field(default_factory=list)
+    told: list[ReportLine] = field(default_factory=list)
 
 
 class Stage:
@@ -76,8 +76,8 @@ class Stage:
         """Raises Problem. `is_allowed` judges the scope of each who plays."""
         if self.is_busy:
             raise Problem(409, "story-under-way", "a story is being played; stop it first")
-        scenario = recast(scenario, roles)
-        run = Run(name=name, title=scenario.title, cast=cast_of(scenario), by=caller.name)
+        scenario = replace_instances(scenario, roles)
+        run = Run(name=name, title=scenario.title, cast=instances_of(scenario), by=caller.name)
         self._halt = threading.Event()
         operator = _Operator(self._asking, caller, f"scenario {name}", self._halt)
         self.runs.appendleft(run)
@@ -109,30 +109,32 @@ def _play(
     speed: float | None,
     is_allowed: Callable[[Json], bool],
 ) -> None:
-    def tell(told: Told) -> None:
+    def tell(told: ReportLine) -> None:
         if len(run.told) < LINES_MAX:
             run.told.append(told)
 
     try:
         scopes = _scopes(operator, scenario, is_allowed)
-        player = Player(operator, choose_pace(operator, speed, operator.sleep), tell, scopes)
+        player = Player(
+            operator, choose_clock_control(operator, speed, operator.sleep), tell, scopes
+        )
         player.play(scenario)
         run.state = "unmet" if player.unmet else "ended"
     except _Stopped:
         run.state = "stopped"
-    except (Declined, NoSuchSpeed, StepFailed) as trouble:
+    except (RequestRefused, SpeedNotAllowed, StepFailed) as trouble:
         run.state, run.trouble = "failed", str(trouble)
 
 
 def _scopes(
     operator: "_Operator", scenario: Scenario, is_allowed: Callable[[Json], bool]
 ) -> dict[str, str]:
-    """Of each who plays. Raises Declined for whoever is not there, or not to be played with."""
+    """Return the scope of each instance. Raises RequestRefused if one is missing or not allowed."""
     found: dict[str, str] = {}
-    for name in cast_of(scenario):
+    for name in instances_of(scenario):
         found[name] = operator.get("instances", name)["scope"]
         if not is_allowed(operator.get("scopes", found[name])):
-            raise Declined(
+            raise RequestRefused(
                 f"{name} is in no test fleet, and this server's clock is the real one; choose an "
                 "instance of a test fleet"
             )
@@ -176,7 +178,7 @@ async def _answer(asked: Coroutine[Any, Any, Any]) -> Json:
         found: Json = msgspec.to_builtins(await asked)
     except Exception as error:
         problem = as_problem(error)
-        raise Declined(problem.detail, status=problem.status) from None
+        raise RequestRefused(problem.detail, status=problem.status) from None
     return found
 
 
@@ -191,7 +193,7 @@ class Story(NamedTuple):
 @cache
 def story_list() -> tuple[Story, ...]:
     found = ((name, read_scenario(library.text(name))) for name in library.names())
-    return tuple(Story(name, each, cast_of(each)) for name, each in found)
+    return tuple(Story(name, each, instances_of(each)) for name, each in found)
 
 
 def story(name: str) -> Story | None:

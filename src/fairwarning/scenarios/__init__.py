@@ -1,1 +1,1 @@
-"""Rehearsals: stories of what happens to machines, played on a server and told as they go."""
+"""Reads scenarios, plays them on a server, and records what a real VM sees."""

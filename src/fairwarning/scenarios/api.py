@@ -1,4 +1,4 @@
-"""The operator API, as far as a player needs it, and how it says no."""
+"""The part of the operator API that playing a scenario needs."""
 
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -6,16 +6,16 @@ from typing import Any, Protocol
 Json = dict[str, Any]
 
 
-class Declined(Exception):
-    """The server answered no, or did not answer. The message says what to do."""
+class RequestRefused(Exception):
+    """The server refused, or did not answer. The message says what to do."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
 
 
-class Operator(Protocol):
-    """Each raises Declined."""
+class OperatorApi(Protocol):
+    """Sends requests; each method raises RequestRefused."""
 
     def get(self, *path: str, **params: Any) -> Json: ...
 
@@ -25,4 +25,5 @@ class Operator(Protocol):
 
 
 def instant(text: str) -> datetime:
+    """Parse a time of the API."""
     return datetime.fromisoformat(text).astimezone(UTC)

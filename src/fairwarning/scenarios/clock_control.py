@@ -1,4 +1,4 @@
-"""How time passes in a rehearsal: in a leap, at a speed, or as the server's clock goes."""
+"""Lets time pass in a scenario: in jumps, at a speed, or as the server's clock runs."""
 
 import math
 import time
@@ -6,32 +6,33 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from fairwarning.scenarios.api import Operator, instant
+from fairwarning.scenarios.api import OperatorApi, instant
 
 LOOK_S = 0.5
-"""So often whoever waits looks at what has happened."""
-STRIDE_S = 0.25
+"""How often a waiting player looks at what has happened, in real seconds."""
+STEP_S = 0.25
+"""How often a clock that is moved at a speed is moved, in real seconds."""
 
 Look = Callable[[], None]
 Sleep = Callable[[float], None]
 
 
-class Pace(Protocol):
+class ClockControl(Protocol):
     def now(self) -> datetime: ...
 
     def until(self, target: datetime, look: Look) -> None:
-        """Returns when it is that late, and calls `look` whenever something may have happened."""
+        """Wait until that time, and call `look` whenever something may have happened."""
         ...
 
     def settle(self) -> None:
-        """Returns when whatever a deed has set off at once is done, if that can be known."""
+        """Wait until the immediate effects of an action are done, if that can be known."""
         ...
 
 
-class _Moved:
-    """A clock that stands still until it is moved."""
+class _MovableClock:
+    """A virtual clock that stands still until it is moved."""
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: OperatorApi) -> None:
         self._operator = operator
 
     def now(self) -> datetime:
@@ -41,12 +42,12 @@ class _Moved:
         self._advance(0)
 
     def _advance(self, by_s: int) -> datetime:
-        face = self._operator.post("clock", "advance", body={"by": f"PT{by_s}S"})
-        return instant(face["now"])
+        clock = self._operator.post("clock", "advance", body={"by": f"PT{by_s}S"})
+        return instant(clock["now"])
 
 
-class Leaping(_Moved):
-    """As fast as possible."""
+class JumpingClock(_MovableClock):
+    """Moves the clock to each step at once."""
 
     def until(self, target: datetime, look: Look) -> None:
         left_s = math.ceil((target - self.now()).total_seconds())
@@ -55,29 +56,29 @@ class Leaping(_Moved):
         look()
 
 
-class Striding(_Moved):
-    """So many seconds of the story in each real one."""
+class PacedClock(_MovableClock):
+    """Moves the clock by `speed` seconds in each real second."""
 
-    def __init__(self, operator: Operator, speed: float, sleep: Sleep = time.sleep) -> None:
+    def __init__(self, operator: OperatorApi, speed: float, sleep: Sleep = time.sleep) -> None:
         super().__init__(operator)
         self._speed = speed
         self._sleep = sleep
 
     def until(self, target: datetime, look: Look) -> None:
         now = self.now()
-        stride_s = max(1, round(self._speed * STRIDE_S))
+        step_s = max(1, round(self._speed * STEP_S))
         while (left_s := math.ceil((target - now).total_seconds())) > 0:
-            by_s = min(left_s, stride_s)
+            by_s = min(left_s, step_s)
             self._sleep(by_s / self._speed)
             now = self._advance(by_s)
             look()
         look()
 
 
-class Waiting:
-    """A clock that goes by itself: the real one, or a virtual one at a speed of its own."""
+class RunningClock:
+    """Waits for a clock that runs by itself: the real one, or a virtual one with a speed."""
 
-    def __init__(self, operator: Operator, speed: float, sleep: Sleep = time.sleep) -> None:
+    def __init__(self, operator: OperatorApi, speed: float, sleep: Sleep = time.sleep) -> None:
         self._operator = operator
         self._speed = speed
         self._sleep = sleep
@@ -92,23 +93,25 @@ class Waiting:
         look()
 
     def settle(self) -> None:
-        """What is under way is told when it has happened."""
+        """Do nothing: effects are reported when they have happened."""
 
 
-class NoSuchSpeed(Exception):
-    """The server's clock is not ours to move."""
+class SpeedNotAllowed(Exception):
+    """A speed was given, but the server's clock runs by itself."""
 
 
-def choose_pace(operator: Operator, speed: float | None, sleep: Sleep = time.sleep) -> Pace:
-    """Raises NoSuchSpeed."""
-    face = operator.get("clock")
-    own = float(face.get("speed", 0 if face["virtual"] else 1))
+def choose_clock_control(
+    operator: OperatorApi, speed: float | None, sleep: Sleep = time.sleep
+) -> ClockControl:
+    """Choose by the kind of the server's clock. Raises SpeedNotAllowed."""
+    clock = operator.get("clock")
+    own = float(clock.get("speed", 0 if clock["virtual"] else 1))
     if own:
         if speed is not None:
-            kind = f"runs by itself, at speed {own:g}" if face["virtual"] else "is the real one"
-            raise NoSuchSpeed(
+            kind = f"runs by itself, at speed {own:g}" if clock["virtual"] else "is the real one"
+            raise SpeedNotAllowed(
                 f"the server's clock {kind}; leave --speed out, use a server that was started with "
                 "--clock virtual, or let --serve start one"
             )
-        return Waiting(operator, own, sleep)
-    return Leaping(operator) if speed is None else Striding(operator, speed, sleep)
+        return RunningClock(operator, own, sleep)
+    return JumpingClock(operator) if speed is None else PacedClock(operator, speed, sleep)

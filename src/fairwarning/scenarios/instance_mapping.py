@@ -1,11 +1,11 @@
-"""Who plays: the instances of a scenario, and others in their place. Pure."""
+"""Lists the instances of a scenario, and puts others in their place. Pure."""
 
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from fairwarning.scenarios.model import (
-    Deed,
+    Action,
     Expect,
     Operate,
     Scenario,
@@ -15,50 +15,52 @@ from fairwarning.scenarios.model import (
 )
 
 
-def cast_of(scenario: Scenario) -> tuple[str, ...]:
-    """The instances, each once, in the order in which the story needs them."""
+def instances_of(scenario: Scenario) -> tuple[str, ...]:
+    """Return the instances, each once, in the order in which the steps name them."""
     found: dict[str, None] = {}
     for step in scenario.steps:
-        found.update(dict.fromkeys(_names(step.deed)))
+        found.update(dict.fromkeys(_names(step.action)))
     return tuple(found)
 
 
-def recast(scenario: Scenario, roles: Mapping[str, str]) -> Scenario:
-    """`roles` says who plays whom."""
-    steps = tuple(replace(step, deed=_played(step.deed, roles)) for step in scenario.steps)
+def replace_instances(scenario: Scenario, roles: Mapping[str, str]) -> Scenario:
+    """Return the scenario with each instance replaced by the one that `roles` maps it to."""
+    steps = tuple(
+        replace(step, action=_replace_names(step.action, roles)) for step in scenario.steps
+    )
     return replace(scenario, steps=steps)
 
 
-def _names(deed: Deed | None) -> tuple[str, ...]:
-    match deed:
+def _names(action: Action | None) -> tuple[str, ...]:
+    match action:
         case Schedule():
-            return deed.targets
+            return action.targets
         case Operate():
-            return (deed.instance,)
+            return (action.instance,)
         case SetFault():
-            return deed.instances
+            return action.instances
         case StartRollout():
-            return deed.of
+            return action.of
         case Expect(approved=str() as name):
             return (name,)
         case _:
             return ()
 
 
-def _played(deed: Deed | None, roles: Mapping[str, str]) -> Deed | None:
-    match deed:
+def _replace_names(action: Action | None, roles: Mapping[str, str]) -> Action | None:
+    match action:
         case Schedule():
-            return replace(deed, targets=_all(deed.targets, roles))
+            return replace(action, targets=_all(action.targets, roles))
         case Operate():
-            return replace(deed, instance=roles.get(deed.instance, deed.instance))
+            return replace(action, instance=roles.get(action.instance, action.instance))
         case SetFault():
-            return replace(deed, instances=_all(deed.instances, roles))
+            return replace(action, instances=_all(action.instances, roles))
         case StartRollout():
-            return replace(deed, of=_all(deed.of, roles))
+            return replace(action, of=_all(action.of, roles))
         case Expect(approved=str() as name):
-            return replace(deed, approved=roles.get(name, name))
+            return replace(action, approved=roles.get(name, name))
         case _:
-            return deed
+            return action
 
 
 def _all(names: tuple[str, ...], roles: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""A scenario, as values: a story in steps, each at its time and with one deed at most."""
+"""A scenario as values: steps at their times, each with at most one action."""
 
 from typing import Any
 
 from msgspec import Struct
 
+from fairwarning.common.toml_table import BadFile, Mistake
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType, OperationKind
 
@@ -11,7 +12,7 @@ Json = dict[str, Any]
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """The platform announces something."""
+    """The platform announces an event."""
 
     type: EventType
     targets: tuple[str, ...]
@@ -23,7 +24,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
 
 class Operate(Struct, frozen=True, kw_only=True):
-    """An owner asks for something."""
+    """An owner asks for an operation on an instance."""
 
     kind: OperationKind
     instance: str
@@ -47,32 +48,32 @@ class SetFault(Struct, frozen=True, kw_only=True):
     kind: FaultKind
     instances: tuple[str, ...] = ()
     more: Json = {}
-    """The other members of the API's body, as they are."""
+    """The other members of the API's request body, unchecked."""
 
 
 class ClearFaults(Struct, frozen=True, kw_only=True):
-    """Those that this story has set."""
+    """Clear the faults that this scenario has set."""
 
 
 class StartRollout(Struct, frozen=True, kw_only=True):
     type: EventType
     of: tuple[str, ...]
-    """Instances; the rollout goes through their scopes."""
+    """Names of instances; the rollout goes through their scopes."""
     more: Json = {}
 
 
 class Expect(Struct, frozen=True, kw_only=True):
-    """What must be so, or the run fails."""
+    """A condition that must hold, or the run fails."""
 
     name: str
     is_rollout: bool = False
     phases: tuple[str, ...] = ()
     approved: bool | str | None = None
-    """By anybody, by nobody, or by this instance."""
+    """Whether anybody has approved, or the instance that must have; None: either way."""
     within_ms: int = 0
 
 
-Deed = (
+Action = (
     Schedule
     | Operate
     | Approve
@@ -87,26 +88,24 @@ Deed = (
 
 class Step(Struct, frozen=True, kw_only=True):
     at_ms: int
-    """Since the story began; never less than that of the step before."""
+    """The time since the scenario began; never less than that of the step before."""
     line: int = 0
     say: str = ""
     name: str = ""
-    """What later steps call the event or rollout that this one makes."""
-    deed: Deed | None = None
+    """The name by which later steps mean the event or rollout that this step makes."""
+    action: Action | None = None
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
     title: str
-    story: str = ""
+    description: str = ""
     fleet: Json | None = None
-    """In the form of a fleet file; None: it needs no more than the starter fleet."""
+    """The content of a fleet file; None: the starter fleet is enough."""
     steps: tuple[Step, ...] = ()
 
 
-class ScenarioProblem(Exception):
-    """A scenario cannot be read. It says where and what to do."""
+class ScenarioProblem(BadFile):
+    """A scenario or a recording cannot be read."""
 
-    def __init__(self, message: str, *, line: int | None = None) -> None:
-        super().__init__(message if line is None else f"line {line}: {message}")
-        self.message = message
-        self.line = line
+    def __init__(self, *mistakes: Mistake) -> None:
+        super().__init__(mistakes)

@@ -1,15 +1,15 @@
-"""Reads a scenario from TOML. Every mistake comes out with its line."""
+"""Reads a scenario from TOML, and reports all mistakes of a file at once, each with its line."""
 
 from typing import Any
 
-from fairwarning.common.toml_lines import Lines
+from fairwarning.common.toml_lines import Lines, Path
+from fairwarning.common.toml_table import Mistake, suggestion, with_lines
+from fairwarning.common.toml_text import NotToml, parse_toml
 from fairwarning.fleet_file import FleetProblem, read_json
-from fairwarning.fleet_file.problems import Misplaced, Path, suggestion
-from fairwarning.fleet_file.read import parse_toml
 from fairwarning.scenarios.model import (
+    Action,
     Approve,
     Cancel,
-    Deed,
     Expect,
     Json,
     Operate,
@@ -20,48 +20,54 @@ from fairwarning.scenarios.model import (
     StartRollout,
     Step,
 )
-from fairwarning.scenarios.step_actions import DEEDS
-from fairwarning.scenarios.toml_table import Table
+from fairwarning.scenarios.step_actions import ACTIONS
+from fairwarning.scenarios.toml_table import ScenarioTable
 
 STEPS_MAX = 1_000
-_TOP_KEYS = ("title", "story", "fleet", "step")
-_STEP_KEYS = ("after", "at", "say", *DEEDS, "as", "reason")
-_MAKERS = (Schedule, Operate, Postpone, StartRollout)
+_TOP_KEYS = ("title", "description", "fleet", "step")
+_STEP_KEYS = ("after", "at", "say", *ACTIONS, "as", "reason")
+_NAMED_ACTIONS = (Schedule, Operate, Postpone, StartRollout)
+"""The actions that make an event or a rollout, which a step can name."""
 
 
 def read_scenario(text: str) -> Scenario:
-    """Raises ScenarioProblem."""
+    """Read a scenario. Raises ScenarioProblem with all mistakes."""
     try:
-        text, data = parse_toml(text)
-    except FleetProblem as problem:
-        raise ScenarioProblem(problem.message, line=problem.line) from None
-    lines = Lines(text)
-    try:
-        return _scenario(data, lines)
-    except Misplaced as mistake:
-        raise ScenarioProblem(mistake.message, line=lines.of(mistake.path)) from None
+        text, raw = parse_toml(text)
+    except NotToml as problem:
+        raise ScenarioProblem(Mistake(line=problem.line, message=problem.message)) from None
+    mistakes: list[tuple[Path, str]] = []
+    scenario = _read(raw, mistakes, Lines(text))
+    if mistakes:
+        raise ScenarioProblem(*with_lines(mistakes, text))
+    return scenario
 
 
-def _scenario(data: dict[str, Any], lines: Lines) -> Scenario:
-    top = Table(data, (), _TOP_KEYS)
-    title, story = top.needed("title"), top.text("story")
-    fleet = _fleet(top)
-    steps = _steps(top.raw("step"), lines)
+def _read(raw: dict[str, Any], mistakes: list[tuple[Path, str]], lines: Lines) -> Scenario:
+    top = ScenarioTable(raw, (), mistakes)
+    top.keys = _TOP_KEYS
+    scenario = Scenario(
+        title=top.needed("title"),
+        description=top.text("description"),
+        fleet=_fleet(top),
+        steps=_steps(top, lines),
+    )
     top.close()
-    return Scenario(title=title, story=story, fleet=fleet, steps=steps)
+    return scenario
 
 
-def _fleet(top: Table) -> Json | None:
-    raw = top.raw("fleet")
+def _fleet(top: ScenarioTable) -> Json | None:
+    raw = top.value("fleet")
     if raw is None:
         return None
     if not isinstance(raw, dict):
-        raise Misplaced(("fleet",), "`fleet` must be a table; begin it with [fleet]")
+        top.wrong("fleet", "`fleet` must be a table; begin it with [fleet]")
+        return None
     fleet: Json = {"test": True, **raw}
     try:
         read_json(fleet)
     except FleetProblem as problem:
-        raise Misplaced(("fleet", *_path(problem.pointer or "")), problem.message) from None
+        top.mistakes.append((("fleet", *_path(problem.pointer or "")), problem.message))
     return fleet
 
 
@@ -70,72 +76,88 @@ def _path(pointer: str) -> Path:
     return tuple(int(each) if each.isdecimal() else each for each in parts)
 
 
-def _steps(raw: object, lines: Lines) -> tuple[Step, ...]:
+def _steps(top: ScenarioTable, lines: Lines) -> tuple[Step, ...]:
+    raw = top.value("step")
     if not isinstance(raw, list) or not raw:
-        raise Misplaced(("step",), "a scenario needs steps; begin each with [[step]]")
+        top.wrong("step", "a scenario needs steps; begin each with [[step]]")
+        return ()
     if len(raw) > STEPS_MAX:
-        raise Misplaced(("step", STEPS_MAX), f"a scenario has at most {STEPS_MAX} steps")
+        top.mistakes.append((("step", STEPS_MAX), f"a scenario has at most {STEPS_MAX} steps"))
+        return ()
     steps: list[Step] = []
-    known: dict[str, bool] = {}
-    """The names given so far, and whether each is that of a rollout."""
-    for number, each in enumerate(raw):
-        path: Path = ("step", number)
-        table = Table(each, path, _STEP_KEYS)
-        deed = _deed(table)
+    names = _Names()
+    for table in top.tables("step"):
+        table.keys = _STEP_KEYS
+        mistakes_before = len(table.mistakes)
         step = Step(
             at_ms=_at_ms(table, steps[-1].at_ms if steps else 0),
-            line=lines.of(path),
+            line=lines.of(table.path),
             say=table.text("say"),
             name=table.text("as"),
-            deed=deed,
+            action=_action(table),
         )
         table.close()
-        _check_names(table, step, known)
+        if len(table.mistakes) == mistakes_before:
+            names.check(table, step)
+        else:
+            # What the step would make is unknown, so later steps may use its name for anything.
+            names.events.append(step.name)
+            names.rollouts.append(step.name)
         steps.append(step)
     return tuple(steps)
 
 
-def _deed(table: Table) -> Deed | None:
-    found = [key for key in DEEDS if table.has(key)]
+def _action(table: ScenarioTable) -> Action | None:
+    found = [key for key in ACTIONS if table.has(key)]
     if len(found) > 1:
         message = f"a step does one thing, and this has {' and '.join(found)}; make two of it"
-        raise Misplaced(table.at(found[1]), message)
-    return DEEDS[found[0]](table) if found else None
+        table.wrong(found[1], message)
+        return None
+    return ACTIONS[found[0]](table) if found else None
 
 
-def _at_ms(table: Table, before_ms: int) -> int:
-    at_ms, after_ms = table.span_ms("at"), table.span_ms("after")
+def _at_ms(table: ScenarioTable, before_ms: int) -> int:
+    at_ms, after_ms = table.duration_ms("at"), table.duration_ms("after")
     if at_ms is None:
         return before_ms + (after_ms or 0)
     if after_ms is not None:
-        raise Misplaced(table.at("after"), "`at` and `after` say the same; give one of them")
-    if at_ms < before_ms:
-        raise Misplaced(table.at("at"), "`at` is before the step above; steps come in order")
-    return at_ms
+        table.wrong("after", "`at` and `after` say the same; give one of them")
+    elif at_ms < before_ms:
+        table.wrong("at", "`at` is before the step above; steps come in order")
+    return max(at_ms, before_ms)
 
 
-def _check_names(table: Table, step: Step, known: dict[str, bool]) -> None:
-    deed = step.deed
-    if isinstance(deed, Approve | Cancel | Postpone):
-        _refuse_unknown(table, deed.event, known, is_rollout=False)
-    elif isinstance(deed, Expect):
-        _refuse_unknown(table, deed.name, known, is_rollout=deed.is_rollout)
-    if not step.name:
-        return
-    if not isinstance(deed, _MAKERS):
-        raise Misplaced(table.at("as"), "this step makes nothing that could have a name")
-    if step.name in known:
-        raise Misplaced(table.at("as"), f"`{step.name}` is taken by a step above; choose another")
-    known[step.name] = isinstance(deed, StartRollout)
+class _Names:
+    """The names that the steps so far have given to their events and rollouts."""
 
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.rollouts: list[str] = []
 
-def _refuse_unknown(table: Table, name: str, known: dict[str, bool], *, is_rollout: bool) -> None:
-    names = [each for each, rolls in known.items() if rolls == is_rollout]
-    if name in names:
-        return
-    what = "rollout" if is_rollout else "event"
-    if not names:
-        message = f"no step above makes a {what}; give one a name with `as`"
-    else:
-        message = f"no step above calls its {what} `{name}`; {suggestion(name, names)}"
-    raise Misplaced(table.path, message)
+    def check(self, table: ScenarioTable, step: Step) -> None:
+        """Refuse a name that no step above gives, and remember the one that this step gives."""
+        action = step.action
+        if isinstance(action, Approve | Cancel | Postpone):
+            self._refuse_unknown(table, action.event, is_rollout=False)
+        elif isinstance(action, Expect):
+            self._refuse_unknown(table, action.name, is_rollout=action.is_rollout)
+        if not step.name:
+            return
+        if not isinstance(action, _NAMED_ACTIONS):
+            table.wrong("as", "this step makes nothing that could have a name")
+        elif step.name in self.events + self.rollouts:
+            table.wrong("as", f"`{step.name}` is taken by a step above; choose another")
+        else:
+            names = self.rollouts if isinstance(action, StartRollout) else self.events
+            names.append(step.name)
+
+    def _refuse_unknown(self, table: ScenarioTable, name: str, *, is_rollout: bool) -> None:
+        names = self.rollouts if is_rollout else self.events
+        if name in names:
+            return
+        what = "rollout" if is_rollout else "event"
+        if not names:
+            message = f"no step above makes a {what}; give one a name with `as`"
+        else:
+            message = f"no step above calls its {what} `{name}`; {suggestion(name, names)}"
+        table.wrong(None, message)

@@ -1,6 +1,6 @@
-"""Writes down what an endpoint says over time, on the VM itself. It changes nothing there.
+"""Records on a VM what its endpoint says over time, and changes nothing there.
 
-Only the client library is used, so this runs on any VM, with no server about. Lines are
+It uses only the client library, so it runs on any VM without a server. Lines are
 objects with a `kind`: `begin`, `document` for each one that differs from the last, `outage` and
 `back`, and `end`. `date` is what the service's clock says, by which a recording is played back, and
 null if there was no answer. `s` counts seconds since the beginning, whatever the VM's clock does;
@@ -24,6 +24,8 @@ Write = Callable[[Json], None]
 
 
 class Recorder:
+    """Polls one endpoint and writes a line for each change."""
+
     def __init__(
         self,
         url: str,
@@ -32,7 +34,7 @@ class Recorder:
         seconds: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`write` must not return before the line is safe."""
+        """`write` must not return before the line is on disk."""
         self._link = BlockingLink(Address(url))
         self._write = write
         self._seconds = seconds
@@ -41,18 +43,18 @@ class Recorder:
         self._flow = Flow()
         self._last = b""
         self._date: datetime | None = None
-        """Of the last answer; None if none came."""
+        """The date of the last response; None if none came."""
         self._trouble = ""
         self.documents = 0
         self.outages = 0
 
     def run(self, for_s: float | None = None) -> None:
-        """Until that time is over, or for ever. Whatever ends it, the end is written too."""
+        """Record for that time, or for ever; the line `end` is written however it ends."""
         self._began_s = self._seconds()
         self._note("begin", endpoint=self._link.address.url, instance=self._who())
         try:
             while (left_s := self._left_s(for_s)) > 0:
-                self._sleep(min(self._look(left_s), max(0.0, self._left_s(for_s))))
+                self._sleep(min(self._poll(left_s), max(0.0, self._left_s(for_s))))
         finally:
             self._note("end")
             self._link.close()
@@ -60,8 +62,8 @@ class Recorder:
     def _left_s(self, for_s: float | None) -> float:
         return float("inf") if for_s is None else self._began_s + for_s - self._seconds()
 
-    def _look(self, left_s: float) -> float:
-        """One poll. How long to wait before the next."""
+    def _poll(self, left_s: float) -> float:
+        """Poll once, and return how long to wait before the next poll."""
         request = self._flow.poll(waits=left_s > WAIT_S)
         held = "wait=" in request.target
         began_s = self._seconds()

@@ -1,4 +1,4 @@
-"""A recording, read: what became of each event, and when the endpoint was out. Pure."""
+"""Reads a recording: what happened to each event, and when the endpoint failed. Pure."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,18 @@ from msgspec.structs import replace
 
 from fairwarning.client.model import Document, Event, Status
 from fairwarning.client.parse_document import BadDocument, read_document
+from fairwarning.common.toml_table import Mistake
 from fairwarning.scenarios.model import ScenarioProblem
 
 
-class Fate(Struct, frozen=True, kw_only=True):
-    """What became of an event, in milliseconds of the service's clock since it was recorded."""
+class RecordedEvent(Struct, frozen=True, kw_only=True):
+    """The times of an event, in milliseconds of the service's clock since the recording began."""
 
     event: Event
-    """As it was first seen."""
+    """The event as the first document showed it."""
     seen_ms: int
     notice_ms: int | None
-    """None: it had started when it was first seen."""
+    """None: the event had started when it was first seen."""
     started_ms: int | None = None
     ended_ms: int | None = None
 
@@ -40,24 +41,25 @@ class Recording(Struct, frozen=True, kw_only=True):
     endpoint: str
     began: datetime
     instance: str | None
-    fates: tuple[Fate, ...]
+    events: tuple[RecordedEvent, ...]
     outages: tuple[Outage, ...]
     ended_ms: int
 
 
 def read_recording(text: str) -> Recording:
-    """Raises ScenarioProblem."""
+    """Read the text of a recording. Raises ScenarioProblem."""
     lines = read_lines(text)
     if not lines or lines[0][0].kind != "begin":
-        raise ScenarioProblem("a recording begins with the line `begin`; this is none", line=1)
+        message = "a recording begins with the line `begin`; this is none"
+        raise ScenarioProblem(Mistake(line=1, message=message))
     first = lines[0][0]
-    fates: dict[str, Fate] = {}
+    events: dict[str, RecordedEvent] = {}
     outages: list[Outage] = []
     out: tuple[str, int] | None = None
     at_ms = 0
     for line, at_ms in lines:
         if line.kind == "document":
-            _take(fates, _document(line), line, at_ms)
+            _take(events, _document(line), line, at_ms)
         elif line.kind == "outage":
             out = (line.trouble, at_ms)
         elif out is not None:
@@ -67,18 +69,19 @@ def read_recording(text: str) -> Recording:
         endpoint=first.endpoint,
         began=first.date or first.at,
         instance=first.instance,
-        fates=tuple(fates.values()),
+        events=tuple(events.values()),
         outages=tuple(outages),
         ended_ms=at_ms,
     )
 
 
+_SECOND_MS = 1_000
 _S_MAX = 1e10
-"""Three hundred years, with which can be reckoned."""
+"""Three hundred years, so that arithmetic with it cannot overflow."""
 
 
 class Line(Struct, kw_only=True):
-    """As the recorder writes it. What it does not know is left alone."""
+    """A line as the recorder writes it; unknown fields are ignored."""
 
     kind: str
     at: datetime
@@ -87,7 +90,7 @@ class Line(Struct, kw_only=True):
     instance: str | None = None
     version: str = ""
     date: datetime | None = None
-    """What the service's clock said; None if it did not answer."""
+    """What the service's clock said; None if the service did not answer."""
     document: dict[str, Any] = {}
     trouble: str = ""
 
@@ -96,36 +99,36 @@ def _document(line: Line) -> Document:
     try:
         return read_document(json.dumps(line.document).encode(), version=line.version)
     except BadDocument as problem:
-        raise ScenarioProblem(f"{problem}; this recording is damaged") from None
+        message = f"{problem}; this recording is damaged"
+        raise ScenarioProblem(Mistake(line=None, message=message)) from None
 
 
-def _take(fates: dict[str, Fate], document: Document, line: Line, at_ms: int) -> None:
+def _take(events: dict[str, RecordedEvent], document: Document, line: Line, at_ms: int) -> None:
     shown = {each.id: each for each in document.events}
     for id, event in shown.items():
-        fate = fates.get(id)
-        if fate is None:
-            fates[id] = _first(event, line, at_ms)
-        elif event.status is Status.STARTED and fate.started_ms is None:
-            fates[id] = replace(fate, started_ms=at_ms)
-    for id, fate in fates.items():
-        if id not in shown and fate.ended_ms is None:
-            fates[id] = replace(fate, ended_ms=at_ms)
+        recorded = events.get(id)
+        if recorded is None:
+            events[id] = _first(event, line, at_ms)
+        elif event.status is Status.STARTED and recorded.started_ms is None:
+            events[id] = replace(recorded, started_ms=at_ms)
+    for id, recorded in events.items():
+        if id not in shown and recorded.ended_ms is None:
+            events[id] = replace(recorded, ended_ms=at_ms)
 
 
-def _first(event: Event, line: Line, at_ms: int) -> Fate:
+def _first(event: Event, line: Line, at_ms: int) -> RecordedEvent:
     if event.status is Status.STARTED or event.not_before is None:
-        return Fate(event=event, seen_ms=at_ms, notice_ms=None, started_ms=at_ms)
+        return RecordedEvent(event=event, seen_ms=at_ms, notice_ms=None, started_ms=at_ms)
     now = line.date or line.at
     notice_ms = max(0, (event.not_before - now) // timedelta(milliseconds=1))
-    return Fate(event=event, seen_ms=at_ms, notice_ms=notice_ms)
-
-
-# The lines of a recording, and when each was. Pure.
-_SECOND_MS = 1_000
+    return RecordedEvent(event=event, seen_ms=at_ms, notice_ms=notice_ms)
 
 
 def read_lines(text: str) -> list[tuple[Line, int]]:
-    """With their milliseconds since the recording began. Raises ScenarioProblem."""
+    """Return each line with its milliseconds since the recording began.
+
+    Raises ScenarioProblem.
+    """
     lines = [*_lines(text)]
     return [*zip(lines, _offsets_ms(lines), strict=True)]
 
@@ -137,17 +140,18 @@ def _lines(text: str) -> Iterator[Line]:
             yield _in_utc(msgspec.json.decode(each, type=Line))
         except (msgspec.DecodeError, RecursionError, OverflowError):
             if number == len(texts) and number > 1:
-                return  # cut off in the middle of a word, as by a power cut
+                return  # The last line may be cut off, as by a power failure.
             message = "this is no line of a recording; make one with `fairwarning record`"
-            raise ScenarioProblem(message, line=number) from None
+            raise ScenarioProblem(Mistake(line=number, message=message)) from None
 
 
 def _offsets_ms(lines: Sequence[Line]) -> list[int]:
+    """Place each line by the service's clock, or by the recorder's where that is unknown."""
     found: list[int] = []
     dated: tuple[datetime, int] | None = None
-    """The last date, and where it stands."""
+    """The last date of the service, and its offset."""
     real_ms = 0
-    """Since then, by the recorder's own clock."""
+    """Milliseconds since then by the recorder's own clock."""
     for number, line in enumerate(lines):
         real_ms += _apart_ms(lines[number - 1], line) if number else 0
         if dated is None or line.date is None:
@@ -163,7 +167,7 @@ def _offsets_ms(lines: Sequence[Line]) -> list[int]:
 
 
 def _pull_back(found: list[int], at_ms: int) -> None:
-    """Those that had no date were guessed, and none was later than what is known now."""
+    """Correct offsets that were estimated without a date: none is later than a known one."""
     for number in range(len(found) - 1, -1, -1):
         if found[number] <= at_ms:
             return
@@ -171,7 +175,7 @@ def _pull_back(found: list[int], at_ms: int) -> None:
 
 
 def _apart_ms(one: Line, other: Line) -> int:
-    """A recorder that was started again counts from its own beginning."""
+    """Return the time between two lines; a restarted recorder counts from its own beginning."""
     if other.kind == "begin":
         apart_ms = (other.at - one.at) // timedelta(milliseconds=1)
     else:
@@ -180,7 +184,7 @@ def _apart_ms(one: Line, other: Line) -> int:
 
 
 def _in_utc(line: Line) -> Line:
-    """Raises OverflowError for a time of the year 9999 elsewhere that is in the next one here."""
+    """Convert the times to UTC. Raises OverflowError if that passes the year 9999."""
     line.at = _utc(line.at)
     line.date = None if line.date is None else _utc(line.date)
     return line

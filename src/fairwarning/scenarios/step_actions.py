@@ -1,16 +1,15 @@
-"""What a step does, read from its one deed. Every mistake is `Misplaced`."""
+"""Reads the one action of a step, and turns it into a request of the operator API."""
 
 from collections.abc import Callable, Mapping
 
 from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import ANNOUNCED_TYPES, EventType, OperationKind
-from fairwarning.fleet_file.problems import Misplaced
 from fairwarning.scenarios.model import (
+    Action,
     Approve,
     Cancel,
     ClearFaults,
-    Deed,
     Expect,
     Json,
     Operate,
@@ -19,7 +18,7 @@ from fairwarning.scenarios.model import (
     SetFault,
     StartRollout,
 )
-from fairwarning.scenarios.toml_table import Table
+from fairwarning.scenarios.toml_table import ScenarioTable
 
 _PHASES = ("scheduled", "started", "completed", "cancelled", "failed")
 _ROLLOUT_PHASES = ("running", "paused", "completed", "failed", "cancelled")
@@ -29,120 +28,127 @@ _SCHEDULE_KEYS = (
 _POSTPONE_KEYS = ("event", "notice")
 _EXPECT_KEYS = ("event", "rollout", "phase", "approved", "within")
 _FAULT_KEYS = ("on", "count", "probability", "status", "delay", "for")
+_ROLLOUT_TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 _ROLLOUT_KEYS = ("notice", "duration", "pause", "name", "description")
+ReadAction = Callable[[ScenarioTable], Action | None]
+"""Reads an action from its step; None if its mistakes, which are then noted, leave none."""
 
 
-def _schedule(step: Table) -> Deed:
-    table = _table(step, "schedule", _SCHEDULE_KEYS)
-    deed = Schedule(
-        type=table.choice("type", EventType, sorted(ANNOUNCED_TYPES)),
-        targets=table.some_names("targets"),
-        notice_ms=table.span_ms("notice"),
-        duration_ms=table.span_ms("duration"),
-        lasts_ms=table.span_ms("lasts"),
-        description=table.text("description") if table.has("description") else None,
-        already_happened=table.flag("already-happened"),
-    )
+def _schedule(step: ScenarioTable) -> Action | None:
+    table = step.inner("schedule", _SCHEDULE_KEYS)
+    if table is None:
+        return None
+    type = table.choice("type", EventType, sorted(ANNOUNCED_TYPES))
+    targets = table.names("targets", needed=True)
+    notice_ms = table.duration_ms("notice")
+    duration_ms, lasts_ms = table.duration_ms("duration"), table.duration_ms("lasts")
+    description = table.text("description") if table.has("description") else None
+    already_happened = table.flag("already-happened")
     table.close()
-    if deed.already_happened and deed.notice_ms is not None:
-        message = "what already happened has no notice; leave `notice` out"
-        raise Misplaced(table.at("notice"), message)
-    return deed
+    if already_happened and notice_ms is not None:
+        table.wrong("notice", "what already happened has no notice; leave `notice` out")
+    if type is None:
+        return None
+    return Schedule(
+        type=type,
+        targets=targets,
+        notice_ms=notice_ms,
+        duration_ms=duration_ms,
+        lasts_ms=lasts_ms,
+        description=description,
+        already_happened=already_happened,
+    )
 
 
-def _operation(kind: OperationKind) -> Callable[[Table], Deed]:
+def _operation(kind: OperationKind) -> ReadAction:
     return lambda step: Operate(kind=kind, instance=step.needed(kind))
 
 
-def _approve(step: Table) -> Deed:
+def _approve(step: ScenarioTable) -> Action:
     return Approve(event=step.needed("approve"))
 
 
-def _cancel(step: Table) -> Deed:
+def _cancel(step: ScenarioTable) -> Action:
     return Cancel(event=step.needed("cancel"), reason=step.text("reason"))
 
 
-def _postpone(step: Table) -> Deed:
-    table = _table(step, "postpone", _POSTPONE_KEYS)
-    event, notice_ms = table.needed("event"), table.span_ms("notice")
+def _postpone(step: ScenarioTable) -> Action | None:
+    table = step.inner("postpone", _POSTPONE_KEYS)
+    if table is None:
+        return None
+    event, notice_ms = table.needed("event"), table.duration_ms("notice")
     table.close()
-    if notice_ms is None:
-        raise Misplaced(table.path, '`notice` is missing; say for how long, as in "2h"')
-    return Postpone(event=event, notice_ms=notice_ms)
+    if "notice" not in table.raw:
+        table.wrong(None, '`notice` is missing; say for how long, as in "2h"')
+    return Postpone(event=event, notice_ms=notice_ms or 0)
 
 
-def _fault(step: Table) -> Deed:
-    table = _table(step, "fault", ("kind", "instances", *_FAULT_KEYS))
-    deed = SetFault(
-        kind=table.choice("kind", FaultKind),
-        instances=table.names("instances"),
-        more=_given(table, _FAULT_KEYS),
-    )
+def _fault(step: ScenarioTable) -> Action | None:
+    table = step.inner("fault", ("kind", "instances", *_FAULT_KEYS))
+    if table is None:
+        return None
+    kind, instances = table.choice("kind", FaultKind), table.names("instances")
+    more = _unread(table, _FAULT_KEYS)
     table.close()
-    return deed
+    return None if kind is None else SetFault(kind=kind, instances=instances, more=more)
 
 
-def _clear_faults(step: Table) -> Deed:
+def _clear_faults(step: ScenarioTable) -> Action:
     if not step.flag("clear-faults"):
-        raise Misplaced(step.at("clear-faults"), "`clear-faults` can only be true")
+        step.wrong("clear-faults", "`clear-faults` can only be true")
     return ClearFaults()
 
 
-def _rollout(step: Table) -> Deed:
-    table = _table(step, "rollout", ("type", "of", *_ROLLOUT_KEYS))
-    types = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
-    deed = StartRollout(
-        type=table.choice("type", EventType, types),
-        of=table.some_names("of"),
-        more=_given(table, _ROLLOUT_KEYS),
-    )
+def _rollout(step: ScenarioTable) -> Action | None:
+    table = step.inner("rollout", ("type", "of", *_ROLLOUT_KEYS))
+    if table is None:
+        return None
+    type = table.choice("type", EventType, _ROLLOUT_TYPES)
+    names, more = table.names("of", needed=True), _unread(table, _ROLLOUT_KEYS)
     table.close()
-    return deed
+    return None if type is None else StartRollout(type=type, of=names, more=more)
 
 
-def _expect(step: Table) -> Deed:
-    table = _table(step, "expect", _EXPECT_KEYS)
+def _expect(step: ScenarioTable) -> Action | None:
+    table = step.inner("expect", _EXPECT_KEYS)
+    if table is None:
+        return None
     is_rollout = table.has("rollout")
-    name = table.text("rollout") if is_rollout else table.needed("event")
-    deed = Expect(
-        name=name,
+    action = Expect(
+        name=table.text("rollout") if is_rollout else table.needed("event"),
         is_rollout=is_rollout,
         phases=table.names("phase"),
         approved=None if is_rollout else _approved(table),
-        within_ms=table.span_ms("within") or 0,
+        within_ms=table.duration_ms("within") or 0,
     )
     table.close()
     known = _ROLLOUT_PHASES if is_rollout else _PHASES
-    for each in deed.phases:
+    for each in action.phases:
         if each not in known:
-            raise Misplaced(table.at("phase"), f"`{each}` is no phase; it may be {_or(known)}")
-    if not deed.phases and deed.approved is None:
-        raise Misplaced(table.path, "say what to expect: `phase`, `approved` or both")
-    return deed
+            table.wrong("phase", f"`{each}` is no phase; it may be {_or(known)}")
+    if "phase" not in table.raw and "approved" not in table.raw:
+        table.wrong(None, "say what to expect: `phase`, `approved` or both")
+    return action
 
 
-def _approved(table: Table) -> bool | str | None:
-    value = table.raw("approved")
-    if not isinstance(value, bool | str | None):
-        message = "`approved` must be true, false or the name of an instance"
-        raise Misplaced(table.at("approved"), message)
-    return value
+def _approved(table: ScenarioTable) -> bool | str | None:
+    value = table.value("approved")
+    if isinstance(value, bool | str | None):
+        return value
+    table.wrong("approved", "`approved` must be true, false or the name of an instance")
+    return None
 
 
-def _table(step: Table, key: str, keys: tuple[str, ...]) -> Table:
-    return Table(step.raw(key), step.at(key), keys)
-
-
-def _given(table: Table, keys: tuple[str, ...]) -> Json:
-    """Values that the server reads and checks, by names that both use."""
-    return {key: table.raw(key) for key in keys if table.has(key)}
+def _unread(table: ScenarioTable, keys: tuple[str, ...]) -> Json:
+    """Return the values of these keys as they are: the server reads and checks them."""
+    return {key: table.value(key) for key in keys if table.has(key)}
 
 
 def _or(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-DEEDS: Mapping[str, Callable[[Table], Deed]] = {
+ACTIONS: Mapping[str, ReadAction] = {
     "schedule": _schedule,
     **{str(kind): _operation(kind) for kind in OperationKind},
     "approve": _approve,
@@ -155,56 +161,55 @@ DEEDS: Mapping[str, Callable[[Table], Deed]] = {
 }
 
 
-# Deeds as requests of the operator API, and in words. Pure.
-def schedule_body(deed: Schedule) -> Json:
-    spans = {"notice": deed.notice_ms, "duration": deed.duration_ms, "lasts": deed.lasts_ms}
-    body: Json = {"type": deed.type, "targets": list(deed.targets)}
+def schedule_body(action: Schedule) -> Json:
+    spans = {"notice": action.notice_ms, "duration": action.duration_ms, "lasts": action.lasts_ms}
+    body: Json = {"type": action.type, "targets": list(action.targets)}
     body |= {key: format_iso_duration(ms) for key, ms in spans.items() if ms is not None}
-    if deed.description is not None:
-        body["description"] = deed.description
-    if deed.already_happened:
+    if action.description is not None:
+        body["description"] = action.description
+    if action.already_happened:
         body["alreadyHappened"] = True
     return body
 
 
-def fault_body(deed: SetFault) -> Json:
-    return {"kind": deed.kind, "instances": list(deed.instances), **deed.more}
+def fault_body(action: SetFault) -> Json:
+    return {"kind": action.kind, "instances": list(action.instances), **action.more}
 
 
-def rollout_body(deed: StartRollout, scopes: list[str]) -> Json:
-    return {"type": deed.type, "scopes": scopes, **deed.more}
+def rollout_body(action: StartRollout, scopes: list[str]) -> Json:
+    return {"type": action.type, "scopes": scopes, **action.more}
 
 
-def in_words(deed: Deed | None) -> str:
-    """Short, for the line of its step."""
-    match deed:
+def in_words(action: Action | None) -> str:
+    """Return a short description for the line of the step."""
+    match action:
         case Schedule():
-            return f"schedule {deed.type} {' '.join(deed.targets)}"
+            return f"schedule {action.type} {' '.join(action.targets)}"
         case Operate():
-            return f"{deed.kind} {deed.instance}"
+            return f"{action.kind} {action.instance}"
         case Approve():
-            return f"approve {deed.event}"
+            return f"approve {action.event}"
         case Cancel():
-            return f"cancel {deed.event}"
+            return f"cancel {action.event}"
         case Postpone():
-            return f"postpone {deed.event}"
+            return f"postpone {action.event}"
         case SetFault():
-            return f"fault {deed.kind} {' '.join(deed.instances)}".rstrip()
+            return f"fault {action.kind} {' '.join(action.instances)}".rstrip()
         case ClearFaults():
             return "clear faults"
         case StartRollout():
-            return f"rollout {deed.type} of {' '.join(deed.of)}"
+            return f"rollout {action.type} of {' '.join(action.of)}"
         case Expect():
-            return f"expect {expectation(deed)}"
+            return f"expect {expectation(action)}"
         case None:
             return ""
 
 
-def expectation(deed: Expect) -> str:
-    """`reboot to be started, approved by web-0`."""
-    parts = [f"to be {' or '.join(deed.phases)}"] if deed.phases else []
-    if isinstance(deed.approved, str):
-        parts.append(f"approved by {deed.approved}")
-    elif deed.approved is not None:
-        parts.append("approved" if deed.approved else "approved by nobody")
-    return f"{deed.name} {', '.join(parts)}"
+def expectation(action: Expect) -> str:
+    """Return the expectation as words: `reboot to be started, approved by web-0`."""
+    parts = [f"to be {' or '.join(action.phases)}"] if action.phases else []
+    if isinstance(action.approved, str):
+        parts.append(f"approved by {action.approved}")
+    elif action.approved is not None:
+        parts.append("approved" if action.approved else "approved by nobody")
+    return f"{action.name} {', '.join(parts)}"

@@ -1,88 +1,92 @@
-"""A table of a scenario file: values of the right kind, and no key that nobody asked for."""
+"""Reads a table of a scenario file, on top of the common reader of TOML tables."""
 
+import difflib
 from collections.abc import Collection, Iterable
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from fairwarning.fleet_file.problems import Misplaced, Path, suggestion
-from fairwarning.fleet_file.values import duration_ms
+from fairwarning.common.durations import parse_duration_ms
+from fairwarning.common.toml_lines import Path
+from fairwarning.common.toml_table import TomlTable, suggestion
 
 E = TypeVar("E", bound=StrEnum)
 
 
-class Table:
-    """Every mistake is `Misplaced`, with the path of the key."""
+class ScenarioTable(TomlTable):
+    """A table whose keys are all known in advance, though not each has a meaning in each step."""
 
-    def __init__(self, raw: object, path: Path, keys: Collection[str]) -> None:
-        """`keys` are all that there are. A slip in one is told first: what else is wrong, such as
-        a key that is missing, mostly comes of it."""
-        if not isinstance(raw, dict):
-            raise Misplaced(path, f"`{path[-1]}` must be a table, as in {{ key = value }}")
-        self.path = path
-        self._raw: dict[str, Any] = raw
-        self._asked: list[str] = []
-        for key in raw:
-            if key not in keys:
-                raise Misplaced(self.at(key), f"unknown key `{key}`; {suggestion(key, keys)}")
+    keys: Collection[str] = ()
+
+    def __init__(self, raw: dict[str, Any], path: Path, mistakes: list[tuple[Path, str]]) -> None:
+        super().__init__(raw, path, mistakes)
+        self._missing: dict[str, str] = {}
+        """What to say of each key that should be there."""
+
+    def inner(self, key: str, keys: Collection[str]) -> Self | None:
+        """Return the table at `key`, which may have `keys`; None if it is no table."""
+        found = self.table(key)
+        if found is not None:
+            found.keys = keys
+        return found
 
     def has(self, key: str) -> bool:
         self._asked.append(key)
-        return key in self._raw
+        return key in self.raw
 
-    def raw(self, key: str) -> Any:
+    def value(self, key: str) -> Any:
+        """Return the value as it is, for a reader that checks it itself."""
         self._asked.append(key)
-        return self._raw.get(key)
-
-    def at(self, key: str) -> Path:
-        return (*self.path, key)
-
-    def text(self, key: str, default: str = "") -> str:
-        value = self.raw(key)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            raise Misplaced(self.at(key), f"`{key}` must be a string; put it in quotes")
-        return value
+        return self.raw.get(key)
 
     def needed(self, key: str) -> str:
+        """Return a text that must be there; a mistake gives an empty one."""
         if not self.has(key):
-            raise Misplaced(self.path, f"`{key}` is missing; add it")
+            self._missing[key] = f"`{key}` is missing; add it"
+            return ""
         return self.text(key)
 
-    def choice(self, key: str, kind: type[E], among: Iterable[E] = ()) -> E:
-        """Whatever its case: `reboot` is `Reboot`."""
+    def choice(self, key: str, kind: type[E], among: Iterable[E] = ()) -> E | None:
+        """Return the member named at `key` in any case: `reboot` is `Reboot`."""
         text, known = self.needed(key), tuple(among) or tuple(kind)
         for each in known:
             if each.lower() == text.lower():
                 return each
-        raise Misplaced(self.at(key), f"`{text}` is no {key}; {suggestion(text, known)}")
+        if isinstance(self.raw.get(key), str):
+            self.wrong(key, f"`{text}` is no {key}; {suggestion(text, known)}")
+        return None
 
-    def flag(self, key: str) -> bool:
-        value = self.raw(key)
-        if not isinstance(value, bool | None):
-            raise Misplaced(self.at(key), f"`{key}` must be true or false")
-        return bool(value)
-
-    def span_ms(self, key: str) -> int | None:
-        return None if self.raw(key) is None else duration_ms(self.raw(key), self.at(key))
-
-    def names(self, key: str) -> tuple[str, ...]:
-        """One name, or a list of them; each in quotes."""
-        value = self.raw(key)
-        given = [] if value is None else value if isinstance(value, list) else [value]
-        for number, each in enumerate(given):
-            if not isinstance(each, str) or not each:
-                raise Misplaced((*self.at(key), number), f"`{key}` has a name that is no string")
-        return tuple(given)
-
-    def some_names(self, key: str) -> tuple[str, ...]:
-        found = self.names(key)
-        if not found:
-            raise Misplaced(self.at(key), f"`{key}` must name at least one")
+    def duration_ms(self, key: str) -> int | None:
+        value = self.value(key)
+        found = parse_duration_ms(value) if isinstance(value, str) else None
+        if value is not None and found is None:
+            self.wrong(key, f'`{key}` must be a duration like "30s", "15m" or "PT15M"')
         return found
 
+    def names(self, key: str, *, needed: bool = False) -> tuple[str, ...]:
+        """Return one name or a list of them."""
+        value = self.value(key)
+        given = [] if value is None else value if isinstance(value, list) else [value]
+        if not all(isinstance(each, str) and each for each in given):
+            self.wrong(key, f"`{key}` has a name that is no string")
+            return ()
+        if needed and not given:
+            self._missing[key] = f"`{key}` must name at least one"
+        return tuple(given)
+
     def close(self) -> None:
-        """What was not asked for has no place here."""
-        for key in self._raw:
-            if key not in self._asked:
-                raise Misplaced(self.at(key), f"`{key}` means nothing here; leave it out")
+        """Report missing keys, and keys that are unknown or mean nothing here.
+
+        A missing key is not reported if an unknown one is a slip of it.
+        """
+        slips: set[str] = set()
+        for key in self.raw:
+            if key in self._asked:
+                continue
+            if key in self.keys:
+                self.wrong(key, f"`{key}` means nothing here; leave it out")
+                continue
+            self.wrong(key, f"unknown key `{key}`; {suggestion(key, self.keys)}")
+            slips.update(difflib.get_close_matches(key, self.keys, n=1))
+        for key, message in self._missing.items():
+            if key not in slips:
+                self.wrong(key if key in self.raw else None, message)

@@ -9,7 +9,7 @@ import pytest
 from fairwarning.agent.actions import haproxy
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.haproxy import (
-    HaProxyDoer,
+    HaProxyHandler,
     Server,
     State,
     read_answer,
@@ -37,26 +37,26 @@ async def test_a_server_is_drained_until_its_last_session_and_then_put_back(
 ) -> None:
     proxy.sessions = [3, 1, 0]
     kept: dict[str, str] = {}
-    await HaProxyDoer().do(action(proxy), context(kept))
+    await HaProxyHandler().do(action(proxy), context(kept))
     assert proxy.states == {"a": "drain", "b": "ready"}
     assert [each for each in proxy.commands if each.startswith("show stat")] == [
         "show stat web 4 -1"
     ] * 3
-    await HaProxyDoer().do(action(proxy), context(kept))
-    await HaProxyDoer().undo(action(proxy), context(kept))
+    await HaProxyHandler().do(action(proxy), context(kept))
+    await HaProxyHandler().undo(action(proxy), context(kept))
     assert proxy.states == {"a": "ready", "b": "ready"}
 
 
 async def test_cut_off_while_it_waits_it_is_put_back_by_the_undo(proxy: StandIn) -> None:
     proxy.sessions = [1]
     kept: dict[str, str] = {}
-    task = asyncio.create_task(HaProxyDoer().do(action(proxy), context(kept)))
+    task = asyncio.create_task(HaProxyHandler().do(action(proxy), context(kept)))
     await proxy.looked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert proxy.states["a"] == "drain"
-    await HaProxyDoer().undo(action(proxy), context(kept))
+    await HaProxyHandler().undo(action(proxy), context(kept))
     assert proxy.states["a"] == "ready"
 
 
@@ -64,58 +64,58 @@ async def test_cut_off_while_it_waits_it_is_put_back_by_the_undo(proxy: StandIn)
 async def test_a_server_that_somebody_had_taken_out_stays_out(proxy: StandIn, before: str) -> None:
     proxy.states["a"] = before
     kept: dict[str, str] = {}
-    await HaProxyDoer().do(action(proxy), context(kept))
+    await HaProxyHandler().do(action(proxy), context(kept))
     assert proxy.states["a"] == before
-    await HaProxyDoer().undo(action(proxy), context(kept))
+    await HaProxyHandler().undo(action(proxy), context(kept))
     assert proxy.states["a"] == before
 
 
 async def test_what_somebody_changes_meanwhile_is_left_so(proxy: StandIn) -> None:
     kept: dict[str, str] = {}
-    await HaProxyDoer().do(action(proxy), context(kept))
+    await HaProxyHandler().do(action(proxy), context(kept))
     proxy.states["a"] = "maint"
-    await HaProxyDoer().undo(action(proxy), context(kept))
+    await HaProxyHandler().undo(action(proxy), context(kept))
     assert proxy.states["a"] == "maint"
 
 
 async def test_maint_ends_the_sessions(proxy: StandIn) -> None:
     proxy.sessions = [5]
     kept: dict[str, str] = {}
-    await HaProxyDoer().do(action(proxy, state="maint"), context(kept))
+    await HaProxyHandler().do(action(proxy, state="maint"), context(kept))
     assert proxy.states["a"] == "maint"
     assert "shutdown sessions server web/a" in proxy.commands
-    await HaProxyDoer().undo(action(proxy, state="maint"), context(kept))
+    await HaProxyHandler().undo(action(proxy, state="maint"), context(kept))
     assert proxy.states["a"] == "ready"
 
 
 async def test_undo_of_what_was_never_done_asks_nothing(proxy: StandIn) -> None:
-    await HaProxyDoer().undo(action(proxy), context())
+    await HaProxyHandler().undo(action(proxy), context())
     assert proxy.commands == []
 
 
 @pytest.mark.parametrize("server", ["web/z", "wbe/a"])
 async def test_a_server_that_is_not_there_is_named(proxy: StandIn, server: str) -> None:
     with pytest.raises(ActionFailed, match=f"no server {server}"):
-        await HaProxyDoer().do(action(proxy, server), context())
+        await HaProxyHandler().do(action(proxy, server), context())
 
 
 async def test_a_server_that_is_gone_meanwhile_needs_no_undo(proxy: StandIn) -> None:
     kept: dict[str, str] = {}
-    await HaProxyDoer().do(action(proxy), context(kept))
+    await HaProxyHandler().do(action(proxy), context(kept))
     del proxy.states["a"]
-    await HaProxyDoer().undo(action(proxy), context(kept))
+    await HaProxyHandler().undo(action(proxy), context(kept))
 
 
 async def test_a_socket_that_may_only_look_is_explained(proxy: StandIn) -> None:
     proxy.is_operator = True
     with pytest.raises(ActionFailed, match="needs `level admin`"):
-        await HaProxyDoer().do(action(proxy), context())
+        await HaProxyHandler().do(action(proxy), context())
 
 
 @pytest.mark.parametrize("server", ["a", "web/", "web/a state ready;disable frontend f", "w\n/a"])
 async def test_a_name_is_never_read_as_more_commands(proxy: StandIn, server: str) -> None:
     with pytest.raises(ActionFailed, match="write it as `backend/name`"):
-        await HaProxyDoer().do(action(proxy, server), context())
+        await HaProxyHandler().do(action(proxy, server), context())
     assert proxy.commands == []
 
 
@@ -123,14 +123,14 @@ async def test_a_name_is_never_read_as_more_commands(proxy: StandIn, server: str
 async def test_a_socket_that_is_not_there_is_named(tmp_path: Path, socket: str) -> None:
     settings = HaProxy(socket=socket.replace("{folder}", str(tmp_path)), server="web/a")
     with pytest.raises(ActionFailed, match=r"(none|127\.0\.0\.1:1) cannot be reached"):
-        await HaProxyDoer().do(Action(settings=settings), context())
+        await HaProxyHandler().do(Action(settings=settings), context())
 
 
 async def test_a_socket_may_be_a_host_and_a_port(proxy: StandIn) -> None:
     server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     settings = HaProxy(socket=f"127.0.0.1:{port}", server="web/a")
-    await HaProxyDoer().do(Action(settings=settings), context())
+    await HaProxyHandler().do(Action(settings=settings), context())
     assert proxy.states["a"] == "drain"
     server.close()
     await server.wait_closed()
@@ -168,5 +168,5 @@ def test_what_haproxy_says_to_a_command_is_a_refusal_and_to_a_question_its_answe
 
 async def test_a_path_may_end_as_an_address_does(tmp_path: Path) -> None:
     async with StandIn(tmp_path / "haproxy:80") as proxy:
-        await HaProxyDoer().do(action(proxy), context())
+        await HaProxyHandler().do(action(proxy), context())
         assert proxy.states["a"] == "drain"

@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.registry import DOERS
+from fairwarning.agent.actions.registry import HANDLERS
 from fairwarning.agent.model import Action, Http
 from tests.agent.actions.contexts import context
 
@@ -70,7 +70,7 @@ async def listening(serve: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
 
 
 async def do(settings: Http) -> None:
-    await DOERS[Http].do(Action(settings=settings), context())
+    await HANDLERS[Http].do(Action(settings=settings), context())
 
 
 async def test_a_request_is_made_as_told() -> None:

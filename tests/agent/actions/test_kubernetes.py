@@ -7,7 +7,7 @@ import pytest
 
 from fairwarning.agent.actions import kubernetes
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.kubernetes import KubernetesDoer, drain_arguments, drain_s
+from fairwarning.agent.actions.kubernetes import KubernetesHandler, drain_arguments, drain_s
 from fairwarning.agent.model import Action, Kubernetes, Phase
 from tests.agent.actions.contexts import context, program
 
@@ -61,10 +61,10 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 async def test_the_node_of_this_vm_is_drained_and_uncordoned_afterwards(cluster: Cluster) -> None:
     kept: dict[str, str] = {}
     action = cluster.action(kubeconfig="/k", context="north")
-    await KubernetesDoer().do(action, context(kept))
+    await KubernetesHandler().do(action, context(kept))
     assert cluster.is_cordoned()
-    await KubernetesDoer().do(action, context(kept))
-    await KubernetesDoer().undo(action, context(kept))
+    await KubernetesHandler().do(action, context(kept))
+    await KubernetesHandler().undo(action, context(kept))
     assert not cluster.is_cordoned()
     assert cluster.calls("drain")[0] == ["--kubeconfig=/k", "--context=north", "drain",
                                          "--ignore-daemonsets", "--timeout=58s", "--",
@@ -75,15 +75,15 @@ async def test_a_drain_has_the_time_that_is_left_when_it_begins(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes, "monotonic", iter([0.0, 5.0]).__next__)
-    await KubernetesDoer().do(cluster.action(), context())
+    await KubernetesHandler().do(cluster.action(), context())
     assert "--timeout=53s" in cluster.calls("drain")[0]
 
 
 async def test_a_node_that_somebody_had_cordoned_stays_so(cluster: Cluster) -> None:
     cluster.set_cordoned(True)
     kept: dict[str, str] = {}
-    await KubernetesDoer().do(cluster.action(), context(kept))
-    await KubernetesDoer().undo(cluster.action(), context(kept))
+    await KubernetesHandler().do(cluster.action(), context(kept))
+    await KubernetesHandler().undo(cluster.action(), context(kept))
     assert cluster.is_cordoned()
 
 
@@ -93,22 +93,22 @@ async def test_a_drain_that_fails_says_why_and_is_undone(
     kept: dict[str, str] = {}
     (cluster.folder / "broken").touch()
     with pytest.raises(ActionFailed, match="code 1: error: unable to drain node"):
-        await KubernetesDoer().do(cluster.action(), context(kept))
+        await KubernetesHandler().do(cluster.action(), context(kept))
     assert "would violate the disruption budget" in caplog.text
     assert cluster.is_cordoned()
-    await KubernetesDoer().undo(cluster.action(), context(kept))
+    await KubernetesHandler().undo(cluster.action(), context(kept))
     assert not cluster.is_cordoned()
 
 
 async def test_without_drain_it_only_cordons(cluster: Cluster) -> None:
-    await KubernetesDoer().do(cluster.action(drain=False), context())
+    await KubernetesHandler().do(cluster.action(drain=False), context())
     assert cluster.is_cordoned()
     assert cluster.calls("drain") == []
 
 
 async def test_undo_of_what_was_never_done_asks_nothing(cluster: Cluster) -> None:
     cluster.set_cordoned(True)
-    await KubernetesDoer().undo(cluster.action(), context())
+    await KubernetesHandler().undo(cluster.action(), context())
     assert cluster.is_cordoned()
     assert not (cluster.folder / "calls").exists()
 
@@ -117,11 +117,11 @@ async def test_a_node_that_is_not_there_is_named_and_a_lost_one_needs_no_undo(
     cluster: Cluster,
 ) -> None:
     with pytest.raises(ActionFailed, match="no node wbe-1; set `node`"):
-        await KubernetesDoer().do(cluster.action(node="wbe-1"), context())
+        await KubernetesHandler().do(cluster.action(node="wbe-1"), context())
     kept: dict[str, str] = {}
-    await KubernetesDoer().do(cluster.action(), context(kept))
+    await KubernetesHandler().do(cluster.action(), context(kept))
     (cluster.folder / "node").unlink()
-    await KubernetesDoer().undo(cluster.action(), context(kept))
+    await KubernetesHandler().undo(cluster.action(), context(kept))
     assert cluster.calls("uncordon") == []
 
 

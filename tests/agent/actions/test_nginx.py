@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.nginx import (
-    NginxDoer,
+    NginxHandler,
     NotUnderstood,
     put_back,
     servers,
@@ -97,10 +97,10 @@ async def test_the_file_is_changed_and_loaded_and_put_back_exactly(tmp_path: Pat
     link.symlink_to(real)
     out = action(link, f"grep -c 'weight=5 down' {real} >>{seen} || true")
     kept: dict[str, str] = {}
-    await NginxDoer().do(out, context(kept))
-    await NginxDoer().do(out, context(kept))
+    await NginxHandler().do(out, context(kept))
+    await NginxHandler().do(out, context(kept))
     assert real.read_bytes() == before.replace(b"weight=5 ;", b"weight=5 down ;")
-    await NginxDoer().undo(out, context(kept))
+    await NginxHandler().undo(out, context(kept))
     assert seen.read_text() == "1\n1\n0\n", "a reload each time, with the file already changed"
     assert real.read_bytes() == before
     assert real.stat().st_mode & 0o777 == 0o640
@@ -112,7 +112,7 @@ async def test_a_reload_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> 
     file = tmp_path / "web.conf"
     file.write_text(TEXT)
     with pytest.raises(ActionFailed, match=r"sh ended with code 1: nginx: \[emerg\]"):
-        await NginxDoer().do(action(file, "echo 'nginx: [emerg]' >&2; exit 1"), context())
+        await NginxHandler().do(action(file, "echo 'nginx: [emerg]' >&2; exit 1"), context())
     assert file.read_text() == TEXT
 
 
@@ -121,30 +121,30 @@ async def test_cut_off_in_the_reload_it_is_put_back_by_the_undo(tmp_path: Path) 
     file.write_text(TEXT)
     os.mkfifo(fifo)
     kept: dict[str, str] = {}
-    doing = NginxDoer().do(action(file, f"echo >{fifo}; sleep 1000"), context(kept))
+    doing = NginxHandler().do(action(file, f"echo >{fifo}; sleep 1000"), context(kept))
     task = asyncio.create_task(doing)
     await asyncio.to_thread(fifo.read_text)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await NginxDoer().undo(action(file, "true"), context(kept))
+    await NginxHandler().undo(action(file, "true"), context(kept))
     assert file.read_text() == TEXT
 
 
 async def test_undo_of_what_was_never_done_touches_nothing(tmp_path: Path) -> None:
-    await NginxDoer().undo(action(tmp_path / "none", "exit 1"), context())
+    await NginxHandler().undo(action(tmp_path / "none", "exit 1"), context())
 
 
 async def test_a_file_that_somebody_wrote_anew_meanwhile_is_left_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "web.conf"
     file.write_text(TEXT)
     kept: dict[str, str] = {}
-    await NginxDoer().do(action(file, "true"), context(kept))
+    await NginxHandler().do(action(file, "true"), context(kept))
     file.write_text("upstream web { server 10.0.0.7:80; }")
-    await NginxDoer().undo(action(file, "true"), context(kept))
+    await NginxHandler().undo(action(file, "true"), context(kept))
     assert file.read_text() == "upstream web { server 10.0.0.7:80; }"
 
 
 async def test_a_file_that_cannot_be_read_is_a_failure_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ActionFailed, match=r"none cannot be read: No such file"):
-        await NginxDoer().do(action(tmp_path / "none", "true"), context())
+        await NginxHandler().do(action(tmp_path / "none", "true"), context())

@@ -6,14 +6,14 @@ import pytest
 
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.notify import message
-from fairwarning.agent.actions.registry import DOERS
+from fairwarning.agent.actions.registry import HANDLERS
 from fairwarning.agent.model import Action, Notify
 from tests.agent.actions.contexts import context
 from tests.agent.actions.test_http import Hub, listening
 
 
 async def do(settings: Notify) -> None:
-    await DOERS[Notify].do(Action(settings=settings), context())
+    await HANDLERS[Notify].do(Action(settings=settings), context())
 
 
 async def test_a_message_arrives_with_its_templates_filled_in() -> None:
@@ -67,4 +67,4 @@ async def test_an_apprise_that_breaks_is_a_failure(
 
 
 async def test_a_message_is_never_unsaid() -> None:
-    await DOERS[Notify].undo(Action(settings=Notify(url="nosuch://x")), context())
+    await HANDLERS[Notify].undo(Action(settings=Notify(url="nosuch://x")), context())

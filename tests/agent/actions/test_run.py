@@ -13,7 +13,7 @@ import pytest
 from fairwarning.agent.actions import processes
 from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.agent.actions.processes import KEPT_BYTES
-from fairwarning.agent.actions.registry import DOERS
+from fairwarning.agent.actions.registry import HANDLERS
 from fairwarning.agent.model import Action, Run
 from tests.agent.actions.contexts import context, program
 from tests.support.patience import HANG_S
@@ -24,7 +24,7 @@ def shell(text: str) -> Action:
 
 
 async def do(action: Action) -> None:
-    await DOERS[Run].do(action, context())
+    await HANDLERS[Run].do(action, context())
 
 
 def is_running(pid: int) -> bool:
@@ -182,6 +182,6 @@ async def test_a_command_is_undone_as_told_and_otherwise_not_at_all(tmp_path: Pa
     out = tmp_path / "out"
     back = Run(command=("/bin/sh", "-c", f"echo back >>{out}"), is_shell=True)
     action = Action(settings=Run(command=("true",)), undo=back)
-    await DOERS[Run].undo(action, context())
-    await DOERS[Run].undo(Action(settings=back), context())
+    await HANDLERS[Run].undo(action, context())
+    await HANDLERS[Run].undo(Action(settings=back), context())
     assert out.read_text() == "back\n"

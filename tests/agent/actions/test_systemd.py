@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.actions.base import ActionFailed
-from fairwarning.agent.actions.systemd import SystemdDoer, Unit, read_units
+from fairwarning.agent.actions.systemd import SystemdHandler, Unit, read_units
 from fairwarning.agent.model import Action, Systemd
 from tests.agent.actions.contexts import context, program
 
@@ -55,9 +55,9 @@ async def test_units_are_stopped_in_order_and_those_that_ran_are_started_in_the_
     machine: Machine,
 ) -> None:
     kept: dict[str, str] = {}
-    await SystemdDoer().do(ACTION, context(kept))
+    await SystemdHandler().do(ACTION, context(kept))
     assert set(machine.states().values()) == {"inactive"}
-    await SystemdDoer().undo(ACTION, context(kept))
+    await SystemdHandler().undo(ACTION, context(kept))
     assert machine.states() == {**BEFORE, "c.service": "active"}
     assert machine.calls()[1:] == ["stop a", "stop b", "stop c", "start c.service",
                                    "start a.service"]  # fmt: skip
@@ -67,11 +67,11 @@ async def test_a_second_try_remembers_what_ran_before_the_first(machine: Machine
     kept: dict[str, str] = {}
     (machine.folder / "broken").touch()
     with pytest.raises(ActionFailed, match="systemctl ended with code 1: Job for it failed"):
-        await SystemdDoer().do(ACTION, context(kept))
+        await SystemdHandler().do(ACTION, context(kept))
     (machine.folder / "broken").unlink()
-    await SystemdDoer().do(ACTION, context(kept))
-    await SystemdDoer().do(ACTION, context(kept))
-    await SystemdDoer().undo(ACTION, context(kept))
+    await SystemdHandler().do(ACTION, context(kept))
+    await SystemdHandler().do(ACTION, context(kept))
+    await SystemdHandler().undo(ACTION, context(kept))
     assert machine.states()["a.service"] == "active"
     assert machine.states()["b.service"] == "inactive"
 
@@ -87,18 +87,18 @@ async def test_a_second_try_remembers_what_ran_before_the_first(machine: Machine
 async def test_who_lacks_the_right_is_told_where_to_get_it(machine: Machine, said: str) -> None:
     program(machine.folder, "systemctl", f"sys.exit({said!r})")
     with pytest.raises(ActionFailed, match="on who may stop units"):
-        await SystemdDoer().do(ACTION, context())
+        await SystemdHandler().do(ACTION, context())
 
 
 async def test_undo_of_what_was_never_done_starts_nothing(machine: Machine) -> None:
-    await SystemdDoer().undo(ACTION, context())
+    await SystemdHandler().undo(ACTION, context())
     assert machine.states() == BEFORE
 
 
 async def test_a_unit_that_is_not_there_is_named_and_nothing_is_stopped(machine: Machine) -> None:
     kept: dict[str, str] = {}
     with pytest.raises(ActionFailed, match=r"no unit wbe\.service"):
-        await SystemdDoer().do(Action(settings=Systemd(stop=("a", "wbe"))), context(kept))
+        await SystemdHandler().do(Action(settings=Systemd(stop=("a", "wbe"))), context(kept))
     assert machine.states() == BEFORE
     assert kept == {}
 

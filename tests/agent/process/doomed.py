@@ -48,7 +48,7 @@ def _doom(when: str, number: int) -> None:
     def doomed(*arguments: Any, **options: Any) -> None:
         nonlocal count
         if str(arguments[1]).endswith(SUFFIX):
-            # What is running is not its state; `test_left_behind` has that.
+            # What is running is not its state; `test_orphans` has that.
             replace(*arguments, **options)
             return
         count += 1

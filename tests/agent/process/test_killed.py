@@ -1,4 +1,4 @@
-"""kill -9 of the real agent, at any point of a story, ends in the same final state."""
+"""kill -9 of the real agent, at any point of a scenario, ends in the same final state."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairwarning.testing import server as serving
-from tests.agent.process.story import STORIES, VM, Agents, Doom, Play
+from tests.agent.process.scenarios import SCENARIOS, VM, Agents, Doom, Play
 
 ENDS: dict[str, dict[str, object]] = {
     "finished": {
@@ -25,20 +25,20 @@ def agents() -> Iterator[Agents]:
 
 
 def deaths(name: str, agents: Agents, folder: Path, doom: Doom) -> int:
-    """Plays a story and compares its end; returns how often the agent was killed in it."""
+    """Plays a scenario and compares its end; returns how often the agent was killed in it."""
     with serving(fleet={"vm": [{"name": VM}], "test": True}) as server:
         play = Play(server, agents, folder, doom, approves=name == "finished")
-        assert STORIES[name](server, play) == ENDS[name], doom
+        assert SCENARIOS[name](server, play) == ENDS[name], doom
     return play.killed
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_story_itself(name: str, agents: Agents, tmp_path: Path) -> None:
-    assert deaths(name, agents, tmp_path / "story", Doom()) == 0
+    assert deaths(name, agents, tmp_path / "scenario", Doom()) == 0
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_killed_around_any_write_of_its_state(
     name: str, when: str, agents: Agents, tmp_path: Path
 ) -> None:
@@ -52,8 +52,8 @@ def test_killed_around_any_write_of_its_state(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("name", "deeds"), [("finished", 7), ("cancelled", 5)])
+@pytest.mark.parametrize(("name", "actions"), [("finished", 7), ("cancelled", 5)])
 def test_killed_in_the_middle_of_every_action(
-    name: str, deeds: int, when: str, agents: Agents, tmp_path: Path
+    name: str, actions: int, when: str, agents: Agents, tmp_path: Path
 ) -> None:
-    assert deaths(name, agents, tmp_path / "story", Doom(when=when, at_deeds=True)) == deeds
+    assert deaths(name, agents, tmp_path / "scenario", Doom(when=when, at_actions=True)) == actions

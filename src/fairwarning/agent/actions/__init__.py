@@ -1,1 +1,1 @@
-"""What the agent can do to a workload, one module a kind. `kinds.py` has them all."""
+"""The kinds of actions, one module each; `registry.py` lists them all."""

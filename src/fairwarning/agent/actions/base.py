@@ -1,4 +1,4 @@
-"""What every kind of action is: something that can be done, and undone."""
+"""The interface of every kind of action: do and undo, with the context of an event."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -10,36 +10,39 @@ from fairwarning.client.model import Event, Instance
 
 
 class ActionFailed(Exception):
-    """It did not work; the message says what went wrong, in a line."""
+    """An action failed; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The event that an action runs for."""
+    """What an action knows about the event that it runs for."""
 
     event: Event
     me: Instance
     phase: Phase
     time_left_s: float
-    """Until the action is cut off, if it is one that has to be done before the event."""
+    """How many seconds are left until the action is cut off."""
     environment: Mapping[str, str]
-    """For commands, on top of the agent's own."""
+    """Environment variables for commands, in addition to the agent's own."""
     payload: str
-    """The event as JSON, for a command's standard input."""
+    """The event as JSON, for the standard input of a command."""
     render: Callable[[str], str]
     """Fills in the templates of a text."""
     render_json: Callable[[str], str]
-    """The same for a text that is JSON: values are escaped as inside of its strings."""
+    """Fills in the templates of a JSON text: values are escaped as in its strings."""
     keep: Callable[[str, str], None] = lambda _, __: None
-    """Remembers something for the undo on disk, before it returns: `keep("active", "a b")`."""
+    """Stores a value for the undo, on disk before it returns: `keep("active", "a b")`."""
     kept: Mapping[str, str] | None = None
-    """What was kept so far, also by an attempt before a crash; None if nothing was."""
+    """The values that were kept so far, also before a crash; None if there are none."""
 
 
-class Doer(Protocol):
-    """Both may be called again after they were cut off anywhere, and must then come to the
-    same end. The runner gives the time: cancelling is how an action is cut off, and whatever
-    it started must be gone when the cancellation comes out."""
+class ActionHandler(Protocol):
+    """Does and undoes one kind of action.
+
+    Both methods may be called again after they were cut off at any point, and must then reach
+    the same result. An action is cut off by cancelling it; whatever it started must have ended
+    when the cancellation is raised.
+    """
 
     async def do(self, action: Action, context: Context) -> None:
         """Raises ActionFailed."""
@@ -48,9 +51,8 @@ class Doer(Protocol):
         """Raises ActionFailed."""
 
 
-# Why a connection failed, in words for people. Pure.
 def reason(problem: OSError) -> str:
-    """asyncio puts its own words and the address where the reason would be."""
+    """Return why a connection failed, without what asyncio adds to the reason."""
     if problem.errno is not None and problem.errno > 0:
         return os.strerror(problem.errno)
     return problem.strerror or type(problem).__name__

@@ -21,7 +21,7 @@ POLL_S = 0.25
 _log = logging.getLogger(__name__)
 
 
-class HaProxyDoer:
+class HaProxyHandler:
     async def do(self, action: Action, context: Context) -> None:
         settings, socket, server = _chosen(action, context)
         wanted = _state(settings)
@@ -29,7 +29,7 @@ class HaProxyDoer:
         if WAS not in (context.kept or {}):
             context.keep(WAS, now.value)
         if now is not State.MAINT:
-            # From maintenance, `drain` would bring it nearer to being used.
+            # A server in maintenance stays so: `drain` would bring it closer to use.
             await ask(socket, set_command(server, wanted), server)
         if wanted is State.MAINT:
             await ask(socket, f"shutdown sessions server {server}", server)
@@ -95,7 +95,6 @@ def _state(settings: HaProxy) -> State:
         raise ActionFailed(f"{settings.state!r} is no state; write drain or maint") from None
 
 
-# HAProxy's runtime socket: one command a connection, and what its answers mean.
 ANSWER_BYTES_MAX = 4 * 1024 * 1024
 CONNECT_S_MAX = 5.0
 _FORCED_MAINT, _CONFIGURED_MAINT, _FORCED_DRAIN = 0x01, 0x04, 0x08
@@ -104,11 +103,11 @@ _MISSING = ("No such server.", "No such backend.", "No such proxy.", "Can't find
 
 
 class NoSuchServer(ActionFailed):
-    """HAProxy runs, and its configuration does not have the server."""
+    """HAProxy runs, but its configuration does not have the server."""
 
 
 def read_server(text: str) -> Server:
-    """Anything else could be read as more commands."""
+    """Split `backend/name`; refuse other characters, which could inject commands."""
     backend, _, name = text.partition("/")
     if not (_SAFE.fullmatch(backend) and _SAFE.fullmatch(name)):
         raise ActionFailed(f"{text!r} is no server; write it as `backend/name`")
@@ -116,7 +115,7 @@ def read_server(text: str) -> Server:
 
 
 def read_answer(command: str, server: Server, answer: str) -> str:
-    """Its text without the empty lines around. Raises ActionFailed if it is a refusal we know."""
+    """Return the text without empty lines around. Raises ActionFailed for a known refusal."""
     text = answer.strip()
     if text in _MISSING:
         raise NoSuchServer(f"HAProxy has no server {server} ({text.rstrip('.')})")
@@ -128,7 +127,10 @@ def read_answer(command: str, server: Server, answer: str) -> str:
 
 
 def read_state(shown: str, server: Server) -> State:
-    """Of `show servers state`: a version, a line of names, then a line for each server."""
+    """Read the state of a server from `show servers state`.
+
+    That has a version, a line of names, then a line for each server.
+    """
     names, rows = [], []
     for line in shown.splitlines():
         words = line.split()
@@ -145,7 +147,7 @@ def read_state(shown: str, server: Server) -> State:
 
 
 def read_sessions(shown: str, server: Server) -> int:
-    """Of `show stat`: those that the server has, and those that wait for it."""
+    """Count the sessions of a server in `show stat`, active and queued ones."""
     rows = csv.DictReader(io.StringIO(shown.removeprefix("# ")))
     for row in rows:
         if (row["pxname"], row["svname"]) == (server.backend, server.name):

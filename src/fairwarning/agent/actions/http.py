@@ -1,5 +1,8 @@
-"""Makes an HTTP request. The environment's proxies and the system's CAs are used: unlike the
-metadata service, this may be anywhere."""
+"""Sends the HTTP request of an `http` action.
+
+It uses the proxies of the environment and the CAs of the system: unlike the metadata service,
+the server may be anywhere.
+"""
 
 import asyncio
 import base64
@@ -24,7 +27,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def request(settings: Http, context: Context) -> None:
-    """Raises ActionFailed unless the answer is 2xx; its text never has secrets."""
+    """Send the request. Raises ActionFailed, without secrets, unless the response is 2xx."""
     prepared = prepare(settings, context)
     proxy = proxy_of(prepared)
     shown = redacted(context.render(settings.url))
@@ -52,7 +55,7 @@ class Prepared:
     host: str
     port: int
     authority: str
-    """For the Host header: without user and password."""
+    """The value of the Host header, without user and password."""
     target: str
     headers: Mapping[str, str]
     body: bytes
@@ -81,7 +84,7 @@ async def _status(prepared: Prepared, proxy: str | None) -> int:
 
 
 def proxy_of(prepared: Prepared) -> str | None:
-    """As the environment says: `https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`."""
+    """Return the proxy that `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` give."""
     proxies = urllib.request.getproxies()
     chosen = proxies.get("https" if prepared.is_tls else "http") or proxies.get("all")
     if chosen is None or urllib.request.proxy_bypass(f"{prepared.host}:{prepared.port}"):
@@ -120,7 +123,7 @@ async def _through(proxy: str, prepared: Prepared) -> Streams:
 async def _connect(
     proxy: str, prepared: Prepared, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """The proxy is asked for a tunnel."""
+    """Ask the proxy for a tunnel."""
     host = f"[{prepared.host}]" if ":" in prepared.host else prepared.host
     place = f"{host}:{prepared.port}"
     connection = h11.Connection(our_role=h11.CLIENT)
@@ -161,7 +164,7 @@ async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11
 
 
 async def _rest(connection: h11.Connection, reader: asyncio.StreamReader) -> None:
-    """Who answers may stop its work when nobody listens; but nobody listens for ever."""
+    """Read the response to its end, up to a limit: some servers abort the job if we hang up."""
     size = 0
     while size < ANSWER_BYTES_MAX:
         event = connection.next_event()
@@ -173,16 +176,15 @@ async def _rest(connection: h11.Connection, reader: asyncio.StreamReader) -> Non
             return
 
 
-# The request that an `http` action makes, with its templates filled in. Pure.
 _TEMPLATE = re.compile(r"(?<!\$)\{[a-z][a-z0-9_.]*\}")
 _JSON = re.compile(r"\s*(\{\s*[\"}]|\[|\{event\.json\}\s*$)")
 _NEVER_IN_HEADERS = re.compile(r"[\r\n\0]+")
-# What may stand in an address: the rest is escaped, and what is escaped already stays so.
+# Characters that a URL may contain: the rest is escaped; what is escaped already stays.
 _URL_SAFE = "%/:?#[]@!$&'()*+,;=~"
 
 
 def prepare(settings: Http, context: Context) -> Prepared:
-    """Raises ActionFailed if that is no address."""
+    """Fill in the templates of a request. Raises ActionFailed if its URL is none."""
     parts = urlsplit(quote(_filled(settings.url, context, _in_url), safe=_URL_SAFE))
     host, port = _place(parts)
     is_tls = parts.scheme == "https"
@@ -206,7 +208,7 @@ def is_json(settings: Http) -> bool:
 
 
 def basic(user: str | None, password: str | None) -> str:
-    """For a user and a password as they stand in an address."""
+    """Return the Basic credentials for a user and a password as a URL has them."""
     both = f"{unquote(user or '')}:{unquote(password or '')}"
     return "Basic " + base64.b64encode(both.encode()).decode()
 
@@ -250,5 +252,5 @@ def _in_url(value: str) -> str:
 
 
 def _in_header(value: str) -> str:
-    """Header values are ASCII: what is not is escaped as in an address."""
+    """Escape what is not ASCII as in a URL, because header values are ASCII."""
     return quote(_NEVER_IN_HEADERS.sub(" ", value), safe=_URL_SAFE + ' "<>\\^`{|}')

@@ -10,14 +10,14 @@ from fairwarning.agent.model import Action, Kubernetes, Phase
 CORDONED_BY = "cordoned_by"
 US, OTHERS = "us", "others"
 DRAIN_MARGIN_S = 2.0
-"""kubectl is told to give up so much earlier than it is killed, and says which pods do not end.
-Where a disruption budget holds it up it looks only every five seconds, and is killed after all."""
+"""How much earlier kubectl gives up than it is killed, so that it can name the pods that are left.
+While a disruption budget blocks it, it looks only every five seconds and is killed after all."""
 SAID_CHARS_MAX = 2_000
 
 _log = logging.getLogger(__name__)
 
 
-class KubernetesDoer:
+class KubernetesHandler:
     async def do(self, action: Action, context: Context) -> None:
         began_s = monotonic()
         settings = _settings(action)
@@ -44,7 +44,7 @@ class KubernetesDoer:
 
 
 def node_name(settings: Kubernetes, context: Context) -> str:
-    """Kubernetes knows lower case only, and VMs have names such as Web-1."""
+    """Return the name in lower case, as Kubernetes has it; VMs may be called Web-1."""
     return context.render(settings.node).lower()
 
 
@@ -58,7 +58,7 @@ def is_cordoned(found: str) -> bool:
 
 
 def drain_s(timeout_s: float, context: Context) -> float:
-    """Only what is done before the event has to be done by then."""
+    """Return how long a drain may take: the action's timeout or the time that is left."""
     if context.phase is Phase.SCHEDULED:
         return min(timeout_s, context.time_left_s)
     return timeout_s
@@ -89,7 +89,7 @@ async def _kubectl(settings: Kubernetes, arguments: list[str], context: Context)
     finished = await run(argv, environment=context.environment)
     if finished.code != 0:
         if finished.said != finished.last_line:
-            # Its last line, which we complain with, says which pod is left, and others why.
+            # The last line, which the error shows, names the pod that is left; the others say why.
             _log.warning("kubectl said: %s", finished.said[-SAID_CHARS_MAX:])
         raise ActionFailed(complaint(argv[0], finished))
     return finished.output

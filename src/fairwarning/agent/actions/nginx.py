@@ -1,7 +1,7 @@
 """Takes a server out of an upstream of nginx by its file, and puts it back.
 
-nginx finishes what it has begun with the server: a reload is graceful. A reload that fails
-leaves the file as it was, so that nobody loads it by accident later.
+nginx finishes the requests of the server, because a reload is graceful. If a reload fails, the
+file is restored, so that nobody loads the change by accident later.
 """
 
 import os
@@ -19,7 +19,7 @@ from fairwarning.agent.model import Action, Nginx
 WERE_DOWN = "were_down"
 
 
-class NginxDoer:
+class NginxHandler:
     async def do(self, action: Action, context: Context) -> None:
         settings = _filled(action, context)
         before = _read(settings.file)
@@ -40,14 +40,14 @@ class NginxDoer:
         try:
             found = servers(before, settings.upstream, settings.server)
         except NotUnderstood:
-            # Somebody wrote the file anew without it: there is nothing left to put back.
+            # Somebody has written the file without the server: there is nothing left to restore.
             found = []
         was = [word == str(True) for word in were_down.split()]
         await _change(settings, before, put_back(before, found, was), context)
 
 
 async def _change(settings: Nginx, before: str, after: str, context: Context) -> None:
-    """Reloads also where nothing changes: an earlier try may have come as far as the file."""
+    """Write the file and reload, also if nothing changes: an earlier try may have stopped there."""
     if after != before:
         _write(settings.file, after)
     if not settings.reload:
@@ -85,7 +85,6 @@ def _write(file: str, text: str) -> None:
         raise ActionFailed(f"{file} cannot be written: {problem.strerror}") from None
 
 
-# The text of an nginx configuration: which servers an upstream has, and which are down. Pure.
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
       | (?P<mark>[{};])
@@ -99,15 +98,15 @@ _DOWN = re.compile(r"\s+down(?=\s|$)")
 
 
 class NotUnderstood(ValueError):
-    """The text is no configuration of nginx, or lacks what was asked for."""
+    """The text is no configuration of nginx, or lacks the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """`server 10.0.0.1:80 weight=5`, without what ends it, and where it stands."""
+    """A directive such as `server 10.0.0.1:80 weight=5`, and its place in the text."""
 
     block: tuple[str, ...]
-    """What begins the block that it stands in, as ("upstream", "web")."""
+    """The words that open its block, such as ("upstream", "web")."""
     words: tuple[str, ...]
     start: int
     end: int
@@ -118,7 +117,7 @@ class Directive:
 
 
 def servers(text: str, upstream: str, server: str) -> list[Directive]:
-    """All entries of the server, in order. Raises NotUnderstood if there are none."""
+    """Return all entries of the server, in order. Raises NotUnderstood if there are none."""
     block = ("upstream", upstream)
     directives = list(_directives(text))
     if all(each.words != block for each in directives):
@@ -136,7 +135,7 @@ def taken_out(text: str, found: Sequence[Directive]) -> str:
 
 
 def put_back(text: str, found: Sequence[Directive], were_down: Sequence[bool]) -> str:
-    """Only those that were not down before."""
+    """Return the text with those entries up again that were not down before."""
     ours = [each for each, was in zip(found, were_down, strict=False) if each.is_down and not was]
     changes = [(each.start, each.end, _without_down(text[each.start : each.end])) for each in ours]
     return _changed(text, changes)
@@ -147,14 +146,14 @@ def _without_down(said: str) -> str:
 
 
 def _changed(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    # From the end, so that the places of the earlier ones stay right.
+    # Go from the end, so that earlier positions stay right.
     for start, end, new in reversed(changes):
         text = text[:start] + new + text[end:]
     return text
 
 
 def _directives(text: str) -> Iterator[Directive]:
-    """Those that open a block come before those in it."""
+    """List all directives; one that opens a block comes before those inside."""
     blocks: list[tuple[str, ...]] = [()]
     words: list[re.Match[str]] = []
     for token in _tokens(text):
@@ -187,17 +186,16 @@ def _plain(word: re.Match[str]) -> str:
     return word[0][1:-1] if word["quoted"] else word[0]
 
 
-# Files of other programs, changed so that they are read whole: as before or as after.
 def read_text(path: str) -> str:
-    """Bytes that are no UTF-8 survive being written back."""
+    """Read a text so that bytes that are no UTF-8 survive being written back."""
     return Path(path).read_bytes().decode(errors="surrogateescape")
 
 
 def replace_text(path: str, text: str) -> None:
-    """Keeps mode and owner. Raises OSError."""
+    """Replace a file as a whole, and keep its mode and owner. Raises OSError."""
     folder = os.path.dirname(path)
     status = os.stat(path)
-    # The dot keeps it out of `include folder/*`.
+    # The leading dot keeps the file out of `include folder/*`.
     number, temporary = tempfile.mkstemp(prefix=".fairwarning-", dir=folder)
     try:
         with os.fdopen(number, "wb") as file:

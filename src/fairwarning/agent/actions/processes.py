@@ -1,6 +1,6 @@
-"""Programs that an action runs. When we leave early, the program and its whole group have ended.
+"""Runs the programs of actions. A cancelled run ends the program with its whole process group.
 
-What a program that ended by itself left running on purpose is left alone.
+What a program that ended by itself left running in the background is left alone.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.common.process_group import end
 
 GRACE_S = 5.0
-"""Between the request to end and the end by force."""
+"""How long a program may take between SIGTERM and SIGKILL."""
 COMPLAINT_CHARS_MAX = 300
 noted: ContextVar[Callable[[int], AbstractContextManager[None]]] = ContextVar(
     "noted", default=lambda _: nullcontext()
 )
-"""Entered with the leader of each group that is started, and left when it has ended."""
-# Of the agent's own service: a program must not report to systemd in its name.
+"""A context manager that is entered with the leader of each started group until it has ended."""
+# Variables of the agent's own service: a program must not report to systemd in its name.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 class Finished:
     code: int
     output: str
-    """The end of it, as that of the next."""
+    """The end of the output; so is the next."""
     errors: str
 
     @property
@@ -48,8 +48,8 @@ class Finished:
 async def run(
     argv: Sequence[str], *, environment: Mapping[str, str], stdin: bytes = b""
 ) -> Finished:
-    """Raises ActionFailed if it cannot be started. Cancel it to end the program."""
-    with _given(stdin) as given, Tail() as output, Tail() as errors:
+    """Run a program; cancel this to end it. Raises ActionFailed if it cannot be started."""
+    with _given(stdin) as given, OutputTail() as output, OutputTail() as errors:
         process = await _start(argv, environment, (given, output.to_write, errors.to_write))
         with noted.get()(process.pid):
             output.listen()
@@ -64,7 +64,7 @@ async def run(
 
 
 async def must_run(argv: Sequence[str], *, environment: Mapping[str, str]) -> str:
-    """Its output. Raises ActionFailed also if it ends with anything but 0."""
+    """Run a program and return its output. Raises ActionFailed unless it exits with 0."""
     finished = await run(argv, environment=environment)
     if finished.code != 0:
         raise ActionFailed(complaint(argv[0], finished))
@@ -72,14 +72,14 @@ async def must_run(argv: Sequence[str], *, environment: Mapping[str, str]) -> st
 
 
 def complaint(program: str, finished: Finished) -> str:
-    """What went wrong, in a line. Arguments are left out, as there may be secrets in them."""
+    """Return what went wrong in one line, without arguments, which may hold secrets."""
     code, said = finished.code, finished.last_line
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     return f"{os.path.basename(program)} {how}" + (f": {said}" if said else "")
 
 
 def _tell_last_words(program: str, output: str, errors: str) -> None:
-    """Nobody else will: whoever cut it off knows that time was up, and not what took so long."""
+    """Log the last lines of a program that was cut off: they may say what took so long."""
     cut = Finished(code=-signal.SIGTERM, output=output, errors=errors)
     if cut.last_line:
         _log.warning("%s was cut off; it last said: %s", os.path.basename(program), cut.last_line)
@@ -91,7 +91,7 @@ def inherited(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _given(content: bytes) -> Iterator[int]:
-    """A file in memory and no pipe: a program that does not read it must not hold us."""
+    """Return a file in memory and no pipe: a program that does not read must not block us."""
     file = os.memfd_create("event")
     try:
         with open(file, "wb", closefd=False) as writer:
@@ -116,7 +116,7 @@ async def _start(
         )
     )
     try:
-        # Cut off in here, asyncio would end the program alone and not its group.
+        # If this were cancelled here, asyncio would end the program alone and not its group.
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with suppress(OSError, ValueError):
@@ -130,14 +130,16 @@ async def _start(
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem}") from None
 
 
-# The end of what a program says, read as it comes so that the program never has to wait.
 KEPT_BYTES = 32_768
 _READ_BYTES = 65_536
 _LAST_READS = 64
 
 
-class Tail:
-    """A pipe. What a program left running in the background may hold it open; we do not wait."""
+class OutputTail:
+    """Reads a pipe as output comes, so that the program never waits, and keeps the end of it.
+
+    A background process may hold the pipe open; nobody waits for that.
+    """
 
     def __init__(self) -> None:
         self._read, self.to_write = os.pipe()
@@ -146,7 +148,7 @@ class Tail:
         self._is_cut = False
         self._is_listening = False
 
-    def __enter__(self) -> "Tail":
+    def __enter__(self) -> "OutputTail":
         return self
 
     def __exit__(
@@ -161,7 +163,7 @@ class Tail:
             os.close(self.to_write)
 
     def listen(self) -> None:
-        """Once the program has its end of the pipe."""
+        """Begin to read, once the program has its end of the pipe."""
         os.close(self.to_write)
         self.to_write = -1
         self._is_listening = True
@@ -175,7 +177,7 @@ class Tail:
         return start + self._kept.decode(errors="replace")
 
     def _take(self) -> bool:
-        """False if there is nothing more for now."""
+        """Read what there is; return False if there is nothing more for now."""
         try:
             read = os.read(self._read, _READ_BYTES)
         except BlockingIOError:

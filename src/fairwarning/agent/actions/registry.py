@@ -1,15 +1,15 @@
-"""Every kind of action, and who does it."""
+"""Maps each kind of action to the handler that does and undoes it."""
 
 from collections.abc import Mapping
 
-from fairwarning.agent.actions.base import Context, Doer
-from fairwarning.agent.actions.haproxy import HaProxyDoer
+from fairwarning.agent.actions.base import ActionHandler, Context
+from fairwarning.agent.actions.haproxy import HaProxyHandler
 from fairwarning.agent.actions.http import request
-from fairwarning.agent.actions.kubernetes import KubernetesDoer
-from fairwarning.agent.actions.nginx import NginxDoer
+from fairwarning.agent.actions.kubernetes import KubernetesHandler
+from fairwarning.agent.actions.nginx import NginxHandler
 from fairwarning.agent.actions.notify import send
 from fairwarning.agent.actions.run import run_command
-from fairwarning.agent.actions.systemd import SystemdDoer
+from fairwarning.agent.actions.systemd import SystemdHandler
 from fairwarning.agent.model import (
     Action,
     HaProxy,
@@ -23,20 +23,20 @@ from fairwarning.agent.model import (
 )
 
 
-class ToldDoer:
-    """Does what it is told, and undoes only as it is told: by the action's `undo`."""
+class CommandHandler:
+    """Handles kinds that cannot undo themselves: undo runs what the action's `undo` says."""
 
     async def do(self, action: Action, context: Context) -> None:
         settings = action.settings
         assert isinstance(settings, Run | Http | Notify)
-        await _carry_out(settings, context)
+        await _execute(settings, context)
 
     async def undo(self, action: Action, context: Context) -> None:
         if action.undo is not None:
-            await _carry_out(action.undo, context)
+            await _execute(action.undo, context)
 
 
-async def _carry_out(settings: Run | Http | Notify, context: Context) -> None:
+async def _execute(settings: Run | Http | Notify, context: Context) -> None:
     match settings:
         case Run():
             await run_command(settings, context)
@@ -46,12 +46,12 @@ async def _carry_out(settings: Run | Http | Notify, context: Context) -> None:
             await send(settings, context)
 
 
-DOERS: Mapping[type[Settings], Doer] = {
-    Run: ToldDoer(),
-    Http: ToldDoer(),
-    Notify: ToldDoer(),
-    Kubernetes: KubernetesDoer(),
-    Systemd: SystemdDoer(),
-    HaProxy: HaProxyDoer(),
-    Nginx: NginxDoer(),
+HANDLERS: Mapping[type[Settings], ActionHandler] = {
+    Run: CommandHandler(),
+    Http: CommandHandler(),
+    Notify: CommandHandler(),
+    Kubernetes: KubernetesHandler(),
+    Systemd: SystemdHandler(),
+    HaProxy: HaProxyHandler(),
+    Nginx: NginxHandler(),
 }

@@ -1,5 +1,8 @@
-"""Runs a command of the user's. It hears of the event on its standard input and in its
-environment, and what it says is kept in the log."""
+"""Runs the command of a `run` action.
+
+The command gets the event on its standard input and in its environment; its output goes to
+the log.
+"""
 
 import logging
 
@@ -13,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 async def run_command(settings: Run, context: Context) -> None:
-    """Raises ActionFailed unless it ends with 0."""
+    """Run the command. Raises ActionFailed unless it exits with 0."""
     argv = command(settings, context)
     finished = await run(argv, environment=context.environment, stdin=context.payload.encode())
     if finished.said:
@@ -24,7 +27,8 @@ async def run_command(settings: Run, context: Context) -> None:
 
 
 def command(settings: Run, context: Context) -> list[str]:
-    """A shell's text is never filled in: what an event says must not be read as commands."""
+    """Return the argv with templates filled in, except in a shell's text: what an event says
+    must not be read as commands."""
     if settings.is_shell:
         return list(settings.command)
     return [context.render(word) for word in settings.command]

@@ -1,6 +1,6 @@
-"""A program: sends the one message on its standard input, and says by its exit code how it went.
+"""A program that sends the message on its standard input; its exit code says whether it worked.
 
-The message is no argument, for everybody on the machine can read those.
+The message is not an argument, because every user of the VM can read those.
 """
 
 import importlib
@@ -18,7 +18,7 @@ def main() -> int:
         apprise: Any = importlib.import_module("apprise")
     except ImportError:
         return NO_PACKAGE
-    # It writes whole addresses into the log, and with them tokens and passwords.
+    # Apprise logs whole addresses, and with them tokens and passwords.
     logging.disable()
     service = apprise.Apprise()
     if not service.add(message["url"]):

@@ -1,4 +1,4 @@
-"""Stops units, and starts those again that were running: not those that somebody had stopped."""
+"""Stops systemd units, and starts again only those that were running before."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fairwarning.agent.model import Action, Systemd
 
 WERE_RUNNING = "were_running"
 _RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
-# The last is what the bus says to a user that exists only while the service runs.
+# The last one comes from the bus for a dynamic user, who exists only while the service runs.
 _REFUSED = ("Access denied", "authentication required", "Transport endpoint is not connected")
 
 
@@ -20,7 +20,7 @@ class Unit:
     is_running: bool
 
 
-class SystemdDoer:
+class SystemdHandler:
     async def do(self, action: Action, context: Context) -> None:
         settings = _settings(action)
         wanted = [context.render(unit) for unit in settings.stop]
@@ -45,7 +45,7 @@ def show_arguments(units: Iterable[str]) -> list[str]:
 
 
 def read_units(shown: str) -> list[Unit]:
-    """Each unit is a block of NAME=VALUE lines; a pattern may give several or none."""
+    """Read the blocks of NAME=VALUE lines, one for each unit; a pattern may match any number."""
     blocks = [block for block in shown.strip().split("\n\n") if block.strip()]
     return [_unit(block.splitlines()) for block in blocks]
 

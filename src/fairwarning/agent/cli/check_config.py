@@ -1,4 +1,4 @@
-"""`fairwarning agent check-config`."""
+"""`fairwarning agent check-config` reports every mistake of a config."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`fairwarning agent explain`: which rule an event takes, and why."""
+"""`fairwarning agent explain` shows which rule an event takes, and why."""
 
 import json
 from dataclasses import replace
@@ -16,14 +16,14 @@ from fairwarning.agent.cli.main import (
     who_am_i,
 )
 from fairwarning.agent.config.reader import TYPES
-from fairwarning.agent.explain import Shown, shown_actions, shown_hold
+from fairwarning.agent.explain import ActionExplanation, explain_actions, explain_hold
 from fairwarning.agent.log_messages import about
 from fairwarning.agent.model import Approve, Config
 from fairwarning.agent.records import Memory, Record
 from fairwarning.agent.rules import Verdict
 from fairwarning.agent.rules import explain as explain_event
 from fairwarning.agent.self_test import made_up
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.state_changes import update_events
 from fairwarning.client import ScheduledEvents, Seen
 from fairwarning.client.model import Event, Instance
 from fairwarning.client.parse_document import read_document
@@ -51,14 +51,28 @@ def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float
 
 @click.command(epilog=_EXAMPLES)
 @config_option
-@click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
-@click.option("--type", "type_", type=click.Choice(TYPES, case_sensitive=False))
-@click.option("--source", default="Platform", show_default=True)
-@click.option("--description", default="")
+@click.option("--name", default="", help="Name of this VM (default: ask the service).")
+@click.option(
+    "--type", "type_", type=click.Choice(TYPES, case_sensitive=False), help="Type of the event."
+)
+@click.option("--source", default="Platform", show_default=True, help="EventSource of the event.")
+@click.option("--description", default="", help="Description of the event.")
 @click.option("--duration", callback=_duration, metavar="D", help="How long the impact lasts.")
-@click.option("--notice", callback=_duration, metavar="D", help="Until it may begin.")
-@click.option("--resource", "resources", multiple=True, help="Another VM than this one.")
-@click.option("--event", "raw", metavar="JSON", help="An event as the service shows it.")
+@click.option(
+    "--notice", callback=_duration, metavar="D", help="How long until the event may start."
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    help="Another VM that the event affects, in place of this one.",
+)
+@click.option(
+    "--event",
+    "raw",
+    metavar="JSON",
+    help="JSON of an event as the service sends it, instead of the other options.",
+)
 @json_option
 def explain(
     path: Path,
@@ -136,7 +150,7 @@ def _object(config: Config, event: Event, me: Instance, now: datetime) -> dict[s
             "undo": each.undo,
             "goesOn": each.goes_on,
         }
-        for each in shown_actions(record, me, now)
+        for each in explain_actions(record, me, now)
     ]
     return {
         "id": event.id,
@@ -157,14 +171,14 @@ def _tell(config: Config, event: Event, me: Instance, now: datetime) -> None:
     if record.rule is None:
         click.echo("No rule fits: the agent does nothing, and does not approve.")
         return
-    for shown in shown_actions(record, me, now):
+    for shown in explain_actions(record, me, now):
         click.echo(one_line(_action(shown)))
     click.echo(one_line(_approval(record.rule.approve, record, me, now)))
 
 
 def _record(config: Config, event: Event, me: Instance, now: datetime) -> Record:
-    """As the agent would remember it when it first sees the event."""
-    memory, _ = absorb(Memory(), Seen(events={event.id: event}), config, me, now)
+    """Return the record that the agent would make when it first sees the event."""
+    memory, _ = update_events(Memory(), Seen(events={event.id: event}), config, me, now)
     return memory.records[event.id]
 
 
@@ -177,7 +191,7 @@ def _sentence(verdict: Verdict) -> str:
                     f"{'; '.join(verdict.in_favour)}")  # fmt: skip
 
 
-def _action(shown: Shown) -> str:
+def _action(shown: ActionExplanation) -> str:
     name = f"{shown.name}: " if shown.name else ""
     undo = "" if shown.undo is None else f"; undone by {shown.undo}"
     how = "; goes on if it fails" if shown.goes_on else ""
@@ -190,5 +204,5 @@ def _approval(policy: Approve, record: Record, me: Instance, now: datetime) -> s
     lead = "" if policy.lead_s is None else f", {human_s(policy.lead_s)} before it begins"
     hold = ""
     if policy.hold is not None:
-        hold = f", unless held by {shown_hold(policy.hold, record, me, now)}"
+        hold = f", unless held by {explain_hold(policy.hold, record, me, now)}"
     return f"approve: {policy.when}{lead}{hold}; with other VMs: {policy.shared}"

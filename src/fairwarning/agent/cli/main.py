@@ -1,4 +1,4 @@
-"""`fairwarning agent`: the agent of a VM, and what helps to set it up. Knows no server."""
+"""`fairwarning agent` runs the agent of a VM; its commands help to set it up."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ from fairwarning.client.model import EventsUnavailable, Instance
 from fairwarning.common.command_errors import Problem
 from fairwarning.common.lazy_group import LazyGroup
 
-_HERE = "fairwarning.cli"
+_HERE = "fairwarning.agent.cli"
 COMMANDS = {
     "check-config": (
-        f"{_HERE}.agent_check:check_config",
+        f"{_HERE}.check_config:check_config",
         "Say everything that is wrong with FILE.",
     ),
     "explain": (
-        f"{_HERE}.agent_explain:explain",
+        f"{_HERE}.explain:explain",
         "Show which rule an event would take, and why.",
     ),
     "test": (
-        f"{_HERE}.agent_test:test",
+        f"{_HERE}.test:test",
         "Play a made-up event of TYPE through the real actions.",
     ),
-    "status": (f"{_HERE}.agent_status:status", "Show what the agent is at."),
+    "status": (f"{_HERE}.status:status", "Show what the agent is at."),
 }
 _EXAMPLES = """\b
 Examples:
@@ -44,7 +44,6 @@ Examples:
   fairwarning agent test reboot --config agent.toml
   fairwarning agent status --config agent.toml
 """
-# The agent's config, as its commands take it, and what can go wrong, in one line each.
 DEFAULT_CONFIG = Path("/etc/fairwarning/agent.toml")
 config_option = click.option(
     "--config",
@@ -54,26 +53,30 @@ config_option = click.option(
     show_default=True,
     envvar="FAIRWARNING_AGENT_CONFIG",
     metavar="FILE",
-    help="What to do; see check-config.",
+    help="TOML file with the rules of the agent.",
 )
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, invoke_without_command=True, epilog=_EXAMPLES)
 @config_option
-@click.option("--dry-run", "is_dry", is_flag=True, help="Watch and tell, but do nothing.")
-@click.option("--once", "is_once", is_flag=True, help="Do what is due now, and end.")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Poll and log what would be done, but do nothing."
+)
+@click.option("--once", "is_once", is_flag=True, help="Do what is due now, and exit.")
 @click.option(
     "--log-format",
     "log_format",
     type=click.Choice(logs.FORMATS),
     default="human",
     show_default=True,
+    help="Format of the log on standard error.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
+    help="Least severe level that is logged.",
 )
 @click.pass_context
 def agent(
@@ -91,12 +94,14 @@ def agent(
         asyncio.run(work)
 
 
-json_option = click.option("--json", "is_json", is_flag=True, help="One JSON object on one line.")
+json_option = click.option(
+    "--json", "is_json", is_flag=True, help="Print one JSON object on one line."
+)
 
 
 @contextmanager
 def problems_of(path: Path) -> Iterator[None]:
-    """Whatever can go wrong, as one line that says what to do."""
+    """Turn every known failure into a Problem: one line that says what to do."""
     try:
         yield
     except BadConfig as bad:
@@ -114,7 +119,7 @@ def problems_of(path: Path) -> Iterator[None]:
 
 
 def load(path: Path) -> Config:
-    """Raises Problem or BadConfig."""
+    """Read the config. Raises Problem or BadConfig."""
     try:
         return read_file(path)
     except OSError as problem:
@@ -123,7 +128,7 @@ def load(path: Path) -> Config:
 
 
 def who_am_i(config: Config, name: str) -> Instance:
-    """The given name, the config's, or the service's word. Raises Problem."""
+    """Return this VM by the given name, the config's, or the service's. Raises Problem."""
     name = name or config.name
     if name and not needs_more(config):
         return Instance(name=name)

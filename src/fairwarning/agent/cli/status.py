@@ -1,4 +1,4 @@
-"""`fairwarning agent status`: what the agent remembers, read from its state file."""
+"""`fairwarning agent status` shows what the agent is doing, read from its state file."""
 
 import json
 import os
@@ -28,7 +28,7 @@ Examples:
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="In place of the config's.",
+    help="State file to read (default: the one that the config names).",
 )
 @json_option
 def status(path: Path, state: Path | None, is_json: bool) -> None:
@@ -59,18 +59,18 @@ def _object(record: Record) -> dict[str, Any]:
         "approval": record.approval.value,
         "actions": [
             {"phase": phase.value, "action": title, "mark": mark, "why": why}
-            for phase, title, mark, why in _deeds(record)
+            for phase, title, mark, why in _action_states(record)
         ],
     }
 
 
-def _deeds(record: Record) -> list[tuple[Phase, str, str, str]]:
+def _action_states(record: Record) -> list[tuple[Phase, str, str, str]]:
     found = []
     for phase in Phase:
         for place, action in record.actions(phase):
-            deed = record.deed(place)
-            mark = "to do" if deed is None else deed.mark.value
-            found.append((phase, action.title, mark, "" if deed is None else deed.why))
+            state = record.action_state(place)
+            mark = "to do" if state is None else state.progress.value
+            found.append((phase, action.title, mark, "" if state is None else state.why))
     return found
 
 
@@ -81,5 +81,5 @@ def _tell(memory: Memory) -> None:
         rule = "no rule fits" if record.rule is None else f"rule {record.rule.name!r}"
         approved = {"done": ", approved", "begun": ", being approved"}.get(record.approval, "")
         click.echo(one_line(f"{about(record.event)} is {record.phase}; {rule}{approved}"))
-        for phase, title, mark, why in _deeds(record):
+        for phase, title, mark, why in _action_states(record):
             click.echo(one_line(f"- {phase}: {title}: {mark}") + (f" ({why})" if why else ""))

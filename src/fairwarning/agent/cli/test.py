@@ -1,4 +1,4 @@
-"""`fairwarning agent test`: a rehearsal of one VM's own actions."""
+"""`fairwarning agent test` runs the real actions for a made-up event."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from fairwarning.agent.cli.main import (
 from fairwarning.agent.config.reader import TYPES
 from fairwarning.agent.model import Config
 from fairwarning.agent.orphans import take_over
-from fairwarning.agent.program import real_doer_of
+from fairwarning.agent.program import real_handler_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.self_test import Report, made_up, play
 from fairwarning.agent.state_file import StateFile, StateProblem
@@ -38,9 +38,11 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("type_", metavar="TYPE", type=click.Choice(TYPES, case_sensitive=False))
 @config_option
-@click.option("--name", default="", help="Of this VM; unless set, the service is asked.")
-@click.option("--cancelled", "is_cancelled", is_flag=True, help="Cancel it before it starts.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--name", default="", help="Name of this VM (default: ask the service).")
+@click.option(
+    "--cancelled", "is_cancelled", is_flag=True, help="Cancel the event before it starts."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_json: bool) -> None:
     """Play a made-up event of TYPE through the real actions.
@@ -74,12 +76,12 @@ def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_js
 
 async def _play(config: Config, me: Instance, event: Event, *, is_cancelled: bool) -> Report:
     await take_over(Path(config.state))
-    return await play(config, me, event, real_doer_of, is_cancelled=is_cancelled)
+    return await play(config, me, event, real_handler_of, is_cancelled=is_cancelled)
 
 
 @contextmanager
 def _nobody_else(config: Config) -> Iterator[None]:
-    """An agent at work may have drained for real, and the rehearsal would undo that."""
+    """Refuse while an agent runs: it may have drained for real, and the test would undo that."""
     state = StateFile(Path(config.state))
     try:
         memory = state.open()

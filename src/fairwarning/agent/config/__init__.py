@@ -1,6 +1,6 @@
-"""One TOML file to a Config, and each mistake in it with its line and what to do."""
+"""Reads the agent's TOML file into a Config, or reports every mistake in it with its line."""
 
 from fairwarning.agent.config.reader import read_config, read_file
-from fairwarning.agent.config.table import BadConfig, Mistake
+from fairwarning.agent.config.table import BadConfig
 
-__all__ = ["BadConfig", "Mistake", "read_config", "read_file"]
+__all__ = ["BadConfig", "read_config", "read_file"]

@@ -1,9 +1,9 @@
-"""Actions of a rule: one kind each, with what all of them may say."""
+"""Reads an action of a rule: its kind with its settings, and the keys that all kinds have."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from fairwarning.agent.config.table import Table
+from fairwarning.agent.config.table import ConfigTable
 from fairwarning.agent.model import (
     TIMEOUT_S,
     UNDO_THEMSELVES,
@@ -25,8 +25,8 @@ RETRIES_MAX = 100
 NGINX_RELOAD = ("nginx", "-s", "reload")
 
 
-def read_action(table: Table, phase: Phase) -> Action | None:
-    """None if it is too wrong to be one; that has then been said."""
+def read_action(table: ConfigTable, phase: Phase) -> Action | None:
+    """Read one action; None if its mistakes, which are then noted, leave none."""
     given = [kind for kind in KINDS if kind in table.raw]
     settings = {kind: read(table, kind) for kind, read in KINDS.items()}
     action = Action(
@@ -46,7 +46,7 @@ def read_action(table: Table, phase: Phase) -> Action | None:
     return None if found is None else replace(action, settings=found)
 
 
-def _undo(table: Table, phase: Phase, given: list[str]) -> Run | Http | None:
+def _undo(table: ConfigTable, phase: Phase, given: list[str]) -> Run | Http | None:
     value = table.raw.get("undo")
     if value is None:
         table.take("undo", str)
@@ -60,12 +60,12 @@ def _undo(table: Table, phase: Phase, given: list[str]) -> Run | Http | None:
     return _http(table, "undo") if isinstance(value, dict) else _run(table, "undo")
 
 
-def _run(table: Table, key: str) -> Run | None:
+def _run(table: ConfigTable, key: str) -> Run | None:
     found = table.command(key)
     return None if found is None else Run(command=found[0], is_shell=found[1])
 
 
-def _http(table: Table, key: str) -> Http | None:
+def _http(table: ConfigTable, key: str) -> Http | None:
     inner = table.table(key)
     if inner is None:
         return None
@@ -83,14 +83,14 @@ def _http(table: Table, key: str) -> Http | None:
     return found
 
 
-def _url(table: Table, key: str, schemes: tuple[str, ...]) -> str:
+def _url(table: ConfigTable, key: str, schemes: tuple[str, ...]) -> str:
     url = table.template(key, needed=True)
     if url and url.partition("://")[0] not in schemes:
         table.wrong(key, f"`{key}` begins with {' or '.join(f'{each}://' for each in schemes)}")
     return url
 
 
-def _kubernetes(table: Table, key: str) -> Kubernetes | None:
+def _kubernetes(table: ConfigTable, key: str) -> Kubernetes | None:
     inner = table.table(key)
     if inner is None:
         return None
@@ -111,7 +111,7 @@ def _kubernetes(table: Table, key: str) -> Kubernetes | None:
     return found
 
 
-def _systemd(table: Table, key: str) -> Systemd | None:
+def _systemd(table: ConfigTable, key: str) -> Systemd | None:
     inner = table.table(key)
     if inner is None:
         return None
@@ -123,7 +123,7 @@ def _systemd(table: Table, key: str) -> Systemd | None:
     return found
 
 
-def _haproxy(table: Table, key: str) -> HaProxy | None:
+def _haproxy(table: ConfigTable, key: str) -> HaProxy | None:
     inner = table.table(key)
     if inner is None:
         return None
@@ -141,7 +141,7 @@ def _haproxy(table: Table, key: str) -> HaProxy | None:
     return found
 
 
-def _nginx(table: Table, key: str) -> Nginx | None:
+def _nginx(table: ConfigTable, key: str) -> Nginx | None:
     inner = table.table(key)
     if inner is None:
         return None
@@ -156,7 +156,7 @@ def _nginx(table: Table, key: str) -> Nginx | None:
     return found
 
 
-def _notify(table: Table, key: str) -> Notify | None:
+def _notify(table: ConfigTable, key: str) -> Notify | None:
     inner = table.table(key)
     if inner is None:
         return None
@@ -171,7 +171,7 @@ def _notify(table: Table, key: str) -> Notify | None:
     return found
 
 
-KINDS: dict[str, Callable[[Table, str], Settings | None]] = {
+KINDS: dict[str, Callable[[ConfigTable, str], Settings | None]] = {
     "run": _run,
     "http": _http,
     "kubernetes": _kubernetes,

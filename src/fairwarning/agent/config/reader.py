@@ -1,4 +1,4 @@
-"""The whole file."""
+"""Reads the agent's config file: its top level, its rules and its approval policy."""
 
 import difflib
 import re
@@ -7,7 +7,7 @@ from pathlib import Path as FilePath
 from urllib.parse import urlsplit
 
 from fairwarning.agent.config.actions import read_action
-from fairwarning.agent.config.table import BadConfig, Mistake, Table
+from fairwarning.agent.config.table import BadConfig, ConfigTable
 from fairwarning.agent.model import (
     Action,
     Approve,
@@ -22,12 +22,16 @@ from fairwarning.agent.model import (
 )
 from fairwarning.client.http import Address, BadAddress
 from fairwarning.common.text_files import read_bytes
-from fairwarning.common.toml_lines import Lines, Path
+from fairwarning.common.toml_lines import Path
+from fairwarning.common.toml_table import Mistake, with_lines
 from fairwarning.common.toml_text import NotToml, parse_toml
+
+TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+SOURCES = ("Platform", "User")
 
 
 def read_file(path: FilePath) -> Config:
-    """Raises BadConfig, or OSError."""
+    """Read the config from a file. Raises BadConfig or OSError."""
     try:
         return read_config(read_bytes(path).decode())
     except UnicodeDecodeError:
@@ -35,20 +39,19 @@ def read_file(path: FilePath) -> Config:
 
 
 def read_config(text: str) -> Config:
-    """Raises BadConfig with every mistake that can be told."""
+    """Read the config. Raises BadConfig with all mistakes at once."""
     try:
         text, raw = parse_toml(text)
     except NotToml as problem:
         raise BadConfig([Mistake(line=problem.line, message=problem.message)]) from None
     mistakes: list[tuple[Path, str]] = []
-    config = _read(Table(raw, (), mistakes))
+    config = _read(ConfigTable(raw, (), mistakes))
     if mistakes:
-        lines = Lines(text)
-        raise BadConfig(Mistake(line=lines.of(path), message=said) for path, said in mistakes)
+        raise BadConfig(with_lines(mistakes, text))
     return config
 
 
-def _read(table: Table) -> Config:
+def _read(table: ConfigTable) -> Config:
     defaults = Config()
     approve = table.table("approve")
     policy = Approve() if approve is None else read_approve(approve, Approve())
@@ -66,7 +69,7 @@ def _read(table: Table) -> Config:
     return config
 
 
-def _rules(table: Table, policy: Approve) -> tuple[Rule, ...]:
+def _rules(table: ConfigTable, policy: Approve) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for number, each in enumerate(table.tables("rule"), 1):
         rule = read_rule(each, number, policy)
@@ -78,7 +81,7 @@ def _rules(table: Table, policy: Approve) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def _endpoint(table: Table) -> str:
+def _endpoint(table: ConfigTable) -> str:
     value = table.text("endpoint")
     if value:
         try:
@@ -88,7 +91,7 @@ def _endpoint(table: Table) -> str:
     return value
 
 
-def _listen(table: Table, default: tuple[str, int] | None) -> tuple[str, int] | None:
+def _listen(table: ConfigTable, default: tuple[str, int] | None) -> tuple[str, int] | None:
     value = table.take("listen", str)
     if value is None:
         return default
@@ -105,12 +108,7 @@ def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) < 65_536
 
 
-# Rules, and the policy of approvals, which the whole file has and a rule may change.
-TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
-SOURCES = ("Platform", "User")
-
-
-def read_rule(table: Table, number: int, base: Approve) -> Rule:
+def read_rule(table: ConfigTable, number: int, base: Approve) -> Rule:
     approve = table.table("approve")
     rule = Rule(
         name=table.text("name", f"rule {number}"),
@@ -134,8 +132,8 @@ def read_rule(table: Table, number: int, base: Approve) -> Rule:
     return rule
 
 
-def read_approve(table: Table, base: Approve) -> Approve:
-    """What is not said here stays as in `base`."""
+def read_approve(table: ConfigTable, base: Approve) -> Approve:
+    """Read a policy of approvals; what the table leaves out stays as in `base`."""
     approve = replace(
         base,
         when=table.choice("when", When, base.when),
@@ -153,13 +151,16 @@ def read_approve(table: Table, base: Approve) -> Approve:
     return approve
 
 
-def _actions(table: Table, phase: Phase) -> tuple[Action, ...]:
+def _actions(table: ConfigTable, phase: Phase) -> tuple[Action, ...]:
     found = (read_action(each, phase) for each in table.tables(phase.value))
     return tuple(each for each in found if each is not None)
 
 
-def _words(table: Table, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """A word that nobody knows may be younger than this agent; one that is almost known is not."""
+def _words(table: ConfigTable, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Read a list of words, and refuse one that is nearly a known one.
+
+    Other unknown words are allowed: a service may be newer than this agent.
+    """
     found = table.texts(key)
     for each in found:
         same = [word for word in known if word.lower() == each.lower()]
@@ -169,7 +170,7 @@ def _words(table: Table, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return found
 
 
-def _pattern(table: Table, key: str) -> str:
+def _pattern(table: ConfigTable, key: str) -> str:
     value = table.text(key)
     try:
         re.compile(value)
@@ -179,7 +180,7 @@ def _pattern(table: Table, key: str) -> str:
     return value
 
 
-def _hold(table: Table) -> Hold | None:
+def _hold(table: ConfigTable) -> Hold | None:
     found = table.command("command")
     every_s = table.seconds("every", 10, least_s=1)
     table.close()
@@ -192,7 +193,7 @@ def _hold(table: Table) -> Hold | None:
     return Hold(command=found[0], is_shell=found[1], every_s=every_s)
 
 
-def _peers(table: Table) -> Peers | None:
+def _peers(table: ConfigTable) -> Peers | None:
     directory, urls = table.text("directory"), table.texts("urls")
     table.close()
     if bool(directory) == bool(urls):

@@ -1,4 +1,4 @@
-"""All stories, in the order in which they are told."""
+"""All cases that a handler is checked with, in the order of the report."""
 
 from fairwarning.handler_check.cases import (
     approvals,
@@ -7,21 +7,21 @@ from fairwarning.handler_check.cases import (
     resources,
     timing,
 )
-from fairwarning.handler_check.cases.registry import BOOK, Story
+from fairwarning.handler_check.cases.registry import REGISTERED, Case
 
-__all__ = ["AUDITION", "STORIES", "Story"]
+__all__ = ["CASES", "FIRST_POLL", "Case"]
 
-_CHAPTERS = (resources, timing, endings, approvals, bad_responses)
-STORIES = {
+_MODULES = (resources, timing, endings, approvals, bad_responses)
+CASES = {
     name: each
-    for chapter in _CHAPTERS
-    for name, each in BOOK.items()
-    if each.play.__module__ == chapter.__name__
+    for module in _MODULES
+    for name, each in REGISTERED.items()
+    if each.play.__module__ == module.__name__
 }
-AUDITION = Story(
-    name="audition",
+FIRST_POLL = Case(
+    name="first-poll",
     title="the handler is started",
     why="a handler that does not ask cannot be judged",
     play=lambda _: None,
 )
-"""Before all others: does it ask at all?"""
+"""The check before all cases: does the handler poll at all?"""

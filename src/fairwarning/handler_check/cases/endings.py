@@ -1,7 +1,7 @@
-"""How does it end? The document does not say it: the event is only gone."""
+"""Cases about the end of an event, which a document shows only by the event's absence."""
 
-from fairwarning.handler_check.case_api import Scene
-from fairwarning.handler_check.cases.registry import story
+from fairwarning.handler_check.case_api import CaseRun
+from fairwarning.handler_check.cases.registry import case
 from fairwarning.handler_check.fleet import NEIGHBOUR
 
 _STOPPED_POLLS = 2
@@ -9,71 +9,71 @@ _SILENCE_H = 30.0
 _FAILURES = 3
 
 
-@story(
+@case(
     "completed",
     "a reboot that is approved, happens and is over",
     why="handlers that never undo leave nodes cordoned (aks-node-termination-handler#43)",
 )
-def completed(scene: Scene) -> None:
-    event = scene.announce("Reboot")
-    scene.must_handle(event)
-    scene.finish(event)
-    scene.must_undo(event)
-    scene.must_live()
+def completed(run: CaseRun) -> None:
+    event = run.announce("Reboot")
+    run.must_handle(event)
+    run.finish(event)
+    run.must_undo(event)
+    run.must_keep_polling()
 
 
-@story(
+@case(
     "cancelled",
     "a reboot that is cancelled, after the handler has prepared for it",
     why="handlers that wait for Started only never undo what a cancelled event made them do",
 )
-def cancelled(scene: Scene) -> None:
-    # So that it is still to come when it is cancelled, however fast the handler is.
-    with scene.server.fault("status", scene.vm, on="approve", status=503):
-        event = scene.announce("Reboot")
-        scene.tell("approvals are answered with 503")
-        scene.seen.wait(lambda: scene.seen.has_touched(event.id))
-        scene.server.cancel(event)
-    scene.tell("the event is cancelled and gone from the document")
-    scene.seen.wait_polls(_STOPPED_POLLS)
-    before = scene.seen.approvals(event.id)
-    scene.must_live()
-    after = scene.seen.approvals(event.id)
-    scene.must(
+def cancelled(run: CaseRun) -> None:
+    # Approvals fail, so that a fast handler cannot start the event before it is cancelled.
+    with run.server.fault("status", run.vm, on="approve", status=503):
+        event = run.announce("Reboot")
+        run.tell("approvals are answered with 503")
+        run.observed.wait(lambda: run.observed.has_acted_on(event.id))
+        run.server.cancel(event)
+    run.tell("the event is cancelled and gone from the document")
+    run.observed.wait_polls(_STOPPED_POLLS)
+    before = run.observed.approvals(event.id)
+    run.must_keep_polling()
+    after = run.observed.approvals(event.id)
+    run.must(
         "stop approving an event that is gone",
         after == before,
         "it did" if after == before else f"it approved {after - before} times more",
     )
-    scene.must_undo(event)
+    run.must_undo(event)
 
 
-@story(
+@case(
     "own-reboot",
     "the handler dies in the reboot that it prepared for, and comes back when it is over",
     why="handlers that keep what they did in memory forget to undo it after their own reboot",
 )
-def own_reboot(scene: Scene) -> None:
-    event = scene.announce("Reboot")
-    scene.must_handle(event)
-    scene.seen.wait_polls(1)
-    scene.finish(event)
-    scene.restart_handler()
-    scene.must_undo(event)
-    scene.must_live()
+def own_reboot(run: CaseRun) -> None:
+    event = run.announce("Reboot")
+    run.must_handle(event)
+    run.observed.wait_polls(1)
+    run.finish(event)
+    run.restart_handler()
+    run.must_undo(event)
+    run.must_keep_polling()
 
 
-@story(
+@case(
     "incarnation-reset",
     "a day without a poll: the service forgets the scope and counts its documents from 1 again",
     why="handlers that take a lower DocumentIncarnation for old news ignore all that follows",
     begins_h=-_SILENCE_H,
 )
-def incarnation_reset(scene: Scene) -> None:
+def incarnation_reset(run: CaseRun) -> None:
     for _ in range(_FAILURES):
-        # Started already, so that a handler that approves for others cannot get in the way.
-        scene.finish(scene.announce("Reboot", NEIGHBOUR, already_happened=True))
-    scene.seen.wait_polls(2)
-    scene.server.advance(hours=_SILENCE_H)
-    scene.tell("more than a day passes; DocumentIncarnation begins at 1 again")
-    scene.seen.wait_polls(2)
-    scene.must_handle(scene.announce("Reboot"))
+        # These have started already, so that a handler that approves for others changes nothing.
+        run.finish(run.announce("Reboot", NEIGHBOUR, already_happened=True))
+    run.observed.wait_polls(2)
+    run.server.advance(hours=_SILENCE_H)
+    run.tell("more than a day passes; DocumentIncarnation begins at 1 again")
+    run.observed.wait_polls(2)
+    run.must_handle(run.announce("Reboot"))

@@ -1,32 +1,33 @@
-"""What a story is, and how it comes into the book."""
+"""Defines what a case is; the decorator `case` registers one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fairwarning.handler_check.case_api import Scene
+from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.fleet import VM
 
-Play = Callable[[Scene], None]
+Play = Callable[[CaseRun], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Case:
     name: str
     title: str
     why: str
-    """Which fault of real handlers it looks for."""
+    """The fault of real handlers that this case looks for."""
     play: Play
     vm: str = VM
     newest_version: str = ""
     begins_h: float = 0.0
-    """The server's clock begins so many hours from now, so that it is right when it matters."""
+    """By how many hours the server's clock starts ahead of now (negative: behind), so that it shows
+    the real time after the case has moved it."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-BOOK: dict[str, Story] = {}
+REGISTERED: dict[str, Case] = {}
 
 
-def story(
+def case(
     name: str,
     title: str,
     *,
@@ -36,9 +37,11 @@ def story(
     begins_h: float = 0.0,
     environment: Mapping[str, str] | None = None,
 ) -> Callable[[Play], Play]:
+    """Register the decorated function as the case `name`."""
+
     def add(play: Play) -> Play:
-        assert name not in BOOK
-        BOOK[name] = Story(
+        assert name not in REGISTERED
+        REGISTERED[name] = Case(
             name=name,
             title=title,
             why=why,

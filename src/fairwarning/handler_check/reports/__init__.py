@@ -1,1 +1,1 @@
-"""The report of a check, for people (`text`, `html`) and for programs (`junit`)."""
+"""The formats of a check's report, for people (`text`, `html`) and for programs (`junit`)."""

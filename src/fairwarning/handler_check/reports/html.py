@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else, light or dark as its reader prefers."""
+"""Prints the report as one HTML page without other files, light or dark as the browser asks."""
 
 import shlex
 from collections.abc import Iterator
@@ -39,20 +39,20 @@ def html(report: Report) -> str:
             f"<h1>Handler check</h1>\n<p><code>{command}</code></p>",
             f"<p><strong>{escape(summary(report))}</strong>, on {escape(report.at)}, "
             f"{escape(report.network)}</p>",
-            *(_story(each) for each in report.results),
+            *(_case(each) for each in report.results),
             "</body>\n</html>\n",
         ]
     )
 
 
-def _story(result: Result) -> str:
+def _case(result: Result) -> str:
     kind = _class(result.verdict)
     is_open = " open" if result.verdict is Verdict.FAILED else ""
     return "\n".join(
         [
-            f'<details id="{escape(result.story)}"{is_open}>',
+            f'<details id="{escape(result.case)}"{is_open}>',
             f'<summary><span class="verdict {kind}">{result.verdict}</span>'
-            f"<span><strong>{escape(result.story)}</strong> "
+            f"<span><strong>{escape(result.case)}</strong> "
             f'<span class="title">{escape(result.title)}</span></span></summary>',
             '<div class="body">',
             *_body(result),

@@ -1,4 +1,4 @@
-"""The report as JUnit XML, which every CI service can show. Not observed is `skipped`."""
+"""Prints the report as JUnit XML for CI services; a case not observed counts as `skipped`."""
 
 import re
 from xml.etree import ElementTree as Xml
@@ -34,7 +34,7 @@ def _case(suite: Xml.Element, result: Result) -> None:
         suite,
         "testcase",
         classname="fairwarning.handler_check",
-        name=result.story,
+        name=result.case,
         time=f"{result.took_s:.2f}",
     )
     if result.verdict is Verdict.PASSED:
@@ -47,5 +47,5 @@ def _case(suite: Xml.Element, result: Result) -> None:
 
 
 def _clean(text: str) -> str:
-    """A handler may print anything, and XML cannot hold all of it."""
+    """Replace the characters that XML cannot hold; a handler may print any."""
     return _NOT_IN_XML.sub("\ufffd", text)

@@ -1,22 +1,20 @@
-"""The report as plain text: one line a story, and the whole of it where something failed."""
+"""Prints the report as plain text: a line per case, and the details of each that failed."""
 
 from collections.abc import Iterator
 
 from fairwarning.handler_check.model import Report, Result, Verdict
 
 MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_OBSERVED: "?"}
-
-
 _NAME_WIDTH = 18
 
 
 def line(result: Result) -> str:
-    """`FAIL  neighbour  a reboot of a neighbour only`."""
-    return f"{MARKS[result.verdict]:<4}  {result.story:<{_NAME_WIDTH}}  {result.title}"
+    """Return one line, such as `FAIL  neighbour  a reboot of a neighbour only`."""
+    return f"{MARKS[result.verdict]:<4}  {result.case:<{_NAME_WIDTH}}  {result.title}"
 
 
 def details(result: Result) -> Iterator[str]:
-    yield f"{MARKS[result.verdict]}  {result.story}: {result.title}"
+    yield f"{MARKS[result.verdict]}  {result.case}: {result.title}"
     for each in result.happened:
         yield f"      happened  {each}"
     for point in result.points:
@@ -35,10 +33,10 @@ def summary(report: Report) -> str:
         parts.append(f"{failed} failed")
     if unseen := report.count(Verdict.NOT_OBSERVED):
         parts.append(f"{unseen} not observed")
-    return f"{', '.join(parts)} of {len(report.results)} stories in {report.took_s:.0f} s"
+    return f"{', '.join(parts)} of {len(report.results)} cases in {report.took_s:.0f} s"
 
 
-def whole(report: Report, *, with_table: bool = True) -> str:
+def full_text(report: Report, *, with_table: bool = True) -> str:
     lines = [line(each) for each in report.results] if with_table else []
     for verdict in (Verdict.NOT_OBSERVED, Verdict.FAILED):
         for each in report.results:

@@ -1,4 +1,4 @@
-"""The stories that come with the program, one TOML file each."""
+"""The scenarios that come with the program, one TOML file each."""
 
 from importlib.resources import files
 
@@ -19,10 +19,10 @@ _ORDER = (
 
 
 def names() -> tuple[str, ...]:
-    """From the everyday to the unusual."""
+    """Return all names, from everyday scenarios to unusual ones."""
     return _ORDER
 
 
 def text(name: str) -> str:
-    """As it is in the file."""
+    """Return the TOML text of a scenario."""
     return files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")

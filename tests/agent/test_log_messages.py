@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from fairwarning.agent.log_messages import tell_failure, tell_step, tell_success
+from fairwarning.agent.log_messages import log_failure, log_step, log_success
 from fairwarning.agent.model import Action, Phase, Rule, Run
 from fairwarning.agent.records import Memory, Place
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import Adopt, CutOff, Do, Release, Skip, Step, Undo
 from fairwarning.client.changes import Seen
 from tests.agent.values import ME, NOW, config, event
@@ -24,7 +24,7 @@ TITLE = "run drain web-0 Reboot {time_left}"
 @pytest.fixture
 def memory() -> Memory:
     rule = Rule(name="r", scheduled=(DRAIN,))
-    return absorb(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)[0]
+    return update_events(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)[0]
 
 
 def only(caplog: pytest.LogCaptureFixture) -> tuple[str, dict[str, Any]]:
@@ -47,15 +47,15 @@ def test_each_step_names_its_action_with_the_values_of_the_event(
     step: Step, said: str, memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    tell_step(step, memory, ME)
+    log_step(step, memory, ME)
     assert only(caplog) == (said, {"event": "E1", "action": TITLE})
 
 
 def test_so_does_what_came_of_it(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    tell_success(Do(place=PLACE), memory, ME)
+    log_success(Do(place=PLACE), memory, ME)
     assert only(caplog) == (f"done: {TITLE}", {"event": "E1", "action": TITLE})
     caplog.clear()
-    tell_failure(Undo(place=PLACE), memory, ME, "it broke")
+    log_failure(Undo(place=PLACE), memory, ME, "it broke")
     said = f"could not be undone: {TITLE} (it broke); trying again later"
     assert only(caplog) == (said, {"event": "E1", "action": TITLE})

@@ -19,17 +19,17 @@ RULE = Rule(
 
 
 @pytest.mark.parametrize(
-    ("is_cancelled", "story"),
+    ("is_cancelled", "history"),
     [
         (False, ["a", "b", "s", "uns", "unb", "una", "f"]),
         (True, ["a", "b", "unb", "una", "c"]),
     ],
 )
-async def test_every_action_is_run_and_undone(is_cancelled: bool, story: list[str]) -> None:
+async def test_every_action_is_run_and_undone(is_cancelled: bool, history: list[str]) -> None:
     world = World()
     event = made_up("Reboot", "web-0")
     report = await play(config(RULE), ME, event, lambda _: world, is_cancelled=is_cancelled)
-    assert world.story == story
+    assert world.history == history
     assert report.problems == ()
 
 

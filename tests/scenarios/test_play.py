@@ -1,4 +1,4 @@
-"""A player does what the story says on a real server, and cleans up behind itself."""
+"""A player does what the scenario says on a real server, and cleans up behind itself."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,25 +7,27 @@ from datetime import datetime
 import pytest
 
 from fairwarning.cli.api_client import Api
-from fairwarning.cli.scenario_run import ApiOperator
-from fairwarning.scenarios.api import Operator
-from fairwarning.scenarios.clock_control import Leaping, Look
-from fairwarning.scenarios.instance_mapping import cast_of
+from fairwarning.cli.scenario_run import HttpOperatorApi
+from fairwarning.scenarios.api import OperatorApi
+from fairwarning.scenarios.clock_control import JumpingClock, Look
+from fairwarning.scenarios.instance_mapping import instances_of
 from fairwarning.scenarios.parse import read_scenario
-from fairwarning.scenarios.play import Player, StepFailed, Told
+from fairwarning.scenarios.play import Player, ReportLine, StepFailed
 from fairwarning.testing import Server
 
 
 class Rehearsal:
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: OperatorApi) -> None:
         self.operator = operator
-        self.pace: Leaping = Leaping(operator)
-        self.told: list[Told] = []
+        self.control: JumpingClock = JumpingClock(operator)
+        self.told: list[ReportLine] = []
 
     def play(self, text: str) -> Player:
         scenario = read_scenario(f'title = "x"\n{text}')
-        scopes = {name: self.operator.get("instances", name)["scope"] for name in cast_of(scenario)}
-        player = self.player = Player(self.operator, self.pace, self.told.append, scopes)
+        scopes = {
+            name: self.operator.get("instances", name)["scope"] for name in instances_of(scenario)
+        }
+        player = self.player = Player(self.operator, self.control, self.told.append, scopes)
         player.play(scenario)
         return player
 
@@ -36,7 +38,7 @@ class Rehearsal:
 @pytest.fixture
 def rehearsal(fairwarning: Server) -> Iterator[Rehearsal]:
     with closing(Api(fairwarning.control_url)) as api:
-        yield Rehearsal(ApiOperator(api, "a test"))
+        yield Rehearsal(HttpOperatorApi(api, "a test"))
 
 
 RESTART = """
@@ -65,7 +67,7 @@ def test_it_says_so_if_nobody_watches(rehearsal: Rehearsal) -> None:
     assert "unannounced" in rehearsal.texts("note")[0]
 
 
-def test_an_expectation_that_fails_is_counted_and_the_story_goes_on(
+def test_an_expectation_that_fails_is_counted_and_the_scenario_goes_on(
     rehearsal: Rehearsal, fairwarning: Server
 ) -> None:
     fairwarning.vm("web-0").document()
@@ -88,19 +90,19 @@ expect = {{ event = "reboot", approved = "web-0" }}
     assert player.pending() == []
 
 
-def test_a_handler_that_is_faster_than_the_story_does_not_break_it(
+def test_a_handler_that_is_faster_than_the_scenario_does_not_break_it(
     rehearsal: Rehearsal, fairwarning: Server
 ) -> None:
     vm = fairwarning.vm("web-0")
     vm.document()
 
-    class Handled(Leaping):
+    class Handled(JumpingClock):
         def until(self, target: datetime, look: Look) -> None:
             super().until(target, look)
             for each in vm.document()["Events"]:
                 vm.approve(each["EventId"])
 
-    rehearsal.pace = Handled(rehearsal.operator)
+    rehearsal.control = Handled(rehearsal.operator)
     player = rehearsal.play(
         f"""{RESTART}
 [[step]]
@@ -139,7 +141,7 @@ say = "And then?"
 """
 
 
-def test_no_fault_outlives_the_story(rehearsal: Rehearsal, fairwarning: Server) -> None:
+def test_no_fault_outlives_the_scenario(rehearsal: Rehearsal, fairwarning: Server) -> None:
     kept = fairwarning.fault("empty", "db")
     rehearsal.play(FAULTY)
     assert [each["id"] for each in rehearsal.operator.get("faults")["faults"]] == [kept.id]
@@ -181,23 +183,23 @@ expect = { event = "reboot", approved = false }
     assert player.unmet == 2
 
 
-def test_no_fault_outlives_a_story_that_is_stopped(rehearsal: Rehearsal) -> None:
-    class Stopped(Leaping):
+def test_no_fault_outlives_a_scenario_that_is_stopped(rehearsal: Rehearsal) -> None:
+    class Stopped(JumpingClock):
         def until(self, target: datetime, look: Look) -> None:
             if rehearsal.operator.get("faults")["faults"]:
                 raise KeyboardInterrupt
             super().until(target, look)
 
-    rehearsal.pace = Stopped(rehearsal.operator)
+    rehearsal.control = Stopped(rehearsal.operator)
     with pytest.raises(KeyboardInterrupt):
         rehearsal.play(FAULTY)
     assert rehearsal.operator.get("faults")["faults"] == []
 
 
-def test_no_fault_outlives_a_story_that_is_stopped_while_it_sets_one(
+def test_no_fault_outlives_a_scenario_that_is_stopped_while_it_sets_one(
     rehearsal: Rehearsal,
 ) -> None:
-    class Cut(ApiOperator):
+    class Cut(HttpOperatorApi):
         def post(self, *path: str, body: dict[str, object] | None = None) -> dict[str, object]:
             made = super().post(*path, body=body)
             if path == ("faults",):
@@ -205,7 +207,7 @@ def test_no_fault_outlives_a_story_that_is_stopped_while_it_sets_one(
             return made
 
     operator = rehearsal.operator
-    assert isinstance(operator, ApiOperator)
+    assert isinstance(operator, HttpOperatorApi)
     rehearsal.operator = Cut(operator._api, "a test")
     with pytest.raises(KeyboardInterrupt):
         rehearsal.play(FAULTY)

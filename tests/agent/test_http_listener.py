@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairwarning.agent.http_listener import CannotListen, Listener
-from fairwarning.agent.metrics import STALE_S, Figures
+from fairwarning.agent.metrics import STALE_S, Metrics
 
 
 class Watch:
@@ -29,34 +29,34 @@ async def ask(port: int, request: bytes) -> bytes:
     return answer
 
 
-def listener(figures: Figures) -> Listener:
-    return Listener(figures, lambda event: ["web-0"] if event == "E1" else [])
+def listener(metrics: Metrics) -> Listener:
+    return Listener(metrics, lambda event: ["web-0"] if event == "E1" else [])
 
 
 def test_ready_means_that_the_service_answers_and_the_state_is_kept() -> None:
     watch = Watch()
-    figures = Figures(watch)
-    probes = listener(figures)
+    metrics = Metrics(watch)
+    probes = listener(metrics)
     assert probes.answer("GET /readyz HTTP/1.1")[0] == 503
     assert probes.answer("GET /healthz HTTP/1.1")[0] == 200
-    figures.polled(is_answer=True, is_failure=False)
+    metrics.polled(is_answer=True, is_failure=False)
     assert probes.answer("GET /readyz HTTP/1.1")[0] == 200
-    figures.is_state_written = False
+    metrics.is_state_written = False
     assert probes.answer("GET /readyz HTTP/1.1")[2] == "the state cannot be written\n"
-    figures.is_state_written = True
+    metrics.is_state_written = True
     watch.s = STALE_S + 1
     assert "for 121 s" in probes.answer("GET /readyz HTTP/1.1")[2]
 
 
 def test_prometheus_can_read_the_metrics() -> None:
     watch = Watch()
-    figures = Figures(watch)
-    figures.polled(is_answer=True, is_failure=False)
-    figures.polled(is_answer=False, is_failure=True)
-    figures.count("events_total", type='of "tomorrow"\n\\', phase="scheduled")
-    figures.gauge("undo_owed", 2)
+    metrics = Metrics(watch)
+    metrics.polled(is_answer=True, is_failure=False)
+    metrics.polled(is_answer=False, is_failure=True)
+    metrics.count("events_total", type='of "tomorrow"\n\\', phase="scheduled")
+    metrics.gauge("undo_owed", 2)
     watch.s = 7.5
-    families = {each.name: each for each in text_string_to_metric_families(figures.text())}
+    families = {each.name: each for each in text_string_to_metric_families(metrics.text())}
     values = {name: [each.value for each in family.samples] for name, family in families.items()}
     assert values["fairwarning_agent_polls"] == [2]
     assert values["fairwarning_agent_poll_failures"] == [1]
@@ -68,7 +68,7 @@ def test_prometheus_can_read_the_metrics() -> None:
 
 
 async def test_over_the_wire() -> None:
-    probes = listener(Figures())
+    probes = listener(Metrics())
     await probes.start("127.0.0.1", 0)
     answer = await ask(probes.port, b"GET /drained?EventId=e1 HTTP/1.1\r\nHost: x\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -87,4 +87,4 @@ async def test_an_address_that_is_taken_is_told() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(CannotListen, match="set `listen`"):
-            await listener(Figures()).start(*taken.getsockname())
+            await listener(Metrics()).start(*taken.getsockname())

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.config import read_config
-from fairwarning.agent.records import Approval, Deed, Mark, Memory
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.records import ActionState, Approval, Memory, Progress
+from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.state_file import FORM, StateFile, StateProblem, read_state
 from fairwarning.client.changes import Seen
 from tests.agent.test_config import WHOLE
@@ -22,14 +22,18 @@ def full_memory() -> Memory:
     seen = Seen(incarnation=3, events={"E1": event()}, approved=frozenset("E1"), over=("E0",))
     config = replace(read_config(WHOLE), rules=(replace(read_config(WHOLE).rules[0], duration=None,
                      description=""),))  # fmt: skip
-    memory, _ = absorb(Memory(), seen, config, ME, NOW)
-    deeds = {
-        "scheduled/0": Deed(mark=Mark.DONE),
-        "started/0": Deed(mark=Mark.UNDOING, why="no", undo_failures=2, retry_at=NOW),
+    memory, _ = update_events(Memory(), seen, config, ME, NOW)
+    action_states = {
+        "scheduled/0": ActionState(progress=Progress.DONE),
+        "started/0": ActionState(
+            progress=Progress.UNDOING, why="no", undo_failures=2, retry_at=NOW
+        ),
     }
     record = memory.records["E1"]
     assert record.rule is not None
-    memory = memory.with_record(replace(record, deeds=deeds, approval=Approval.BEGUN))
+    memory = memory.with_record(
+        replace(record, action_states=action_states, approval=Approval.BEGUN)
+    )
     return replace(memory, kept={"key": {"active": "a b"}})
 
 
@@ -104,9 +108,10 @@ def test_a_write_that_was_cut_off_changes_nothing(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (json.dumps({"form": FORM + 1, "new": True}), "a newer agent"),
-        ('{"form": 1, "mem', "is damaged"),
+        (json.dumps({"form": FORM - 1, "memory": {}}), "an older agent"),
+        ('{"form": 2, "mem', "is damaged"),
         ("[]", "no state of an agent"),
-        ('{"form": 1, "memory": {"records": {"a": 5}}}', "no state of an agent"),
+        ('{"form": 2, "memory": {"records": {"a": 5}}}', "no state of an agent"),
     ],
 )
 def test_a_state_that_is_not_understood_is_left_alone(tmp_path: Path, text: str, said: str) -> None:

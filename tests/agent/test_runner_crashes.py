@@ -65,7 +65,7 @@ RULES = st.builds(
 
 def play(
     rules: Config,
-    story: list[Life],
+    history: list[Life],
     failing: frozenset[str],
     crashes: Iterable[int] = (),
     seed: int = 0,
@@ -80,7 +80,7 @@ def play(
         stays_down=stays_down,
     )
     for stage in range(STAGES):
-        shown = (life.at(stage, f"E{n}") for n, life in enumerate(story))
+        shown = (life.at(stage, f"E{n}") for n, life in enumerate(history))
         events = {each.id: each for each in shown if each is not None}
         machine.show(Seen(incarnation=stage, events=events), later(NOW, stage * STAGE_S))
     machine.settle(end())
@@ -93,65 +93,65 @@ def end() -> datetime:
 
 def outcome(machine: Machine) -> tuple[object, ...]:
     """What is left behind, and which one-off actions were run."""
-    once = {each for each in machine.story if each.partition(":")[0] in ("finished", "cancelled")}
+    once = {each for each in machine.history if each.partition(":")[0] in ("finished", "cancelled")}
     return machine.done & set("abcd"), machine.memory.records, machine.approved, once
 
 
 @settings(max_examples=300)
 @given(
     rule=RULES,
-    story=st.lists(lives(), min_size=1, max_size=3),
+    history=st.lists(lives(), min_size=1, max_size=3),
     failing=st.frozensets(st.sampled_from(["a", "b", "c", "d", "una", "unc", "f"])),
     seed=st.integers(0, 1000),
     crashes=st.frozensets(st.integers(1, 80), max_size=6),
 )
 def test_any_crashes_in_any_story_end_the_same(
-    rule: Rule, story: list[Life], failing: frozenset[str], seed: int, crashes: frozenset[int]
+    rule: Rule, history: list[Life], failing: frozenset[str], seed: int, crashes: frozenset[int]
 ) -> None:
-    calm = play(config(rule), story, failing, seed=seed)
+    calm = play(config(rule), history, failing, seed=seed)
     assert outcome(calm)[:2] == (set(), {}), "all is undone, and nothing is left to do"
-    shaken = play(config(rule), story, failing, crashes, seed)
+    shaken = play(config(rule), history, failing, crashes, seed)
     assert outcome(shaken) == outcome(calm)
 
 
 @settings(max_examples=300)
 @given(
     rule=RULES,
-    story=st.lists(lives(), min_size=1, max_size=3),
+    history=st.lists(lives(), min_size=1, max_size=3),
     failing=st.frozensets(st.sampled_from(["a", "b", "c", "d", "una", "unc", "f"])),
     seed=st.integers(0, 1000),
     crashes=st.frozensets(st.integers(1, 80), min_size=1, max_size=6),
 )
 def test_an_agent_that_is_down_for_a_while_undoes_all_that_it_did(
-    rule: Rule, story: list[Life], failing: frozenset[str], seed: int, crashes: frozenset[int]
+    rule: Rule, history: list[Life], failing: frozenset[str], seed: int, crashes: frozenset[int]
 ) -> None:
     """It may miss the start or the end of an event, or its VM is what is rebooted."""
-    shaken = play(config(rule), story, failing, crashes, seed, stays_down=True)
+    shaken = play(config(rule), history, failing, crashes, seed, stays_down=True)
     assert outcome(shaken)[:2] == (set(), {})
 
 
 def test_a_crash_at_each_single_instant() -> None:
-    """Every instant of one story with two events that share an action, one after the other."""
+    """Every instant of one history with two events that share an action, one after the other."""
     rule = Rule(
         name="r",
         scheduled=(action("a"), action("b")),
         started=(action("c"),),
         finished=(action("f", has_undo=False),),
     )
-    story = [Life(announced=0, started=2, gone=4), Life(announced=1, started=3, gone=5)]
-    calm = play(config(rule), story, frozenset({"una"}))
+    history = [Life(announced=0, started=2, gone=4), Life(announced=1, started=3, gone=5)]
+    calm = play(config(rule), history, frozenset({"una"}))
     assert calm.instants > 60
     for instant in range(1, calm.instants + 1):
-        shaken = play(config(rule), story, frozenset({"una"}), [instant])
+        shaken = play(config(rule), history, frozenset({"una"}), [instant])
         assert outcome(shaken) == outcome(calm), f"killed at instant {instant}"
-        down = play(config(rule), story, frozenset({"una"}), [instant], stays_down=True)
+        down = play(config(rule), history, frozenset({"una"}), [instant], stays_down=True)
         assert outcome(down)[:2] == (set(), {}), f"down from instant {instant}"
 
 
 def test_a_crash_after_every_single_instant_but_progress() -> None:
     """An agent that is killed again and again, each time a little later, still gets there."""
     rule = Rule(name="r", scheduled=(action("a"),), finished=(action("f", has_undo=False),))
-    story = [Life(announced=0, started=2, gone=4)]
-    calm = play(config(rule), story, frozenset())
-    shaken = play(config(rule), story, frozenset(), range(3, 400, 7))
+    history = [Life(announced=0, started=2, gone=4)]
+    calm = play(config(rule), history, frozenset())
+    shaken = play(config(rule), history, frozenset(), range(3, 400, 7))
     assert outcome(shaken) == outcome(calm)

@@ -1,4 +1,4 @@
-"""Every story finds the fault that it is for, and the good example has none."""
+"""Every case finds the fault that it is for, and the good example has none."""
 
 import re
 import sys
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.handler_check.cases import STORIES
+from fairwarning.handler_check.cases import CASES
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
-from fairwarning.handler_check.run import Wish, check
+from fairwarning.handler_check.run import CheckOptions, check
 from tests.handler_check.by_polls import verdicts
 from tests.support.patience import HANG_S
 
@@ -20,7 +20,7 @@ PANEL = {
     "incarnation-reset", "re-approval", "iso-dates", "dotnet-dates", "empty-body",
     "unknown-version",
 }  # fmt: skip
-"""What each variant is played, beside the stories that it should fail in."""
+"""What each variant is played, beside the cases that it should fail in."""
 FAULTS = {
     "ignores_resources": {"neighbour", "similar-name"},
     "compares_hostname": {"scale-set-name", "terminate", "re-approval"},
@@ -40,11 +40,11 @@ FAULTS = {
 }
 
 
-def play(variant: str, stories: Sequence[str], **more: object) -> Report:
+def play(variant: str, cases: Sequence[str], **more: object) -> Report:
     """With real processes."""
-    wish = {
+    options = {
         "command": (sys.executable, str(VARIANTS), variant),
-        "stories": tuple(each for each in STORIES if each in stories),
+        "cases": tuple(each for each in CASES if each in cases),
         # Nothing that the good handler does is waited for as long as that.
         "patience_s": HANG_S,
         "jobs": 4,
@@ -52,31 +52,31 @@ def play(variant: str, stories: Sequence[str], **more: object) -> Report:
         "namespace": None,
         **more,
     }
-    return check(Wish(**wish), lambda _: None)  # type: ignore[arg-type]
+    return check(CheckOptions(**options), lambda _: None)  # type: ignore[arg-type]
 
 
-def test_the_pages_say_how_many_stories_there_are_and_name_each() -> None:
+def test_the_pages_say_how_many_cases_there_are_and_name_each() -> None:
     pages = ("README.md", "docs/check.md", "docs/test-your-handler.md", "CHANGELOG.md")
     for each in pages:
-        assert f"{len(STORIES)} stories" in (ROOT / each).read_text(), each
-    table = (ROOT / "docs/check.md").read_text().partition("## The stories")[2]
-    assert {*re.findall(r"`([a-z-]+)`", table.partition("\n[")[0])} == {*STORIES}
+        assert f"{len(CASES)} cases" in (ROOT / each).read_text(), each
+    table = (ROOT / "docs/check.md").read_text().partition("## The cases")[2]
+    assert {*re.findall(r"`([a-z-]+)`", table.partition("\n[")[0])} == {*CASES}
 
 
-def test_there_are_enough_stories_and_each_says_why() -> None:
-    assert len(STORIES) >= 16
-    assert all(each.title and each.why for each in STORIES.values())
+def test_there_are_enough_cases_and_each_says_why() -> None:
+    assert len(CASES) >= 16
+    assert all(each.title and each.why for each in CASES.values())
 
 
-def test_the_good_example_comes_through_every_story() -> None:
-    report = play("none", [*STORIES])
+def test_the_good_example_comes_through_every_case() -> None:
+    report = play("none", [*CASES])
     bad = [each for each in report.results if each.verdict is not Verdict.PASSED]
     assert not bad
-    assert [each.story for each in report.results] == [*STORIES]
+    assert [each.case for each in report.results] == [*CASES]
 
 
 @pytest.mark.parametrize("variant", FAULTS)
-def test_a_fault_fails_the_stories_that_are_about_it_and_no_other(
+def test_a_fault_fails_the_cases_that_are_about_it_and_no_other(
     tmp_path: Path, variant: str
 ) -> None:
     found = verdicts(variant, {*PANEL, *FAULTS[variant]}, tmp_path)
@@ -85,20 +85,20 @@ def test_a_fault_fails_the_stories_that_are_about_it_and_no_other(
 
 
 @pytest.mark.parametrize(
-    ("variant", "story"), [("compares_hostname", "own-event"), ("approves_behind_a_proxy", "proxy")]
+    ("variant", "case"), [("compares_hostname", "own-event"), ("approves_behind_a_proxy", "proxy")]
 )
-def test_a_process_has_the_host_name_and_the_environment_of_its_story(
-    variant: str, story: str
+def test_a_process_has_the_host_name_and_the_environment_of_its_case(
+    variant: str, case: str
 ) -> None:
-    (result,) = play(variant, [story]).results
+    (result,) = play(variant, [case]).results
     assert result.verdict is Verdict.PASSED
 
 
 def test_a_base_url_does_where_there_is_no_namespace() -> None:
-    stories = ["own-event", "neighbour", "scale-set-name"]
-    report = play("none", stories, namespace=False)
-    assert {each.story: each.verdict for each in report.results} == dict.fromkeys(
-        stories, Verdict.PASSED
+    cases = ["own-event", "neighbour", "scale-set-name"]
+    report = play("none", cases, namespace=False)
+    assert {each.case: each.verdict for each in report.results} == dict.fromkeys(
+        cases, Verdict.PASSED
     )
     assert report.network == "by its base URL"
 
@@ -112,14 +112,14 @@ def test_what_only_a_log_could_show_is_not_observed_without_one(tmp_path: Path) 
 
 def test_what_was_not_observed_is_no_failure() -> None:
     unseen = Point(should="undo", did="nobody knows", verdict=Verdict.NOT_OBSERVED)
-    result = Result(story="completed", title="", why="", points=(unseen,))
+    result = Result(case="completed", title="", why="", points=(unseen,))
     report = Report(command=("x",), at="", network="", took_s=0, results=(result,))
     assert report.is_good
 
 
 def test_who_never_approves_is_judged_by_its_log(tmp_path: Path) -> None:
-    stories = ["own-event", "neighbour"]
-    by_log = verdicts("never_approves", stories, tmp_path / "log", approves=False)
-    assert by_log == dict.fromkeys(stories, Verdict.PASSED)
+    cases = ["own-event", "neighbour"]
+    by_log = verdicts("never_approves", cases, tmp_path / "log", approves=False)
+    assert by_log == dict.fromkeys(cases, Verdict.PASSED)
     by_approvals = verdicts("never_approves", ["own-event"], tmp_path / "approvals")
     assert by_approvals == {"own-event": Verdict.FAILED}

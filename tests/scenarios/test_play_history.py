@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairwarning.scenarios.api import Json
-from fairwarning.scenarios.play import PAGE, News
+from fairwarning.scenarios.play import PAGE, HistoryReader
 
 
 class History:
@@ -44,7 +44,7 @@ def positions(found: list[Json]) -> list[int]:
 def test_each_entry_is_told_once_and_oldest_first(before: int, count: int) -> None:
     history = History()
     history.write(before)
-    news = News(history, {"s"})
+    news = HistoryReader(history, {"s"})
     history.write(count)
     assert positions(news.read()) == list(range(before, before + count))
     assert news.read() == []
@@ -54,7 +54,7 @@ def test_each_entry_is_told_once_and_oldest_first(before: int, count: int) -> No
 
 def test_other_scopes_and_the_housekeeping_of_nodes_are_not_told() -> None:
     history = History()
-    news = News(history, {"s"})
+    news = HistoryReader(history, {"s"})
     for scope in ("s", "other", ""):
         history.write(scope=scope)
     for kind in ("HandedOver", "LeaseRenewed"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.actions import processes
-from fairwarning.agent.orphans import Group, Running, identify, take_over
+from fairwarning.agent.orphans import Group, RunningGroups, identify, take_over
 
 STUBBORN = "trap '' TERM; (trap '' TERM; sleep 60) & echo $! >&2; echo; wait"
 
@@ -106,7 +106,7 @@ async def test_cut_off_while_it_starts_it_is_written_down_until_it_has_ended() -
 def test_work_goes_on_also_where_it_cannot_be_written_down_and_that_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = Running(tmp_path / "nowhere" / "s.json.running")
+    running = RunningGroups(tmp_path / "nowhere" / "s.json.running")
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             with running.noted(os.getpid()):

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fairwarning.common.durations import parse_iso_duration_ms
-from fairwarning.scenarios.api import Operator
-from fairwarning.scenarios.clock_control import NoSuchSpeed, choose_pace
+from fairwarning.scenarios.api import OperatorApi
+from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -44,10 +44,10 @@ class Clock:
 
 
 def pass_an_hour(clock: Clock, speed: float | None) -> int:
-    operator: Operator = clock
+    operator: OperatorApi = clock
     looks = []
-    pace = choose_pace(operator, speed, clock.sleep)
-    pace.until(START + timedelta(hours=1), lambda: looks.append(clock.now))
+    control = choose_clock_control(operator, speed, clock.sleep)
+    control.until(START + timedelta(hours=1), lambda: looks.append(clock.now))
     assert clock.now >= START + timedelta(hours=1)
     assert looks[-1] == clock.now
     return len(looks)
@@ -79,5 +79,5 @@ def test_a_clock_that_runs_is_waited_for(virtual: bool, speed: float) -> None:
 
 @pytest.mark.parametrize(("virtual", "speed"), [(False, 1), (True, 60)])
 def test_a_clock_that_runs_has_no_other_speed(virtual: bool, speed: float) -> None:
-    with pytest.raises(NoSuchSpeed, match="--serve"):
-        choose_pace(Clock(speed, virtual=virtual), 30)
+    with pytest.raises(SpeedNotAllowed, match="--serve"):
+        choose_clock_control(Clock(speed, virtual=virtual), 30)

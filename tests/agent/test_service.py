@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.service import Outages, Service
 from fairwarning.client import EventsUnavailable, Seen
 from fairwarning.testing import Server
-from tests.agent.test_listener import Watch
+from tests.agent.test_http_listener import Watch
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -37,7 +37,7 @@ async def test_an_agent_tells_each_outage(
 ) -> None:
     caplog.set_level(logging.INFO)
     url = fairwarning.vm("web-0").url
-    async with Service(url, seen=Seen(), figures=Figures()) as service:
+    async with Service(url, seen=Seen(), metrics=Metrics()) as service:
         for _ in range(2):
             fairwarning.fault("status", "web-0", status=503, count=2)
             for _ in range(2):

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from fairwarning.agent import state_changes
 from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.clock import Clock
-from fairwarning.agent.execute import Carrier
-from fairwarning.agent.metrics import Figures
+from fairwarning.agent.execute import StepExecutor
+from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Action, Phase, Rule
 from fairwarning.agent.records import Memory, Place
 from fairwarning.agent.service import Service
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import Do
 from fairwarning.client.changes import Seen
 from tests.agent.values import ME, NOW, action, config, event
@@ -44,21 +44,21 @@ def hasty() -> Callable[[], datetime]:
 
 async def test_a_second_attempt_does_not_keep_what_the_first_has_left() -> None:
     rule = Rule(name="r", scheduled=(action("a", retries=1),))
-    memory, _ = absorb(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)
-    kept: list[Memory] = [state_changes.begin(memory, Do(place=PLACE))]
+    memory, _ = update_events(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)
+    kept: list[Memory] = [state_changes.begin_step(memory, Do(place=PLACE))]
     switch = Switch()
-    figures = Figures()
-    carrier = Carrier(
+    metrics = Metrics()
+    executor = StepExecutor(
         me=ME,
-        service=Service("http://127.0.0.1:1", seen=Seen(), figures=figures),
+        service=Service("http://127.0.0.1:1", seen=Seen(), metrics=metrics),
         clock=Clock(hasty()),
-        doer_of=lambda _: switch,
-        figures=figures,
+        handler_of=lambda _: switch,
+        metrics=metrics,
     )
-    await carrier.carry_out(
+    await executor.execute(
         Do(place=PLACE),
         kept[0],
-        lambda name, value: kept.append(state_changes.keep(kept[-1], PLACE, name, value)),
+        lambda name, value: kept.append(state_changes.keep_value(kept[-1], PLACE, name, value)),
     )
     assert switch.state == "down"
     assert kept[-1].kept == {memory.key(PLACE): {"was": "up"}}

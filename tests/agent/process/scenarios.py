@@ -55,12 +55,12 @@ DEEDS = (
 
 @dataclass(frozen=True, slots=True)
 class Doom:
-    """When the agent is killed, once in every stage of the story."""
+    """When the agent is killed, once in every stage of the scenario."""
 
     when: str = "before"
     number: int = 0
     """Of the write of its state; 0: not there."""
-    at_deeds: bool = False
+    at_actions: bool = False
     """In the middle of every action, once each."""
 
 
@@ -104,8 +104,8 @@ class Play:
         record = folder / "record"
         record.write_text(_RECORD.format(folder=folder))
         record.chmod(0o755)
-        for deed in DEEDS if doom.at_deeds else ():
-            (folder / "doom" / f"{doom.when} {deed}").touch()
+        for state in DEEDS if doom.at_actions else ():
+            (folder / "doom" / f"{doom.when} {state}").touch()
         config = _CONFIG.format(
             url=server.vm(VM).url, vm=VM, folder=folder, when="success" if approves else "never"
         )
@@ -155,7 +155,7 @@ def cancelled(server: Server, play: Play) -> dict[str, object]:
     return {"marks": play.marks(), "phase": server.event(event).phase}
 
 
-STORIES: dict[str, Callable[[Server, Play], dict[str, object]]] = {
+SCENARIOS: dict[str, Callable[[Server, Play], dict[str, object]]] = {
     "finished": finished,
     "cancelled": cancelled,
 }

@@ -8,10 +8,10 @@ import pytest
 from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType, OperationKind
 from fairwarning.scenarios import library
-from fairwarning.scenarios.instance_mapping import cast_of, recast
+from fairwarning.scenarios.instance_mapping import instances_of, replace_instances
 from fairwarning.scenarios.model import Operate, ScenarioProblem, Schedule
 from fairwarning.scenarios.parse import read_scenario
-from fairwarning.scenarios.step_actions import DEEDS
+from fairwarning.scenarios.step_actions import ACTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOOD = """\
@@ -46,7 +46,7 @@ def test_steps_come_at_their_times_and_with_their_deeds() -> None:
     scenario = read_scenario(GOOD)
     assert [each.at_ms // 60_000 for each in scenario.steps] == [0, 5, 6, 20]
     assert [each.line for each in scenario.steps] == [9, 14, 18, 22]
-    first, second, *_ = (each.deed for each in scenario.steps)
+    first, second, *_ = (each.action for each in scenario.steps)
     assert first == Schedule(
         type=EventType.REBOOT, targets=("a",), notice_ms=900_000, lasts_ms=600_000
     )
@@ -57,8 +57,8 @@ def test_steps_come_at_their_times_and_with_their_deeds() -> None:
 
 def test_others_can_play() -> None:
     scenario = read_scenario(GOOD)
-    assert cast_of(scenario) == ("a", "b")
-    assert cast_of(recast(scenario, {"a": "x", "b": "a"})) == ("x", "a")
+    assert instances_of(scenario) == ("a", "b")
+    assert instances_of(replace_instances(scenario, {"a": "x", "b": "a"})) == ("x", "a")
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,17 @@ def test_a_mistake_has_its_line(old: str, new: str, line: int, words: str) -> No
     assert old in GOOD
     with pytest.raises(ScenarioProblem) as refused:
         read_scenario(GOOD.replace(old, new, 1))
-    assert refused.value.line == line
-    assert words in refused.value.message
+    (mistake,) = refused.value.mistakes
+    assert mistake.line == line
+    assert words in mistake.message
+
+
+def test_all_mistakes_are_reported_at_once_and_none_that_follows_from_another() -> None:
+    text = GOOD.replace('type = "reboot"', 'type = "Explode"').replace('"5m"', '"soon"')
+    text = text.replace('phase = "completed"', 'phase = "done"').replace("title", "titel")
+    with pytest.raises(ScenarioProblem) as refused:
+        read_scenario(text)
+    assert [each.line for each in refused.value.mistakes] == [1, 11, 15, 24]
 
 
 def test_a_file_without_steps_is_none() -> None:
@@ -106,16 +115,16 @@ def test_a_file_without_steps_is_none() -> None:
 
 
 @pytest.mark.parametrize("name", library.names())
-def test_a_story_of_ours_says_what_it_is_about_and_checks_something(name: str) -> None:
+def test_a_scenario_of_the_library_says_what_it_is_about_and_checks_something(name: str) -> None:
     scenario = read_scenario(library.text(name))
-    assert len(scenario.story) > 100
-    assert cast_of(scenario)
+    assert len(scenario.description) > 100
+    assert instances_of(scenario)
     assert "expect" in library.text(name)
 
 
-def test_the_pages_name_every_deed_fault_and_story_and_their_example_is_right() -> None:
+def test_the_pages_name_every_action_fault_and_scenario_and_their_example_is_right() -> None:
     page = (DOCS / "scenarios.md").read_text()
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(read_scenario(example).steps) == 3
-    assert all(f"`{each}" in page for each in (*DEEDS, *library.names()))
+    assert all(f"`{each}" in page for each in (*ACTIONS, *library.names()))
     assert all(f"| `{each}` |" in (DOCS / "faults.md").read_text() for each in FaultKind)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairwarning.agent.explain import Shown, shown_actions, shown_hold
+from fairwarning.agent.explain import ActionExplanation, explain_actions, explain_hold
 from fairwarning.agent.model import (
     Action,
     HaProxy,
@@ -18,19 +18,19 @@ from fairwarning.agent.model import (
     Systemd,
 )
 from fairwarning.agent.records import Memory, Record
-from fairwarning.agent.state_changes import absorb
+from fairwarning.agent.state_changes import update_events
 from fairwarning.client.changes import Seen
 from tests.agent.values import ME, NOW, config, event
 
 
 def record_of(rule: Rule) -> Record:
-    memory, _ = absorb(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)
+    memory, _ = update_events(Memory(), Seen(events={"E1": event()}), config(rule), ME, NOW)
     return memory.records["E1"]
 
 
-def shown(action: Action, phase: Phase = Phase.SCHEDULED) -> Shown:
+def shown(action: Action, phase: Phase = Phase.SCHEDULED) -> ActionExplanation:
     rule = Rule(name="r", **{phase.value: (action,)})  # type: ignore[arg-type]
-    (found,) = shown_actions(record_of(rule), ME, NOW)
+    (found,) = explain_actions(record_of(rule), ME, NOW)
     return found
 
 
@@ -86,4 +86,4 @@ def test_what_undoes_itself_says_how(settings: Settings, undo: str | None) -> No
 
 def test_what_holds_the_approval_is_shown_too() -> None:
     hold = Hold(command=("healthy", "{me}", "{event.type}"))
-    assert shown_hold(hold, record_of(Rule(name="r")), ME, NOW) == "run healthy web-0 Reboot"
+    assert explain_hold(hold, record_of(Rule(name="r")), ME, NOW) == "run healthy web-0 Reboot"
