@@ -24,7 +24,7 @@ from fairwarning.metadata.endpoint_state import Service
 from fairwarning.metadata.handlers import Endpoint
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.sender import NetworkSender
 from fairwarning.operator_api.app import OPERATIONS, App
 from fairwarning.operator_api.auth import Role, Token, Tokens
@@ -141,7 +141,7 @@ def make_control(
         clock=clock,
         tokens=Tokens(store, clock),
         rollouts=Rollouts(engine, store, clock, apart),
-        notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
+        notifications=Notifications(store=store, clock=clock, sender=NetworkSender(clock)),
         faults=faults or Faults(clock),
         requests=requests or Requests(),
         azure=azure,

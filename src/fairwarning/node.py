@@ -196,8 +196,8 @@ class Node:
         for each in control_servers:
             exits.push_async_callback(each.stop)
         self.engine.observe(log_commit)
-        exits.push_async_callback(control.notices.stop)
-        await control.notices.start()
+        exits.push_async_callback(control.notifications.stop)
+        await control.notifications.start()
         exits.push_async_callback(control.rollouts.stop)
         await control.rollouts.start()
         # Not before: a declaration could start what a closed window should hold back.

@@ -69,13 +69,13 @@ NEEDED = {
         GET /tokens
         POST /tokens
         DELETE /tokens/{id}
-        GET /notices
-        POST /notices
-        DELETE /notices/{id}
-        POST /notices/{id}/test
-        GET /notices/dead-letters
-        POST /notices/dead-letters/{id}/retry
-        DELETE /notices/dead-letters/{id}
+        GET /notifications
+        POST /notifications
+        DELETE /notifications/{id}
+        POST /notifications/{id}/test
+        GET /notifications/dead-letters
+        POST /notifications/dead-letters/{id}/retry
+        DELETE /notifications/dead-letters/{id}
     """,
 }
 ARM = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default"

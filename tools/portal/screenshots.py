@@ -58,7 +58,7 @@ async def rehearse(life: Life) -> None:
     """What the pages show beside events: tokens, targets, faults, a story, requests."""
     for name, role in (("ada", "admin"), ("grace", "operator"), ("dashboard", "viewer")):
         await life.post("/tokens", {"name": name, "role": role, "expires": "90d"})
-    await life.post("/notices", {"name": "ops-webhook", "kind": "webhook",
+    await life.post("/notifications", {"name": "ops-webhook", "kind": "webhook",
                                  "url": "https://hooks.shop.invalid/fairwarning"})  # fmt: skip
     await life.post("/requests/watch")
     await life.post("/scopes/workers/model", {"terminateNotice": "PT10M"})

@@ -89,7 +89,10 @@ COMMANDS = {
         f"{_HERE}.azure_setup:azure_setup",
         "Make az and the Azure SDKs use this server.",
     ),
-    "notice": (f"{_HERE}.notice:notice", "Tell people and programs what happens."),
+    "notification": (
+        f"{_HERE}.notification:notification",
+        "Tell people and programs what happens.",
+    ),
     "story": (
         f"{_HERE}.story:story",
         "Tell the life of one event: announced, approved, carried out, gone.",

@@ -11,7 +11,7 @@ from fairwarning.engine.protocols import Clock, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.operator_api.auth import Tokens
 from fairwarning.operator_api.leases import Leases
 from fairwarning.operator_api.long_work import LongWork
@@ -35,7 +35,7 @@ class Control:
     clock: Clock
     tokens: Tokens
     rollouts: Rollouts
-    notices: Notices
+    notifications: Notifications
     faults: Faults
     requests: Requests
     azure: AzureDoor

@@ -1,4 +1,4 @@
-"""Targets of notices, and what could not be delivered."""
+"""Targets of notifications, and what could not be delivered."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from fairwarning.operator_api.route import Call, Operation
 from fairwarning.operator_api.schemas import Done, In, Name, NoQuery, Out, PageQuery
 
 
-# Targets of notices as the API takes and gives them. A secret goes in, and out only once.
+# Targets of notifications as the API takes and gives them. A secret goes in, and out only once.
 class FiltersBody(In):
     types: list[EventType] = []
     scopes: Annotated[list[Name], Meta(max_length=100)] = []
@@ -36,7 +36,7 @@ class TemplateBody(In):
     body: Annotated[str, Meta(max_length=5_000)] | None = None
 
 
-class NoticeBody(In):
+class NotificationBody(In):
     name: Annotated[str, Meta(min_length=1, max_length=64)]
     kind: TargetKind
     url: Annotated[str, Meta(min_length=1, max_length=2_000)]
@@ -58,7 +58,7 @@ class TemplateShown(Out):
     body: str
 
 
-class NoticeShown(Out):
+class NotificationShown(Out):
     id: str
     name: str
     kind: TargetKind
@@ -71,31 +71,33 @@ class NoticeShown(Out):
     created_by: str
 
 
-class NoticeMade(NoticeShown):
+class NotificationMade(NotificationShown):
     secret: str
     """The signing key of a webhook; shown here and nowhere else."""
 
 
-async def create(control: Control, call: Call[NoQuery, NoticeBody]) -> NoticeMade:
-    async with held(control, "notice targets", by=call.by) as locked:
-        target = await locked.notices.create(_draft(call.body), by=call.by, why=call.why)
+async def create(control: Control, call: Call[NoQuery, NotificationBody]) -> NotificationMade:
+    async with held(control, "notification targets", by=call.by) as locked:
+        target = await locked.notifications.create(_draft(call.body), by=call.by, why=call.why)
     shown = _shown(target.without_secrets())
-    return NoticeMade(
-        **{name: getattr(shown, name) for name in NoticeShown.__struct_fields__},
+    return NotificationMade(
+        **{name: getattr(shown, name) for name in NotificationShown.__struct_fields__},
         secret=target.secret,
     )
 
 
-class NoticesShown(Out):
-    notices: list[NoticeShown]
+class NotificationsShown(Out):
+    notifications: list[NotificationShown]
 
 
-async def listed(control: Control, _: Call[NoQuery, None]) -> NoticesShown:
-    return NoticesShown(notices=[_shown(each) for each in await control.notices.list()])
+async def listed(control: Control, _: Call[NoQuery, None]) -> NotificationsShown:
+    return NotificationsShown(
+        notifications=[_shown(each) for each in await control.notifications.list()]
+    )
 
 
 async def remove(control: Control, call: Call[NoQuery, None]) -> Done:
-    await control.notices.remove(call.path["id"], by=call.by, why=call.why)
+    await control.notifications.remove(call.path["id"], by=call.by, why=call.why)
     return Done()
 
 
@@ -105,13 +107,13 @@ class TrialShown(Out):
 
 
 async def trial(control: Control, call: Call[NoQuery, None]) -> TrialShown:
-    outcome = await control.notices.test(call.path["id"])
+    outcome = await control.notifications.test(call.path["id"])
     return TrialShown(delivered=outcome.is_delivered, error=outcome.error)
 
 
 class DeadLetter(Out):
     id: str
-    notice: str
+    target: str
     position: str
     title: str
     text: str
@@ -122,7 +124,7 @@ class DeadLetter(Out):
 def _letter(delivery: Delivery) -> DeadLetter:
     return DeadLetter(
         id=delivery.id,
-        notice=delivery.target_id,
+        target=delivery.target_id,
         position=delivery.position,
         title=delivery.message.title,
         text=delivery.message.text,
@@ -138,7 +140,7 @@ class DeadLetters(Out):
 
 async def dead_letters(control: Control, call: Call[PageQuery, None]) -> DeadLetters:
     limit = call.query.limit
-    found = await control.notices.dead_letters(call.query.after or "", limit)
+    found = await control.notifications.dead_letters(call.query.after or "", limit)
     return DeadLetters(
         dead_letters=[_letter(each) for each in found],
         next=found[-1].id if len(found) == limit else None,
@@ -146,16 +148,16 @@ async def dead_letters(control: Control, call: Call[PageQuery, None]) -> DeadLet
 
 
 async def retry(control: Control, call: Call[NoQuery, None]) -> Done:
-    await control.notices.retry(call.path["id"])
+    await control.notifications.retry(call.path["id"])
     return Done()
 
 
 async def discard(control: Control, call: Call[NoQuery, None]) -> Done:
-    await control.notices.discard(call.path["id"])
+    await control.notifications.discard(call.path["id"])
     return Done()
 
 
-def _draft(body: NoticeBody) -> TargetDraft:
+def _draft(body: NotificationBody) -> TargetDraft:
     filters, template = body.filters, body.template
     usual = Template()
     return TargetDraft(
@@ -177,9 +179,9 @@ def _draft(body: NoticeBody) -> TargetDraft:
     )
 
 
-def _shown(target: Target) -> NoticeShown:
+def _shown(target: Target) -> NotificationShown:
     filters = target.filters
-    return NoticeShown(
+    return NotificationShown(
         id=target.id,
         name=target.name,
         kind=target.kind,
@@ -198,19 +200,20 @@ def _shown(target: Target) -> NoticeShown:
 
 
 OPERATIONS = (
-    Operation(method="GET", path="/notices/dead-letters", summary="What could not be delivered",
-              role=Role.ADMIN, handle=dead_letters, query=PageQuery, answer=DeadLetters),
-    Operation(method="POST", path="/notices/dead-letters/{id}/retry", summary="Try one again",
+    Operation(method="GET", path="/notifications/dead-letters",
+              summary="What could not be delivered", role=Role.ADMIN, handle=dead_letters,
+              query=PageQuery, answer=DeadLetters),
+    Operation(method="POST", path="/notifications/dead-letters/{id}/retry", summary="Try one again",
               role=Role.ADMIN, handle=retry, answer=Done, is_in_steps=True),
-    Operation(method="DELETE", path="/notices/dead-letters/{id}", summary="Give one up",
+    Operation(method="DELETE", path="/notifications/dead-letters/{id}", summary="Give one up",
               role=Role.ADMIN, handle=discard, answer=Done),
-    Operation(method="GET", path="/notices", summary="Who is told of what", role=Role.ADMIN,
-              handle=listed, answer=NoticesShown),
-    Operation(method="POST", path="/notices", summary="Tell somebody of what happens",
-              role=Role.ADMIN, handle=create, body=NoticeBody, answer=NoticeMade,
+    Operation(method="GET", path="/notifications", summary="Who is told of what", role=Role.ADMIN,
+              handle=listed, answer=NotificationsShown),
+    Operation(method="POST", path="/notifications", summary="Tell somebody of what happens",
+              role=Role.ADMIN, handle=create, body=NotificationBody, answer=NotificationMade,
               status=201, is_in_steps=True, is_secret=True),
-    Operation(method="DELETE", path="/notices/{id}", summary="Tell them no more", role=Role.ADMIN,
-              handle=remove, answer=Done),
-    Operation(method="POST", path="/notices/{id}/test", summary="Send one message now",
+    Operation(method="DELETE", path="/notifications/{id}", summary="Tell them no more",
+              role=Role.ADMIN, handle=remove, answer=Done),
+    Operation(method="POST", path="/notifications/{id}/test", summary="Send one message now",
               role=Role.ADMIN, handle=trial, answer=TrialShown, is_outward=True),
 )  # fmt: skip

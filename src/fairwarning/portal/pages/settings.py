@@ -20,7 +20,7 @@ async def settings(desk: Desk) -> Response:
         summary=desk.control.views.summary(),
         version_now=__version__,
         tokens=await _tokens(desk),
-        notices=await _notices(desk),
+        notifications=await _notifications(desk),
         made=None,
     )
 
@@ -40,11 +40,11 @@ async def revoke_token(desk: Desk) -> Response:
     return desk.go("/settings", said=desk.t("settings.revoked"))
 
 
-async def test_notice(desk: Desk) -> Response:
-    found = await desk.ask("POST", "/notices/{id}/test", names={"id": desk.names["id"]})
+async def test_notification(desk: Desk) -> Response:
+    found = await desk.ask("POST", "/notifications/{id}/test", names={"id": desk.names["id"]})
     if not found.delivered:
         return desk.go("/settings", said=found.error, failed=True)
-    return desk.go("/settings", said=desk.t("settings.notice-sent"))
+    return desk.go("/settings", said=desk.t("settings.notification-sent"))
 
 
 async def _tokens(desk: Desk) -> list[schemas.TokenShown] | None:
@@ -55,16 +55,16 @@ async def _tokens(desk: Desk) -> list[schemas.TokenShown] | None:
     return found.tokens
 
 
-async def _notices(desk: Desk) -> list[object] | None:
-    if not desk.may("GET", "/notices"):
+async def _notifications(desk: Desk) -> list[object] | None:
+    if not desk.may("GET", "/notifications"):
         return None
-    found = await desk.ask("GET", "/notices")
-    return list(found.notices)
+    found = await desk.ask("GET", "/notifications")
+    return list(found.notifications)
 
 
 PAGES = (
     Page("/settings", settings),
     Page("/settings/tokens", make_token, sends=True),
     Page("/settings/tokens/{id}/revoke", revoke_token, sends=True),
-    Page("/settings/notices/{id}/test", test_notice, sends=True),
+    Page("/settings/notifications/{id}/test", test_notification, sends=True),
 )
