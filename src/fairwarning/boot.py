@@ -26,7 +26,7 @@ from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.sender import NetworkSender
-from fairwarning.operator_api.app import OPERATIONS, App
+from fairwarning.operator_api.app import ROUTES, App
 from fairwarning.operator_api.auth import Role, Token, Tokens
 from fairwarning.operator_api.context import AzureDoor, Control
 from fairwarning.operator_api.dispatch import Dispatch
@@ -155,7 +155,7 @@ def make_control(
 
 def make_control_app(control: Control, *, needs_token: bool, count_polls: Callable[[], int]) -> App:
     def pages(dispatch: Dispatch) -> Sequence[BaseRoute]:
-        return Portal(control, dispatch, OPERATIONS, PAGES, needs_token=needs_token).routes()
+        return Portal(control, dispatch, ROUTES, PAGES, needs_token=needs_token).routes()
 
     app = App(control, needs_token=needs_token, count_polls=count_polls, pages=pages)
     control.engine.observe(

@@ -11,7 +11,7 @@ from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api import housekeeping
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.housekeeping import Housekeeping, forget_old_keys
 from fairwarning.operator_api.idempotency import KIND, Kept
 from fairwarning.stores.memory import MemoryStore
@@ -109,7 +109,7 @@ def test_every_post_is_in_one_of_the_lists_above() -> None:
     """A new one has to be thought about: what if it breaks off half-way, and comes again?"""
     shown = {
         (each.path, each.is_in_steps or each.is_outward, each.is_secret)
-        for each in OPERATIONS
+        for each in ROUTES
         if each.method == "POST" and not each.is_preview
     }
     names = {"{event}": "{id}", "{rollout}": "{id}", "{target}": "{id}"}

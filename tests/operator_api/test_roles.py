@@ -5,7 +5,7 @@ The table is written by hand, from docs/access.md. A new operation needs its lin
 
 import httpx
 
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from tests.operator_api.rig import Rig
 
 ROLES = ("viewer", "approver", "operator", "admin")
@@ -112,7 +112,7 @@ async def secrets(rig: Rig) -> dict[str, str]:
 
 
 def test_the_table_has_every_operation_once() -> None:
-    shown = sorted((each.method, each.path) for each in OPERATIONS)
+    shown = sorted((each.method, each.path) for each in ROUTES)
     assert sorted(line for role in NEEDED for line in lines(role)) == shown
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.node import Node, NodeSettings
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
 from fairwarning.portal.api import Asking
@@ -112,6 +112,6 @@ def test_every_story_of_the_library_can_be_read() -> None:
     ],
 )
 def test_what_a_player_asks_is_found(method: str, segments: list[str], path: str) -> None:
-    asking = Asking(None, OPERATIONS)  # type: ignore[arg-type]
+    asking = Asking(None, ROUTES)  # type: ignore[arg-type]
     found, names = asking.find(method, segments)
     assert (found, [*names.values()]) == (path, segments[1:2] if "{" in path else [])

@@ -18,7 +18,7 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, as_problem, read_all
 from fairwarning.operator_api.parse_request import BODY_BYTES_MAX
 from fairwarning.operator_api.problems import Problem, of_stop
-from fairwarning.operator_api.route import Operation
+from fairwarning.operator_api.route import Route as ApiRoute
 from fairwarning.portal.api import Asking
 from fairwarning.portal.layout import HEADERS, Frame
 from fairwarning.portal.live_updates import Glance, changes
@@ -46,7 +46,7 @@ class Portal:
         self,
         control: Control,
         dispatch: Dispatch,
-        operations: Sequence[Operation],
+        api_routes: Sequence[ApiRoute],
         pages: Sequence[Page],
         *,
         needs_token: bool,
@@ -54,7 +54,7 @@ class Portal:
         self._control = control
         self._dispatch = dispatch
         self._sessions = Sessions(control, needs_token=needs_token)
-        asking = Asking(control, operations)
+        asking = Asking(control, api_routes)
         self._frame = Frame(asking, self._sessions, english())
         self._stage = Stage(asking, dispatch.stopping)
         self._pages = pages

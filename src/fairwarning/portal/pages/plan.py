@@ -46,7 +46,7 @@ async def announce(desk: Desk) -> Response:
     if "change" in desk.form:
         return await _again(desk, "")
     body = rollout_body(desk.form, desk.lists)
-    made: rollouts.RolloutShown = await desk.ask("POST", "/rollouts", body=body)
+    made: rollouts.RolloutOut = await desk.ask("POST", "/rollouts", body=body)
     return desk.go(f"/rollouts/{made.id}", said=desk.t("plan.begun"))
 
 

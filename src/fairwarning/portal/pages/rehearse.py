@@ -23,7 +23,7 @@ FIELDS = {"count": "count", "for": "for", "delay": "delay"}
 
 
 async def rehearse(desk: Desk) -> Response:
-    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
+    clock: schemas.ClockState = await desk.ask("GET", "/clock")
     has_test = desk.control.views.has_test_scope()
     if not (clock.virtual or has_test):
         return desk.show("rehearse_nowhere.html", url=base_of(desk))
@@ -50,7 +50,7 @@ async def rehearse(desk: Desk) -> Response:
 
 async def advance(desk: Desk) -> Response:
     by = desk.form.get("custom") or desk.form.get("by", "")
-    face: schemas.ClockFace = await desk.ask("POST", "/clock/advance", body={"by": by})
+    face: schemas.ClockState = await desk.ask("POST", "/clock/advance", body={"by": by})
     return desk.go("/rehearse", said=desk.t("rehearse.advanced", by=by, now=face.now[:19] + "Z"))
 
 
@@ -62,7 +62,7 @@ async def play(desk: Desk) -> Response:
     # The one who begins the story must be allowed to do what is done in it.
     if not desk.may("POST", "/events"):
         raise Problem(403, "role-too-low", desk.t("rehearse.may-not"))
-    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
+    clock: schemas.ClockState = await desk.ask("GET", "/clock")
     roles = {each: desk.form[f"role-{each}"] for each in found.cast if f"role-{each}" in desk.form}
     desk.stage.begin(
         name, found.scenario, roles, _speed(desk), desk.caller, _judge(is_virtual=clock.virtual)
@@ -87,7 +87,7 @@ async def set_fault(desk: Desk) -> Response:
     for name in ("count", "status"):
         if form.get(name, "").isdigit():
             body[name] = int(form[name])
-    made: fault_shapes.FaultShown = await desk.ask("POST", "/faults", body=body)
+    made: fault_shapes.FaultOut = await desk.ask("POST", "/faults", body=body)
     whom = listed(made.instances) if made.instances else desk.t("rehearse.everybody")
     return desk.go("/rehearse", said=desk.t("rehearse.fault-made", kind=made.kind, whom=whom))
 

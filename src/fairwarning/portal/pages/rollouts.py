@@ -15,7 +15,7 @@ ROLLOUTS_SHOWN = 50
 
 
 async def listed(desk: Desk) -> Response:
-    found: shapes.RolloutsShown = await desk.ask(
+    found: shapes.RolloutsOut = await desk.ask(
         "GET", "/rollouts", query={"limit": ROLLOUTS_SHOWN, "after": desk.query.get("after")}
     )
     rows = [(each, *progress(each)) for each in found.rollouts]
@@ -23,7 +23,7 @@ async def listed(desk: Desk) -> Response:
 
 
 async def shown(desk: Desk) -> Response:
-    found: shapes.RolloutShown = await desk.ask("GET", _ROLLOUT, names={"id": desk.names["id"]})
+    found: shapes.RolloutOut = await desk.ask("GET", _ROLLOUT, names={"id": desk.names["id"]})
     done, all_steps = progress(found)
     return desk.show(
         "rollout.html",
@@ -42,7 +42,7 @@ async def change(desk: Desk) -> Response:
     return desk.go(f"/rollouts/{quote(desk.names['id'])}", said=desk.t(f"rollout.did-{verb}"))
 
 
-def progress(rollout: shapes.RolloutShown) -> tuple[int, int]:
+def progress(rollout: shapes.RolloutOut) -> tuple[int, int]:
     """How many steps are over, of how many."""
     return sum(each.phase in OVER for each in rollout.steps), len(rollout.steps)
 

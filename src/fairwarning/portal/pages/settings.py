@@ -11,8 +11,8 @@ LISTED = 200
 
 
 async def settings(desk: Desk) -> Response:
-    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
-    azure: schemas.AzureShown = await desk.ask("GET", "/azure")
+    clock: schemas.ClockState = await desk.ask("GET", "/clock")
+    azure: schemas.AzureOut = await desk.ask("GET", "/azure")
     return desk.show(
         "settings.html",
         clock=clock,
@@ -31,7 +31,7 @@ async def make_token(desk: Desk) -> Response:
     body = {"name": form.get("name", ""), "role": form.get("role", "viewer")}
     if "expires" in form:
         body["expires"] = form["expires"]
-    made: schemas.TokenMade = await desk.ask("POST", "/tokens", body=body)
+    made: schemas.TokenWithSecret = await desk.ask("POST", "/tokens", body=body)
     return desk.show("token_made.html", made=made)
 
 
@@ -47,7 +47,7 @@ async def test_notification(desk: Desk) -> Response:
     return desk.go("/settings", said=desk.t("settings.notification-sent"))
 
 
-async def _tokens(desk: Desk) -> list[schemas.TokenShown] | None:
+async def _tokens(desk: Desk) -> list[schemas.TokenOut] | None:
     """None for those who may not see them."""
     if not desk.may("GET", "/tokens"):
         return None
