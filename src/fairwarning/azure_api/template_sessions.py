@@ -21,9 +21,9 @@ from fairwarning.azure_api.templates.worker import (
     question,
 )
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.side_process import (
+from fairwarning.operator_api.subprocess_pool import (
     ProcessDied,
-    SideProcess,
+    Subprocess,
     process_died,
     started,
 )
@@ -50,7 +50,7 @@ class TemplateSession:
         self._caller = caller
         self._exits = exits
         self._here: TemplateWorker | None = TemplateWorker(SMALL_WORK)
-        self._process: SideProcess | None = None
+        self._process: Subprocess | None = None
         self._asked: list[bytes] = []
         self._has_died = False
 
@@ -79,14 +79,14 @@ class TemplateSession:
     async def move(self) -> None:
         """To a process, which nobody has asked anything."""
         self._here = None
-        await self._exits.enter_async_context(self._control.aside.turn(self._caller))
+        await self._exits.enter_async_context(self._control.subprocesses.turn(self._caller))
         self._process = await self._exits.enter_async_context(started("template"))
 
     async def _ask(self, name: str, *arguments: object) -> Any:
         self._asked.append(question(name, arguments))
         if self._here is not None:
             try:
-                return await self._control.apart(getattr(self._here, name), *arguments)
+                return await self._control.offload(getattr(self._here, name), *arguments)
             except ArmError:
                 if not self._here.budget.is_spent:
                     raise

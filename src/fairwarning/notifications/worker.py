@@ -1,6 +1,6 @@
 """Tells one target what happens, in the order of the journal.
 
-Theory of operation. The journal is the queue. A target's cursor says how far it has been told;
+How it works. The journal is the queue. A target's cursor says how far it has been told;
 a node that finds something to tell takes the cursor under a lease, sends, and moves it on by
 compare-and-set, so other nodes leave the target alone. What fails is put aside as a delivery,
 before the cursor moves, and is tried again later; what comes after it does not wait. A node

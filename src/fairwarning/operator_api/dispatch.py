@@ -15,8 +15,8 @@ from fairwarning.operator_api.browser_protection import refuse_foreign
 from fairwarning.operator_api.connection_limits import OpenStreams, client_of
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.idempotency import Idempotency, answer_of
-from fairwarning.operator_api.long_work import caller_key
 from fairwarning.operator_api.metrics import Metrics
+from fairwarning.operator_api.offload import caller_key
 from fairwarning.operator_api.parse_request import (
     BODY_BYTES_MAX,
     FLEET_BYTES_MAX,

@@ -1,6 +1,6 @@
 """The same request twice is done once: the first answer is kept and given again.
 
-Theory of route. Before a request with a key is carried out, its key is taken in the store,
+How it works. Before a request with a key is carried out, its key is taken in the store,
 as a lease (`leases.py`). All that the request changes is stored behind a fence on the key's
 record, and the first change also marks the record, in the same commit. So a record says at any
 time whether anything was done under its key, and whoever no longer holds it can do nothing.
@@ -19,7 +19,7 @@ time whether anything was done under its key, and whoever no longer holds it can
 Of a request that takes several transactions a mark does not say whether all were done, so
 whoever takes over one that has begun does nothing and says so. An owner that has lost its key
 answers what the record says: the answer of whoever took it over, or that this one is under way.
-What the operation makes has ids derived from a seed that is kept with the key, so that whoever
+What the route creates has ids derived from a seed that is kept with the key, so that whoever
 takes over can find it.
 """
 
