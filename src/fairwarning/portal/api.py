@@ -1,4 +1,4 @@
-"""Pages ask what everybody asks: the operations of the operator API, under the same roles."""
+"""Calls the routes of the operator API in-process, for pages, under the same roles as over HTTP."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from fairwarning.operator_api.route import Call, Document, Route
 JSON = "application/json"
 
 
-class Asking:
+class Api:
     def __init__(self, control: Control, routes: Sequence[Route]) -> None:
         self._control = control
         self._routes = {(each.method, each.path): each for each in routes}
@@ -23,7 +23,7 @@ class Asking:
         return caller.role >= self._routes[method, path].role
 
     def find(self, method: str, segments: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """The operation that `segments` name (`events`, an id), and what fills its path."""
+        """Return the path that matches `segments` (`events`, an id), and its parameters."""
         for known, path in self._routes:
             parts = path.strip("/").split("/")
             if known != method or len(parts) != len(segments):
@@ -44,7 +44,7 @@ class Asking:
         body: Mapping[str, Any] | None = None,
         why: str = "",
     ) -> Any:
-        """The answer's own value. `path` is the operation's, `/events/{id}`; `names` fill it.
+        """Call a route and return its answer. `path` is `/events/{id}`, and `names` fill it.
 
         Raises Problem, Refused or StoreDown.
         """
