@@ -24,15 +24,15 @@ from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.sender import NetworkSender
-from fairwarning.operator_api.app import OPERATIONS, App
+from fairwarning.operator_api.app import ROUTES, App
 from fairwarning.operator_api.auth import Role, Token, Tokens
 from fairwarning.operator_api.context import AzureDoor, Control
 from fairwarning.operator_api.dispatch import Dispatch
 from fairwarning.operator_api.leases import Leases
-from fairwarning.operator_api.long_work import LongWork
-from fairwarning.operator_api.side_process import SideProcesses
+from fairwarning.operator_api.offload import Offload
+from fairwarning.operator_api.subprocess_pool import SubprocessPool
 from fairwarning.portal.app import Portal
 from fairwarning.portal.routes import PAGES
 from fairwarning.stores.memory import MemoryStore
@@ -132,22 +132,22 @@ def make_control(
     requests: Requests | None = None,
     public_url: str = "",
 ) -> Control:
-    aside = SideProcesses()
-    apart = LongWork(aside)
+    subprocesses = SubprocessPool()
+    offload = Offload(subprocesses)
     return Control(
         engine=engine,
         store=store,
         views=views,
         clock=clock,
         tokens=Tokens(store, clock),
-        rollouts=Rollouts(engine, store, clock, apart),
-        notices=Notices(store=store, clock=clock, sender=NetworkSender(clock)),
+        rollouts=Rollouts(engine, store, clock, offload),
+        notifications=Notifications(store=store, clock=clock, sender=NetworkSender(clock)),
         faults=faults or Faults(clock),
         requests=requests or Requests(),
         azure=azure,
         leases=Leases(store),
-        apart=apart,
-        aside=aside,
+        offload=offload,
+        subprocesses=subprocesses,
         metadata_urls=metadata_urls,
         public_url=public_url,
     )
@@ -155,7 +155,7 @@ def make_control(
 
 def make_control_app(control: Control, *, needs_token: bool, count_polls: Callable[[], int]) -> App:
     def pages(dispatch: Dispatch) -> Sequence[BaseRoute]:
-        return Portal(control, dispatch, OPERATIONS, PAGES, needs_token=needs_token).routes()
+        return Portal(control, dispatch, ROUTES, PAGES, needs_token=needs_token).routes()
 
     app = App(control, needs_token=needs_token, count_polls=count_polls, pages=pages)
     control.engine.observe(

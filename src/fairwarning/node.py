@@ -37,7 +37,7 @@ from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.request_watchers import Watcher, record_requests
 from fairwarning.metadata.server import MetadataServer
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.operator_api.clock_position import keep, resume
+from fairwarning.operator_api import clock_position
 from fairwarning.operator_api.context import AzureDoor
 from fairwarning.operator_api.housekeeping import Housekeeping
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
@@ -166,7 +166,7 @@ class Node:
         exits.push_async_callback(self.store.close)
         exits.push_async_callback(self.engine.stop)
         if isinstance(self.clock, VirtualClock):
-            await resume(self.clock, self.store)
+            await clock_position.resume(self.clock, self.store)
         server = await self._bind_metadata()
         exits.push_async_callback(server.stop)
         self._metadata = server
@@ -196,8 +196,8 @@ class Node:
         for each in control_servers:
             exits.push_async_callback(each.stop)
         self.engine.observe(log_commit)
-        exits.push_async_callback(control.notices.stop)
-        await control.notices.start()
+        exits.push_async_callback(control.notifications.stop)
+        await control.notifications.start()
         exits.push_async_callback(control.rollouts.stop)
         await control.rollouts.start()
         # Not before: a declaration could start what a closed window should hold back.
@@ -219,13 +219,13 @@ class Node:
 
     def _set_going(self, clock: VirtualClock, speed: float) -> None:
         pacer = Pacer(clock, speed)
-        self._exits.push_async_callback(self._keep_hands, clock)
+        self._exits.push_async_callback(self._save_clock_position, clock)
         self._exits.push_async_callback(pacer.stop)
         pacer.start()
 
-    async def _keep_hands(self, clock: VirtualClock) -> None:
+    async def _save_clock_position(self, clock: VirtualClock) -> None:
         with contextlib.suppress(StoreDown):
-            await keep(clock.now(), self.store, by=ENGINE)
+            await clock_position.save(clock.now(), self.store, by=ENGINE)
 
     def _bind(self, address: Address, option: str) -> socket.socket:
         try:

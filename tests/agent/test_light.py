@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
-SERVER = ("core", "engine", "stores", "metadata", "control", "drivers", "notices", "fleetfile",
-          "node", "boot", "sim", "testing", "portal", "rehearsal")  # fmt: skip
+SERVER = ("core", "engine", "stores", "metadata", "control", "drivers", "notifications",
+          "fleetfile", "node", "boot", "sim", "testing", "portal", "rehearsal")  # fmt: skip
 HEAVY = ("msgspec", "starlette", "uvicorn", "httpx", "rich", "cryptography", "psycopg", "uvloop",
          "prometheus_client", "apprise")  # fmt: skip
 MODULES = ("fairwarning.agent.cli.main", "fairwarning.agent.program",

@@ -7,7 +7,7 @@ import pytest
 from fairwarning.azure_api.app import BODY_BYTES_MAX, SMALL_BYTES
 from fairwarning.azure_api.body_values import tags_of
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.operator_api.side_process import SideProcesses
+from fairwarning.operator_api.subprocess_pool import SubprocessPool
 from tests.azure_api.arm_client import ArmClient, S, asking
 
 
@@ -48,11 +48,11 @@ async def test_a_resource_says_less_than_a_template_may() -> None:
 async def test_a_large_body_counts_for_who_sent_it(monkeypatch: pytest.MonkeyPatch) -> None:
     callers: list[str] = []
 
-    async def run(_: SideProcesses, job: str, given: Any, *, caller: str) -> list[bytes]:
+    async def run(_: SubprocessPool, job: str, given: Any, *, caller: str) -> list[bytes]:
         callers.append(caller)
         return [b"ok", b'{"location": "x"}']
 
-    monkeypatch.setattr(SideProcesses, "run", run)
+    monkeypatch.setattr(SubprocessPool, "run", run)
     async with asking() as arm:
         made = await arm.rig.post("/tokens", {"name": "ana", "role": "operator"}, 201)
         arm.http.headers["authorization"] = f"Bearer {made['secret']}"

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from fairwarning.cli.main import main
 from tests.cli.fake import Fake, fake_server
 
-VARIABLES = ("URL", "TOKEN", "CA_FILE", "NOTICE_URL", "NOTICE_SECRET")
+VARIABLES = ("URL", "TOKEN", "CA_FILE", "NOTIFICATION_URL", "NOTIFICATION_SECRET")
 
 
 @pytest.fixture(autouse=True, scope="session")

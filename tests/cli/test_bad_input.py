@@ -79,11 +79,11 @@ CALLS: dict[str, dict[str, str | None]] = {
     "token list": {},
     "token revoke": {"id": "nobody"},
     "azure-setup": {},
-    "notice add": {"kind": "webhook", "--name": "ops"},
-    "notice list": {},
-    "notice test": {"id": "nobody"},
-    "notice remove": {"id": "nobody"},
-    "notice dead-letters": {},
+    "notification add": {"kind": "webhook", "--name": "ops"},
+    "notification list": {},
+    "notification test": {"id": "nobody"},
+    "notification remove": {"id": "nobody"},
+    "notification dead-letters": {},
     "demo": {},
     "agent": {"--config": "{agent}", "--dry-run": None, "--once": None},
     "agent check-config": {"file": "{agent}"},
@@ -148,7 +148,7 @@ class Place:
             **{f"FAIRWARNING_{name}": None for name in (*VARIABLES, "AGENT_CONFIG")},
             "FAIRWARNING_URL": url,
             "FAIRWARNING_METADATA_URL": closed,
-            "FAIRWARNING_NOTICE_URL": "http://127.0.0.1:1/",
+            "FAIRWARNING_NOTIFICATION_URL": "http://127.0.0.1:1/",
             "PATH": str(folder / "empty-folder"),
         }
 
@@ -218,8 +218,8 @@ def test_no_input_of_a_command_ends_in_a_traceback(place: Place, name: str) -> N
         (("events",), "FAIRWARNING_URL"),
         (("events",), "FAIRWARNING_TOKEN"),
         (("events", "--url", "https://127.0.0.1:1"), "FAIRWARNING_CA_FILE"),
-        (("notice", "add", "webhook", "--name", "ops"), "FAIRWARNING_NOTICE_URL"),
-        (("notice", "add", "webhook", "--name", "ops"), "FAIRWARNING_NOTICE_SECRET"),
+        (("notification", "add", "webhook", "--name", "ops"), "FAIRWARNING_NOTIFICATION_URL"),
+        (("notification", "add", "webhook", "--name", "ops"), "FAIRWARNING_NOTIFICATION_SECRET"),
         (("agent", "check-config"), "FAIRWARNING_AGENT_CONFIG"),
         (("agent", "explain", "--config", "{agent}"), "FAIRWARNING_METADATA_URL"),
         (("agent", "--once", "--dry-run", "--config", "{agent}"), "FAIRWARNING_METADATA_URL"),
@@ -245,14 +245,14 @@ def test_no_variable_of_the_environment_ends_in_a_traceback(
     "arguments",
     [
         ("fleet", "apply", "-", "--yes"),
-        ("notice", "add", "webhook", "--name", "ops"),
-        ("notice", "add", "webhook", "--name", "ops", "--url-file", "-"),
+        ("notification", "add", "webhook", "--name", "ops"),
+        ("notification", "add", "webhook", "--name", "ops", "--url-file", "-"),
     ],
 )
 def test_nothing_on_standard_input_ends_in_a_traceback(
     place: Place, arguments: Sequence[str]
 ) -> None:
-    variables = {"FAIRWARNING_NOTICE_URL": ""}
+    variables = {"FAIRWARNING_NOTIFICATION_URL": ""}
     found = {
         name: wrong
         for name, content in bad_values.FILES.items()

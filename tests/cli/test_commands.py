@@ -90,7 +90,7 @@ def test_an_update_domain_makes_the_target_a_scope(fake: Fake, run: Program) -> 
         ["policy", "workers"],
         ["clock", "advance", "a while"],
         ["token", "create", "--role", "king"],
-        ["notice", "dead-letters", "--retry", "1", "--discard", "2"],
+        ["notification", "dead-letters", "--retry", "1", "--discard", "2"],
         ["fleet", "apply", "/no/such/file.toml"],
         ["completion", "tcsh"],
         ["nonsense"],
@@ -272,7 +272,7 @@ def test_the_secret_of_a_token_stands_alone_on_standard_output(fake: Fake, run: 
     assert "idempotency-key" not in asked.headers
 
 
-NOTICE: dict[str, Any] = {
+NOTIFICATION: dict[str, Any] = {
     "id": "N1",
     "name": "ops",
     "kind": "webhook",
@@ -283,20 +283,20 @@ NOTICE: dict[str, Any] = {
 }
 
 
-def test_secrets_of_notices_come_from_files_pipes_and_the_environment(
+def test_secrets_of_notifications_come_from_files_pipes_and_the_environment(
     fake: Fake, run: Program, tmp_path: Path
 ) -> None:
-    fake.on("POST /notices", Answer(201, NOTICE))
+    fake.on("POST /notifications", Answer(201, NOTIFICATION))
     (tmp_path / "url").write_text("https://file.example\n")
     (tmp_path / "key").write_text("signing\n")
-    add = ("notice", "add", "webhook", "--name", "ops")
+    add = ("notification", "add", "webhook", "--name", "ops")
     first = run(*add, "--url-file", f"{tmp_path}/url", "--secret-file", f"{tmp_path}/key",
                 "--type", "reboot", "--kind", "Started", "--title", "hey")  # fmt: skip
     assert first.exit_code == 0, first.output
     assert first.stdout.endswith("whsec\n")
-    run(*add, FAIRWARNING_NOTICE_URL="https://env.example")
+    run(*add, FAIRWARNING_NOTIFICATION_URL="https://env.example")
     run(*add, input="https://pipe.example\n")
-    bodies = [asked.json for asked in fake.of("POST /notices")]
+    bodies = [asked.json for asked in fake.of("POST /notifications")]
     assert [body["url"] for body in bodies] == [
         "https://file.example",
         "https://env.example",
@@ -310,21 +310,21 @@ def test_secrets_of_notices_come_from_files_pipes_and_the_environment(
 
 
 def test_a_test_that_is_not_delivered_is_a_failure(fake: Fake, run: Program) -> None:
-    fake.on("POST /notices/N1/test", {"delivered": True, "error": ""})
-    fake.on("POST /notices/N2/test", {"delivered": False, "error": "connection refused"})
-    assert run("notice", "test", "N1").exit_code == 0
-    assert "connection refused" in said(run("notice", "test", "N2"))
-    assert json.loads(run("notice", "test", "N2", "--json").stdout)["delivered"] is False
+    fake.on("POST /notifications/N1/test", {"delivered": True, "error": ""})
+    fake.on("POST /notifications/N2/test", {"delivered": False, "error": "connection refused"})
+    assert run("notification", "test", "N1").exit_code == 0
+    assert "connection refused" in said(run("notification", "test", "N2"))
+    assert json.loads(run("notification", "test", "N2", "--json").stdout)["delivered"] is False
 
 
 def test_dead_letters(fake: Fake, run: Program) -> None:
-    letter = {"id": "L1", "notice": "N1", "title": "t", "attempts": 8, "error": "refused"}
-    fake.on("GET /notices/dead-letters", {"deadLetters": [letter], "next": None})
-    fake.on("POST /notices/dead-letters/L1/retry", {})
-    fake.on("DELETE /notices/dead-letters/L1", Answer(204, b""))
-    assert "refused" in run("notice", "dead-letters").stdout
-    assert run("notice", "dead-letters", "--retry", "L1").exit_code == 0
-    assert run("notice", "dead-letters", "--discard", "L1", "--json").stdout == "{}\n"
+    letter = {"id": "L1", "target": "N1", "title": "t", "attempts": 8, "error": "refused"}
+    fake.on("GET /notifications/dead-letters", {"deadLetters": [letter], "next": None})
+    fake.on("POST /notifications/dead-letters/L1/retry", {})
+    fake.on("DELETE /notifications/dead-letters/L1", Answer(204, b""))
+    assert "refused" in run("notification", "dead-letters").stdout
+    assert run("notification", "dead-letters", "--retry", "L1").exit_code == 0
+    assert run("notification", "dead-letters", "--discard", "L1", "--json").stdout == "{}\n"
 
 
 def sse(*entries: dict[str, Any]) -> Answer:
@@ -405,10 +405,16 @@ def test_history_is_asked_for_by_scope_and_event(fake: Fake, run: Program) -> No
         (["fault", "clear", "F1"], "DELETE /faults/F1"),
         (["token", "create", "--role", "viewer", "--name", "ci"], "POST /tokens"),
         (["token", "revoke", "T1"], "DELETE /tokens/T1"),
-        (["notice", "add", "webhook", "--name", "ops"], "POST /notices"),
-        (["notice", "remove", "N1"], "DELETE /notices/N1"),
-        (["notice", "dead-letters", "--retry", "L1"], "POST /notices/dead-letters/L1/retry"),
-        (["notice", "dead-letters", "--discard", "L1"], "DELETE /notices/dead-letters/L1"),
+        (["notification", "add", "webhook", "--name", "ops"], "POST /notifications"),
+        (["notification", "remove", "N1"], "DELETE /notifications/N1"),
+        (
+            ["notification", "dead-letters", "--retry", "L1"],
+            "POST /notifications/dead-letters/L1/retry",
+        ),
+        (
+            ["notification", "dead-letters", "--discard", "L1"],
+            "DELETE /notifications/dead-letters/L1",
+        ),
         (["fleet", "apply", "-", "--yes"], "PUT /fleet"),
         (["fleet", "remove", "web-1", "--yes"], "DELETE /instances/web-1"),
     ],
@@ -425,5 +431,5 @@ def test_the_reason_is_sent_along_and_a_key_unless_a_secret_comes_back(
     assert result.exit_code == 0, result.output
     (sent,) = fake.of(asked)
     assert sent.query["why"] == ["ticket 7"]
-    is_repeatable = sent.method == "POST" and asked not in ("POST /tokens", "POST /notices")
+    is_repeatable = sent.method == "POST" and asked not in ("POST /tokens", "POST /notifications")
     assert ("idempotency-key" in sent.headers) == is_repeatable

@@ -211,15 +211,15 @@ def test_tokens(real: Program) -> None:
     assert "revoked" in told(real, "token", "revoke", token["id"])
 
 
-def test_notices(real: Program) -> None:
-    made = real("notice", "add", "webhook", "--name", "ops", "--type", "reboot", "--json",
+def test_notifications(real: Program) -> None:
+    made = real("notification", "add", "webhook", "--name", "ops", "--type", "reboot", "--json",
                 input="http://127.0.0.1:1/hook?key=secret\n")  # fmt: skip
     assert made.exit_code == 0, made.output
     id = json.loads(made.stdout)["id"]
-    listed = told(real, "notice", "list")
+    listed = told(real, "notification", "list")
     assert "ops" in listed
     assert "secret" not in listed
-    assert "not delivered" in said(real("notice", "test", id))
-    assert "delivered" in told(real, "notice", "dead-letters")
-    told(real, "notice", "remove", id)
-    assert answer(real, "notice", "list")["notices"] == []
+    assert "not delivered" in said(real("notification", "test", id))
+    assert "delivered" in told(real, "notification", "dead-letters")
+    told(real, "notification", "remove", id)
+    assert answer(real, "notification", "list")["notifications"] == []

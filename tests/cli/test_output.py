@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fairwarning.cli.notification import letters_table, notices_table
+from fairwarning.cli.notification import letters_table, notifications_table
 from fairwarning.cli.output import draw
 from fairwarning.cli.rollout import plan_page, rollout_page, rollouts_table
 from fairwarning.cli.table_model import Cell, Lines, Shown
@@ -63,7 +63,7 @@ ROLLOUT = {
     "createdBy": "operator:eva",
 }
 TOKEN = {"id": "tok-1234", "name": "ci", "role": "operator", "created": "2026-11-16T12:00:00Z"}
-NOTICE = {
+NOTIFICATION = {
     "id": "N-1234",
     "name": "ops",
     "kind": "webhook",
@@ -71,7 +71,7 @@ NOTICE = {
     "filters": {"kinds": ["Started"], "types": ["Reboot"], "scopes": ["web"], "sources": []},
     "created": "2026-11-16T12:00:00Z",
 }
-LETTER = {"id": "L-1", "notice": "N-1234", "title": "Reboot", "attempts": 8, "error": "refused"}
+LETTER = {"id": "L-1", "target": "N-1234", "title": "Reboot", "attempts": 8, "error": "refused"}
 
 
 def test_events_show_both_times_and_whole_ids() -> None:
@@ -138,7 +138,7 @@ def test_empty_lists_say_what_to_do() -> None:
     assert drawn(events_table([], NOW, empty="No event.")) == "No event.\n"
     assert "fairwarning fleet apply" in drawn(*fleet_page([]))
     assert "token create" in drawn(tokens_table([], NOW))
-    assert "notice add" in drawn(notices_table([], NOW))
+    assert "notification add" in drawn(notifications_table([], NOW))
     assert "rollout start" in drawn(rollouts_table([], NOW))
     assert drawn(letters_table([])) == "Everything was delivered.\n"
 
@@ -209,9 +209,9 @@ def test_a_plan_shows_its_warnings_and_its_end() -> None:
     assert "nothing to do" in drawn(*plan_page({"steps": [], "ends": None}, NOW))
 
 
-def test_tokens_and_notices() -> None:
+def test_tokens_and_notifications() -> None:
     assert "never" in drawn(tokens_table([TOKEN], NOW))
-    assert "Started of Reboot in web" in drawn(notices_table([NOTICE], NOW))
+    assert "Started of Reboot in web" in drawn(notifications_table([NOTIFICATION], NOW))
     assert "refused" in drawn(letters_table([LETTER]))
 
 

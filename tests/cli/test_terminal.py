@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.fake import Answer, Fake, problem
 from tests.cli.terminal import on_terminal
-from tests.cli.test_commands import CHANGE, NOTICE, PLAN, sse
+from tests.cli.test_commands import CHANGE, NOTIFICATION, PLAN, sse
 from tests.cli.values import ID, WEB, a_scope, an_entry, an_event, an_instance
 
 ALTERNATE, NORMAL = "\x1b[?1049h", "\x1b[?1049l"
@@ -104,14 +104,14 @@ def test_a_question_is_asked_before_the_fleet_changes(
 
 
 def test_a_secret_is_not_shown_as_it_is_typed(fake: Fake) -> None:
-    fake.on("POST /notices", Answer(201, {**NOTICE, "secret": ""}))
-    command = ("notice", "add", "apprise", "--name", "chat", "--url", fake.url)
+    fake.on("POST /notifications", Answer(201, {**NOTIFICATION, "secret": ""}))
+    command = ("notification", "add", "apprise", "--name", "chat", "--url", fake.url)
     with on_terminal(*command) as terminal:
         terminal.read_until("URL: ")
         terminal.type("slack://token\n")
         assert terminal.ended() == 0
         assert "token" not in terminal.text
-    assert fake.of("POST /notices")[0].json["url"] == "slack://token"
+    assert fake.of("POST /notifications")[0].json["url"] == "slack://token"
 
 
 def test_no_color_is_respected(fake: Fake) -> None:

@@ -1,4 +1,4 @@
-"""An engine with notices on a virtual clock, and short ways to make things happen."""
+"""An engine with notifications on a virtual clock, and short ways to make things happen."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -17,7 +17,7 @@ from fairwarning.core.model import (
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Store
 from fairwarning.engine.service import Engine
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.model import (
     Filters,
     Message,
@@ -65,7 +65,7 @@ class WatchedSender(NetworkSender):
             await self._clock_of_test.settle()
 
 
-class NoticeRig:
+class NotificationRig:
     def __init__(self, store: Store, clock: VirtualClock) -> None:
         self.rig = Rig(store, clock)
         self.store = store
@@ -73,22 +73,26 @@ class NoticeRig:
         self.sender = WatchedSender(clock)
         self.engine: Engine
         self.scope: Scope
-        self._running: list[Notices] = []
+        self._running: list[Notifications] = []
 
-    async def node(self) -> Notices:
-        notices = Notices(store=self.store, clock=self.clock, sender=self.sender)
-        await notices.start()
+    async def node(self) -> Notifications:
+        notifications = Notifications(store=self.store, clock=self.clock, sender=self.sender)
+        await notifications.start()
         await self.clock.settle()
-        self._running.append(notices)
-        return notices
+        self._running.append(notifications)
+        return notifications
 
     async def webhook(
-        self, notices: Notices, url: str, name: str = "hook", filters: Filters | None = None
+        self,
+        notifications: Notifications,
+        url: str,
+        name: str = "hook",
+        filters: Filters | None = None,
     ) -> Target:
         draft = TargetDraft(
             name=name, kind=TargetKind.WEBHOOK, url=url, filters=filters or Filters()
         )
-        return await notices.create(draft, by=ME)
+        return await notifications.create(draft, by=ME)
 
     async def reboot(self, *names: str) -> EventId:
         """Announced for 15 minutes from now."""
@@ -116,18 +120,18 @@ class NoticeRig:
         actor = instance_actor(InstanceName(name))
         await self.engine.submit(self.scope.id, Approve(event_id=id, by=actor), by=actor)
 
-    async def stop(self, only: Iterable[Notices] | None = None) -> None:
-        for notices in list(self._running if only is None else only):
-            self._running.remove(notices)
-            await notices.stop()
+    async def stop(self, only: Iterable[Notifications] | None = None) -> None:
+        for notifications in list(self._running if only is None else only):
+            self._running.remove(notifications)
+            await notifications.stop()
 
 
 @asynccontextmanager
-async def noticing(
+async def notification_rig(
     store: Store | None = None, clock: VirtualClock | None = None
-) -> AsyncIterator[NoticeRig]:
+) -> AsyncIterator[NotificationRig]:
     clock = clock or VirtualClock()
-    rig = NoticeRig(store or MemoryStore(clock), clock)
+    rig = NotificationRig(store or MemoryStore(clock), clock)
     rig.engine = await rig.rig.node()
     rig.scope = await rig.rig.declare(rig.engine, TEST_WEB)
     try:

@@ -34,7 +34,7 @@ from tests.core.builders import E1, T0
 from tests.engine.harness import ME
 from tests.notifications.entries import REBOOT, WEB_ID, entry
 from tests.notifications.receiver import Receiver, receiving
-from tests.notifications.rig import NoticeRig, noticing
+from tests.notifications.rig import NotificationRig, notification_rig
 
 WEB_0 = InstanceName("web-0")
 
@@ -45,7 +45,7 @@ def draft(url: str = "https://example.com/x", **more: Any) -> TargetDraft:
                           "filters": Filters(kinds=EVENT_GRID_KINDS), **more})  # fmt: skip
 
 
-async def subscribe(rig: NoticeRig, receiver: Receiver) -> Target:
+async def subscribe(rig: NotificationRig, receiver: Receiver) -> Target:
     return await (await rig.node()).create(draft(receiver.url), by=ME)
 
 
@@ -123,7 +123,7 @@ def test_an_event_hangs_on_the_resource_that_it_is_about(scope_id: str, end: str
 
 
 async def test_each_status_is_told_once_and_approvals_are_not() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         await subscribe(rig, receiver)
         id = await rig.reboot("web-0")
         await rig.approve(id, "web-0")
@@ -136,7 +136,7 @@ async def test_each_status_is_told_once_and_approvals_are_not() -> None:
 
 
 async def test_each_status_is_told_also_if_the_event_has_moved_on_by_then() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         await subscribe(rig, receiver)
         await rig.stop()
         id = await rig.reboot("web-0")
@@ -148,7 +148,7 @@ async def test_each_status_is_told_also_if_the_event_has_moved_on_by_then() -> N
 
 
 async def test_a_cancelled_event_is_told_as_canceled() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         await subscribe(rig, receiver)
         id = await rig.reboot("web-0")
         await rig.engine.submit(rig.scope.id, Cancel(event_id=id), by=ME)
@@ -157,7 +157,7 @@ async def test_a_cancelled_event_is_told_as_canceled() -> None:
 
 
 async def test_an_event_that_starts_at_once_was_never_scheduled() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         await subscribe(rig, receiver)
         happened = Schedule(
             event_id=rig.engine.new_id(),
@@ -171,7 +171,7 @@ async def test_an_event_that_starts_at_once_was_never_scheduled() -> None:
 
 
 async def test_an_operation_that_policy_approves_is_not_told_as_scheduled_either() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         policy = ChangePolicy(policy=Policy(approve_user_reboot=True))
         await rig.engine.submit(rig.scope.id, policy, by=ME)
         await subscribe(rig, receiver)
@@ -181,7 +181,7 @@ async def test_an_operation_that_policy_approves_is_not_told_as_scheduled_either
 
 
 async def test_what_no_instance_sees_is_not_told() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         await subscribe(rig, receiver)
         await rig.operate(OperationKind.DEALLOCATE, "web-0")
         await rig.pass_time(HOUR_MS)
@@ -189,7 +189,7 @@ async def test_what_no_instance_sees_is_not_told() -> None:
 
 
 async def test_headers_are_those_of_event_grid_and_the_signature_stays() -> None:
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         target = await subscribe(rig, receiver)
         await rig.reboot("web-0")
         await rig.sender.idle()
@@ -207,7 +207,7 @@ async def test_headers_are_those_of_event_grid_and_the_signature_stays() -> None
 
 async def test_a_repetition_is_the_same_to_the_last_byte() -> None:
     answers = [503, 200]
-    async with noticing() as rig, receiving(lambda _: answers.pop(0)) as receiver:
+    async with notification_rig() as rig, receiving(lambda _: answers.pop(0)) as receiver:
         await subscribe(rig, receiver)
         await rig.reboot("web-0")
         await rig.pass_time(2 * SECOND_MS)
@@ -217,10 +217,10 @@ async def test_a_repetition_is_the_same_to_the_last_byte() -> None:
 
 
 async def test_a_test_is_the_handshake_that_every_receiver_knows() -> None:
-    async with noticing() as rig, receiving() as receiver:
-        notices = await rig.node()
-        target = await notices.create(draft(receiver.url), by=ME)
-        assert (await notices.test(target.id)).is_delivered
+    async with notification_rig() as rig, receiving() as receiver:
+        notifications = await rig.node()
+        target = await notifications.create(draft(receiver.url), by=ME)
+        assert (await notifications.test(target.id)).is_delivered
         (request,) = receiver.requests
         (message,) = request.json
         assert request.headers["aeg-event-type"] == "SubscriptionValidation"
@@ -238,7 +238,7 @@ async def test_a_test_is_the_handshake_that_every_receiver_knows() -> None:
 def test_what_event_grid_cannot_tell_is_refused(more: dict[str, Any], says: str) -> None:
     with pytest.raises(Refused, match=says) as refused:
         made_target(draft(**more), id="n", new_secret="whsec_x", now=T0, by=ME)
-    assert refused.value.code is Code.NOTICE_INVALID
+    assert refused.value.code is Code.NOTIFICATION_INVALID
 
 
 def test_a_message_that_waited_before_there_were_headers_can_still_be_read() -> None:

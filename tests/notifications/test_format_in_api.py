@@ -8,11 +8,11 @@ HOOK = {"kind": "webhook", "url": "https://ops.example/x"}
 
 async def test_the_format_is_shown_and_decides_what_is_told_by_default() -> None:
     async with running() as rig:
-        made = await rig.post("/notices", {**HOOK, "name": "a", "format": "eventgrid"}, 201)
+        made = await rig.post("/notifications", {**HOOK, "name": "a", "format": "eventgrid"}, 201)
         assert (made["format"], made["filters"]["kinds"]) == ("eventgrid", list(EVENT_GRID_KINDS))
-        usual = await rig.post("/notices", {**HOOK, "name": "b"}, 201)
+        usual = await rig.post("/notifications", {**HOOK, "name": "b"}, 201)
         assert (usual["format"], usual["filters"]["kinds"]) == ("cloudevents", list(DEFAULT_KINDS))
-        listed = (await rig.get("/notices"))["notices"]
+        listed = (await rig.get("/notifications"))["notifications"]
         assert {each["name"]: each["format"] for each in listed} == {
             "a": "eventgrid",
             "b": "cloudevents",
@@ -21,12 +21,12 @@ async def test_the_format_is_shown_and_decides_what_is_told_by_default() -> None
 
 async def test_an_unknown_format_or_kind_is_refused() -> None:
     async with running() as rig:
-        await rig.post("/notices", {**HOOK, "name": "a", "format": "xml"}, 422)
+        await rig.post("/notifications", {**HOOK, "name": "a", "format": "xml"}, 422)
         kinds = {"filters": {"kinds": ["Approved"]}}
         refused = await rig.post(
-            "/notices", {**HOOK, "name": "a", "format": "eventgrid", **kinds}, 422
+            "/notifications", {**HOOK, "name": "a", "format": "eventgrid", **kinds}, 422
         )
-        assert refused["code"] == "notice-invalid"
+        assert refused["code"] == "notification-invalid"
 
 
 async def test_a_target_is_shown_as_it_was_asked_for_but_for_its_secrets() -> None:
@@ -39,8 +39,8 @@ async def test_a_target_is_shown_as_it_was_asked_for_but_for_its_secrets() -> No
     template = {"title": "$type", "body": "$text!"}
     async with running() as rig:
         asked = {**HOOK, "name": "a", "filters": filters, "template": template}
-        made = await rig.post("/notices?why=on+call", asked, 201)
-        (shown,) = (await rig.get("/notices"))["notices"]
+        made = await rig.post("/notifications?why=on+call", asked, 201)
+        (shown,) = (await rig.get("/notifications"))["notifications"]
         secret = made.pop("secret")
         assert shown == made
         assert (shown["filters"], shown["template"]) == (filters, template)
@@ -52,7 +52,7 @@ async def test_a_target_is_shown_as_it_was_asked_for_but_for_its_secrets() -> No
 async def test_who_wants_to_hear_of_nothing_is_asked_what_he_wants() -> None:
     async with running() as rig:
         asked = {**HOOK, "name": "a", "filters": {"kinds": []}}
-        assert "wants no kind" in (await rig.post("/notices", asked, 422))["detail"]
+        assert "wants no kind" in (await rig.post("/notifications", asked, 422))["detail"]
         empty = {**HOOK, "name": "a", "template": {"body": " "}}
-        assert "body is empty" in (await rig.post("/notices", empty, 422))["detail"]
-        assert (await rig.get("/notices"))["notices"] == []
+        assert "body is empty" in (await rig.post("/notifications", empty, 422))["detail"]
+        assert (await rig.get("/notifications"))["notifications"] == []

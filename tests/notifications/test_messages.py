@@ -197,7 +197,7 @@ def test_a_target_that_makes_no_sense_is_refused(slip: dict[str, object]) -> Non
     draft = TargetDraft(**{**GOOD, **slip})  # type: ignore[arg-type]
     with pytest.raises(Refused) as refused:
         made_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME)
-    assert refused.value.code is Code.NOTICE_INVALID
+    assert refused.value.code is Code.NOTIFICATION_INVALID
     assert "hunter2" not in refused.value.message
 
 

@@ -11,14 +11,14 @@ from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Position, Record, StoreDown
 from fairwarning.notifications.delivery_rules import LEASE_MS, taken_by
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.model import Delivery, Filters, Message, Outcome, Target
-from fairwarning.notifications.records import Shelf
+from fairwarning.notifications.records import NotificationRecords
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.engine.harness import ME
 from tests.notifications.receiver import HANG, receiving
-from tests.notifications.rig import NoticeRig, SharedStore, WatchedSender, noticing
+from tests.notifications.rig import NotificationRig, SharedStore, WatchedSender, notification_rig
 from tests.support.patience import HANG_S
 
 SCHEDULED = Filters(kinds=("Scheduled",))
@@ -55,21 +55,21 @@ class UnreadableStore(MemoryStore):
         return await super().record(kind, key)
 
 
-def kill(notices: Notices) -> None:
+def kill(notifications: Notifications) -> None:
     """As kill -9 leaves it: no lease is given back."""
-    assert notices._keeper.task is not None
-    notices._keeper.task.cancel()
-    for worker, task in notices._workers.values():
+    assert notifications._keeper.task is not None
+    notifications._keeper.task.cancel()
+    for worker, task in notifications._workers.values():
         worker._stops = True
         task.cancel()
-    notices._workers = {}
+    notifications._workers = {}
 
 
 async def test_a_restart_goes_on_where_it_was_and_repeats_nothing(tmp_path: Path) -> None:
     clock = VirtualClock()
     store = SqliteStore(tmp_path / "fw.db", clock)
     await store.open()
-    async with noticing(store, clock) as rig, receiving() as receiver:
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
         await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
         ids = [await rig.reboot("web-0")]
         await rig.sender.idle()
@@ -85,7 +85,7 @@ async def test_a_restart_goes_on_where_it_was_and_repeats_nothing(tmp_path: Path
 
 async def test_what_waits_for_another_try_survives_a_restart() -> None:
     status = [500]
-    async with noticing() as rig, receiving(lambda _: status[0]) as receiver:
+    async with notification_rig() as rig, receiving(lambda _: status[0]) as receiver:
         await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
         await rig.reboot("web-0")
         await rig.sender.idle()
@@ -138,7 +138,7 @@ async def test_another_node_takes_over_when_the_lease_of_a_dead_one_has_run_out(
 
 async def test_a_store_of_one_node_needs_no_patience_after_a_crash() -> None:
     answers = iter([HANG])
-    async with noticing() as rig, receiving(lambda _: next(answers, 200)) as receiver:
+    async with notification_rig() as rig, receiving(lambda _: next(answers, 200)) as receiver:
         first = await rig.node()
         await rig.webhook(first, receiver.url, filters=SCHEDULED)
         await rig.reboot("web-0")
@@ -152,10 +152,10 @@ async def test_a_store_of_one_node_needs_no_patience_after_a_crash() -> None:
 async def test_a_message_that_was_put_aside_before_a_crash_is_not_sent_as_new_too() -> None:
     clock = VirtualClock()
     store = DyingStore(clock)
-    async with noticing(store, clock) as rig, receiving(lambda _: 500) as receiver:
+    async with notification_rig(store, clock) as rig, receiving(lambda _: 500) as receiver:
         first = await rig.node()
         await rig.webhook(first, receiver.url, filters=SCHEDULED)
-        store.dies_after = "notice-delivery"
+        store.dies_after = "notification-delivery"
         await rig.reboot("web-0")
         await rig.sender.idle()
         kill(first)
@@ -168,9 +168,9 @@ async def test_a_message_that_was_put_aside_before_a_crash_is_not_sent_as_new_to
 async def test_an_outage_of_the_store_loses_nothing() -> None:
     clock = VirtualClock()
     store = DyingStore(clock)
-    async with noticing(store, clock) as rig, receiving() as receiver:
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
         await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
-        store.dies_before = "notice-cursor"
+        store.dies_before = "notification-cursor"
         await rig.reboot("web-0")
         await rig.pass_time(MINUTE_MS)
         assert not receiver.requests
@@ -184,7 +184,7 @@ async def test_a_node_that_starts_in_an_outage_reads_its_cursor_later(
 ) -> None:
     clock = VirtualClock()
     store = UnreadableStore(clock)
-    async with noticing(store, clock) as rig, receiving() as receiver:
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
         first = await rig.node()
         await rig.webhook(first, receiver.url, filters=SCHEDULED)
         await rig.stop()
@@ -206,7 +206,7 @@ async def test_a_clock_that_is_ahead_takes_nothing_from_who_is_telling() -> None
         await rig.reboot("web-0")
         await receiver.has(1)
         ahead = VirtualClock(later(rig.clock.now(), LEASE_MS + 1))
-        other = Notices(store=rig.store, clock=ahead, sender=WatchedSender(ahead))
+        other = Notifications(store=rig.store, clock=ahead, sender=WatchedSender(ahead))
         await other.start()
         await ahead.advance(LEASE_MS // 2)
         assert len(receiver.requests) == 1
@@ -224,7 +224,7 @@ class LateLists(MemoryStore):
 
     async def records(self, kind: str, **named: Any) -> list[Record]:
         found = await super().records(kind, **named)
-        if kind == "notice-target" and self.holds_back:
+        if kind == "notification-target" and self.holds_back:
             self.holds_back = False
             self.asked.set()
             await self.go_on.wait()
@@ -232,7 +232,7 @@ class LateLists(MemoryStore):
 
     async def keep(self, kind: str, key: str, body: str, **named: Any) -> Record:
         record = await super().keep(kind, key, body, **named)
-        if kind == "notice-target":
+        if kind == "notification-target":
             self.added.set()
         return record
 
@@ -241,12 +241,12 @@ async def test_an_older_list_of_targets_that_comes_late_ends_nobody() -> None:
     """A target is made while another list is on its way that does not have it yet."""
     clock = VirtualClock()
     store = LateLists(clock)
-    async with noticing(store, clock) as rig, receiving() as receiver:
-        notices = await rig.node()
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
+        notifications = await rig.node()
         store.holds_back = True
-        late = asyncio.create_task(notices._refresh())
+        late = asyncio.create_task(notifications._refresh())
         await store.asked.wait()
-        making = asyncio.create_task(rig.webhook(notices, receiver.url, filters=SCHEDULED))
+        making = asyncio.create_task(rig.webhook(notifications, receiver.url, filters=SCHEDULED))
         await store.added.wait()
         for _ in range(9):  # With the mend it waits for its turn; without it, it is done by now.
             await asyncio.sleep(0)
@@ -271,13 +271,13 @@ async def test_unwanted_entries_move_the_cursor_now_and_then(
 ) -> None:
     """So that a restart need not read them all again."""
     monkeypatch.setattr("fairwarning.notifications.worker.UNTOLD_MAX", 5)
-    async with noticing() as rig, receiving() as receiver:
+    async with notification_rig() as rig, receiving() as receiver:
         wanted = Filters(kinds=("Failed",))
         target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
         end = await rig.store.end()
         await rig.reboot("web-0")
         await rig.clock.advance(HOUR_MS)
-        held = await Shelf(rig.store).cursor(target.id)
+        held = await NotificationRecords(rig.store).cursor(target.id)
         assert held is not None
         unread = await rig.store.journal(after=held.cursor.position, limit=100)
         assert len(unread) < 5 < len(await rig.store.journal(after=end, limit=100))
@@ -291,17 +291,17 @@ async def test_unwanted_entries_move_no_cursor_that_another_node_holds(
     async with shared() as rig, receiving() as receiver:
         wanted = Filters(kinds=("Failed",))
         target = await rig.webhook(await rig.node(), receiver.url, filters=wanted)
-        shelf = Shelf(rig.store)
-        held = await shelf.cursor(target.id)
+        records = NotificationRecords(rig.store)
+        held = await records.cursor(target.id)
         assert held is not None
-        theirs = await shelf.move(
+        theirs = await records.move(
             target.id, held, taken_by("another", held.cursor, rig.clock.now())
         )
         await rig.reboot("web-0")
         await rig.pass_time(LEASE_MS - 1)
-        assert await shelf.cursor(target.id) == theirs
+        assert await records.cursor(target.id) == theirs
         await rig.pass_time(LEASE_MS)
-        assert await shelf.cursor(target.id) != theirs
+        assert await records.cursor(target.id) != theirs
 
 
 async def test_whoever_has_told_all_leaves_the_target_to_the_others() -> None:
@@ -318,28 +318,28 @@ async def test_whoever_has_told_all_leaves_the_target_to_the_others() -> None:
         assert len(receiver.requests) == 2
 
 
-def shared() -> AbstractAsyncContextManager[NoticeRig]:
+def shared() -> AbstractAsyncContextManager[NotificationRig]:
     clock = VirtualClock()
-    return noticing(SharedStore(clock), clock)
+    return notification_rig(SharedStore(clock), clock)
 
 
 async def test_a_target_that_takes_nothing_hears_nothing_new_until_there_is_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The journal holds the rest, however much that is."""
-    for module in ("worker", "shelf"):
+    for module in ("worker", "records"):
         monkeypatch.setattr(f"fairwarning.notifications.{module}.WAITING_MAX", 2)
     status = [500]
     async with (
         asyncio.timeout(HANG_S),
-        noticing() as rig,
+        notification_rig() as rig,
         receiving(lambda _: status[0]) as receiver,
     ):
         await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
         ids = [await rig.reboot(f"web-{number}") for number in range(4)]
         await rig.sender.idle()
         assert [each.json["subject"] for each in receiver.requests] == ids[:2]
-        assert len(await rig.store.records("notice-delivery", limit=9)) == 2
+        assert len(await rig.store.records("notification-delivery", limit=9)) == 2
         status[0] = 200
         await rig.pass_time(MINUTE_MS)
         assert sorted(each.json["subject"] for each in receiver.requests[2:]) == ids
@@ -348,9 +348,9 @@ async def test_a_target_that_takes_nothing_hears_nothing_new_until_there_is_room
 async def test_what_was_put_aside_for_a_target_that_another_node_removed_is_dropped() -> None:
     async with shared() as rig:
         target = await rig.webhook(await rig.node(), "http://127.0.0.1:9/", filters=SCHEDULED)
-        shelf = Shelf(rig.store)
-        await shelf.remove_target(target, by=ME, why="")
-        await shelf.clear(target.id)
+        records = NotificationRecords(rig.store)
+        await records.remove_target(target, by=ME, why="")
+        await records.clear(target.id)
         message = Message(id="m", title="t", text="t", body="{}")
         late = Delivery(
             id="late",
@@ -361,10 +361,10 @@ async def test_what_was_put_aside_for_a_target_that_another_node_removed_is_drop
             next_try_ms=later(rig.clock.now(), HOUR_MS),
             last_error="answered 500",
         )
-        await shelf.put_waiting(late)
+        await records.put_waiting(late)
         await rig.reboot("web-0")
         await rig.sender.idle()
-        assert await rig.store.records("notice-delivery", limit=9) == []
+        assert await rig.store.records("notification-delivery", limit=9) == []
 
 
 async def test_a_lease_lasts_as_long_as_there_is_something_to_tell() -> None:
@@ -378,7 +378,7 @@ async def test_a_lease_lasts_as_long_as_there_is_something_to_tell() -> None:
             return None
 
         async def send(self, target: Target, message: Message) -> Outcome:
-            held = await Shelf(store).cursor(target.id)
+            held = await NotificationRecords(store).cursor(target.id)
             assert held is not None
             left.append(held.cursor.lease_until_ms - clock.now())
             clock.step(LEASE_MS // 2 - 1)
@@ -387,8 +387,8 @@ async def test_a_lease_lasts_as_long_as_there_is_something_to_tell() -> None:
         async def close(self) -> None:
             pass
 
-    async with noticing(store, clock) as rig:
-        first = Notices(store=store, clock=clock, sender=Slow())
+    async with notification_rig(store, clock) as rig:
+        first = Notifications(store=store, clock=clock, sender=Slow())
         await rig.webhook(first, "http://127.0.0.1:9/", filters=SCHEDULED)
         for number in range(4):
             await rig.reboot(f"web-{number}")

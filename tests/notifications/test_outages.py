@@ -1,4 +1,4 @@
-"""Notices go on after an outage at any call to the store, and what arrived is not repeated."""
+"""Notifications go on after an outage at any call to the store, and repeat nothing that arrived."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.model import (
     Filters,
     Message,
@@ -25,7 +25,7 @@ from fairwarning.notifications.model import (
 )
 from fairwarning.stores.memory import MemoryStore
 from tests.engine.harness import ME
-from tests.notifications.rig import NoticeRig, SharedStore, noticing
+from tests.notifications.rig import NotificationRig, SharedStore, notification_rig
 from tests.support.flaky import Flaky, every_call_fails
 
 DRAFT = TargetDraft(
@@ -68,8 +68,10 @@ Failing = Callable[[], AbstractContextManager[None]]
 
 
 class World:
-    def __init__(self, rig: NoticeRig, notices: Notices, failing: Failing) -> None:
-        self.rig, self.notices, self.failing = rig, notices, failing
+    def __init__(
+        self, rig: NotificationRig, notifications: Notifications, failing: Failing
+    ) -> None:
+        self.rig, self.notifications, self.failing = rig, notifications, failing
 
     async def announce(self) -> list[EventId]:
         """Through the store itself: what happens is not what fails."""
@@ -90,12 +92,12 @@ async def play(
     clock = VirtualClock()
     store = store_kind(clock)
     flaky = Flaky(store)
-    async with noticing(store, clock) as rig:
-        notices = Notices(store=flaky.store, clock=clock, sender=receiver)
-        await notices.start()
+    async with notification_rig(store, clock) as rig:
+        notifications = Notifications(store=flaky.store, clock=clock, sender=receiver)
+        await notifications.start()
         await clock.settle()
-        await story(World(rig, notices, partial(flaky.failing, fails, is_late=is_late)))
-        await notices.stop()
+        await story(World(rig, notifications, partial(flaky.failing, fails, is_late=is_late)))
+        await notifications.stop()
     return flaky.calls
 
 
@@ -105,7 +107,7 @@ async def test_each_message_arrives_once_whichever_call_fails(
     store_kind: type[MemoryStore], every: int, at_once: int
 ) -> None:
     async def story(world: World) -> None:
-        await world.notices.create(DRAFT, by=ME)
+        await world.notifications.create(DRAFT, by=ME)
         with world.failing():
             await world.announce()
             await world.rig.clock.advance(2 * MINUTE_MS)
@@ -117,14 +119,14 @@ async def test_each_message_arrives_once_whichever_call_fails(
         return calls
 
     met = {name async for name in every_call_fails(scenario, at_once=at_once, every=every)}
-    assert {"journal", "history", "keep notice-cursor", "record notice-cursor"} <= met
+    assert {"journal", "history", "keep notification-cursor", "record notification-cursor"} <= met
 
 
 async def test_a_message_that_is_refused_is_tried_as_often_as_the_docs_say() -> None:
     """An outage between a try and the note of it is no reason for another."""
 
     async def story(world: World) -> None:
-        await world.notices.create(DRAFT, by=ME)
+        await world.notifications.create(DRAFT, by=ME)
         with world.failing():
             await world.rig.reboot("web-0")
             await world.rig.clock.advance(DAY_MS)
@@ -136,12 +138,16 @@ async def test_a_message_that_is_refused_is_tried_as_often_as_the_docs_say() -> 
         return calls
 
     met = {name async for name in every_call_fails(scenario)}
-    assert {"keep notice-delivery", "drop notice-delivery", "keep notice-dead"} <= met
+    assert {
+        "keep notification-delivery",
+        "drop notification-delivery",
+        "keep notification-dead",
+    } <= met
 
 
 async def test_whoever_removes_a_target_during_an_outage_may_ask_again_and_leaves_nothing() -> None:
     async def story(world: World) -> None:
-        target = await world.notices.create(DRAFT, by=ME)
+        target = await world.notifications.create(DRAFT, by=ME)
         await world.rig.reboot("web-0")
         await world.rig.clock.advance(DAY_MS)
         await world.rig.reboot("web-1")
@@ -149,25 +155,30 @@ async def test_whoever_removes_a_target_during_an_outage_may_ask_again_and_leave
         with world.failing():
             for _ in range(2):
                 with suppress(StoreDown, Refused):
-                    await world.notices.remove(target.id, by=ME)
-        assert await world.notices.list() == []
-        for kind in ("notice-cursor", "notice-delivery", "notice-dead", "notice-target"):
+                    await world.notifications.remove(target.id, by=ME)
+        assert await world.notifications.list() == []
+        for kind in (
+            "notification-cursor",
+            "notification-delivery",
+            "notification-dead",
+            "notification-target",
+        ):
             assert await world.rig.store.records(kind, limit=9) == [], kind
 
     async def scenario(fails: range, is_late: bool) -> list[str]:
         return await play(story, Receiver(lambda _: True), fails=fails, is_late=is_late)
 
     met = {name async for name in every_call_fails(scenario)}
-    assert {"drop notice-target", "drop notice-cursor", "drop notice-dead"} <= met
+    assert {"drop notification-target", "drop notification-cursor", "drop notification-dead"} <= met
 
 
 async def test_whoever_makes_a_target_during_an_outage_has_one_that_hears_or_none() -> None:
     async def story(world: World) -> None:
         with suppress(StoreDown), world.failing():
-            await world.notices.create(DRAFT, by=ME)
-        if not await world.notices.list():
-            await world.notices.create(DRAFT, by=ME)
-        assert len(await world.notices.list()) == 1
+            await world.notifications.create(DRAFT, by=ME)
+        if not await world.notifications.list():
+            await world.notifications.create(DRAFT, by=ME)
+        assert len(await world.notifications.list()) == 1
         await world.rig.reboot("web-0")
         await world.rig.clock.advance(MINUTE_MS)
 
@@ -178,7 +189,11 @@ async def test_whoever_makes_a_target_during_an_outage_has_one_that_hears_or_non
         return calls
 
     met = {name async for name in every_call_fails(scenario)}
-    assert {"keep notice-target", "keep notice-cursor", "records notice-target"} <= met
+    assert {
+        "keep notification-target",
+        "keep notification-cursor",
+        "records notification-target",
+    } <= met
 
 
 async def test_a_dead_letter_that_is_tried_again_during_an_outage_arrives() -> None:
@@ -186,17 +201,17 @@ async def test_a_dead_letter_that_is_tried_again_during_an_outage_arrives() -> N
 
     async def story(world: World) -> None:
         is_refusing[0] = True
-        await world.notices.create(DRAFT, by=ME)
+        await world.notifications.create(DRAFT, by=ME)
         await world.rig.reboot("web-0")
         await world.rig.clock.advance(DAY_MS)
-        (letter,) = await world.notices.dead_letters()
+        (letter,) = await world.notifications.dead_letters()
         is_refusing[0] = False
         with world.failing():
             for _ in range(2):
                 with suppress(StoreDown, Refused):
-                    await world.notices.retry(letter.id)
+                    await world.notifications.retry(letter.id)
         await world.rig.clock.advance(MINUTE_MS)
-        assert await world.notices.dead_letters() == []
+        assert await world.notifications.dead_letters() == []
 
     async def scenario(fails: range, is_late: bool) -> list[str]:
         receiver = Receiver(lambda _: is_refusing[0])
@@ -205,7 +220,7 @@ async def test_a_dead_letter_that_is_tried_again_during_an_outage_arrives() -> N
         return calls
 
     met = {name async for name in every_call_fails(scenario)}
-    assert {"keep notice-delivery", "drop notice-dead"} <= met
+    assert {"keep notification-delivery", "drop notification-dead"} <= met
 
 
 async def test_a_dead_letter_is_sent_again_whatever_was_lost_when_it_died() -> None:
@@ -214,19 +229,19 @@ async def test_a_dead_letter_is_sent_again_whatever_was_lost_when_it_died() -> N
 
     async def story(world: World) -> None:
         is_refusing[0] = True
-        await world.notices.create(DRAFT, by=ME)
+        await world.notifications.create(DRAFT, by=ME)
         with world.failing():
             await world.rig.reboot("web-0")
             await world.rig.clock.advance(MINUTE_MS)
             with suppress(StoreDown, Refused):
-                for letter in await world.notices.dead_letters():
-                    await world.notices.retry(letter.id)
+                for letter in await world.notifications.dead_letters():
+                    await world.notifications.retry(letter.id)
             await world.rig.clock.advance(MINUTE_MS)
         is_refusing[0] = False
-        (letter,) = await world.notices.dead_letters()
-        await world.notices.retry(letter.id)
+        (letter,) = await world.notifications.dead_letters()
+        await world.notifications.retry(letter.id)
         await world.rig.clock.advance(MINUTE_MS)
-        assert await world.notices.dead_letters() == []
+        assert await world.notifications.dead_letters() == []
 
     async def scenario(fails: range, is_late: bool) -> list[str]:
         receiver = Receiver(lambda _: is_refusing[0], is_final=True)
@@ -235,7 +250,11 @@ async def test_a_dead_letter_is_sent_again_whatever_was_lost_when_it_died() -> N
         return calls
 
     met = {name async for name in every_call_fails(scenario)}
-    assert {"keep notice-cursor", "keep notice-dead", "drop notice-delivery"} <= met
+    assert {
+        "keep notification-cursor",
+        "keep notification-dead",
+        "drop notification-delivery",
+    } <= met
 
 
 @pytest.mark.parametrize("is_through", [False, True], ids=["plain", "through"])
@@ -251,23 +270,23 @@ async def test_a_target_that_is_made_while_the_node_stops_gets_no_worker(
             return None
 
     receiver = Slow()
-    async with noticing() as rig:
-        notices = Notices(store=rig.store, clock=rig.clock, sender=receiver)
-        await notices.start()
+    async with notification_rig() as rig:
+        notifications = Notifications(store=rig.store, clock=rig.clock, sender=receiver)
+        await notifications.start()
         await rig.clock.settle()
-        asked = notices.through(rig.store) if is_through else notices
+        asked = notifications.through(rig.store) if is_through else notifications
         making = asyncio.create_task(asked.create(DRAFT, by=ME))
         await reached.wait()
-        await notices.stop()
+        await notifications.stop()
         gate.set()
         await making
         await rig.reboot("web-0")
         await rig.clock.advance(MINUTE_MS)
         assert not receiver.arrived, "a stopped node tells nobody"
-        await notices.start()
+        await notifications.start()
         await rig.clock.settle()
         assert receiver.arrived.total() == 1
-        await notices.stop()
+        await notifications.stop()
 
 
 async def test_a_try_that_is_under_way_leaves_nothing_of_a_target_that_is_removed() -> None:
@@ -279,17 +298,22 @@ async def test_a_try_that_is_under_way_leaves_nothing_of_a_target_that_is_remove
             await gate.wait()
             return Outcome(error="answered 500")
 
-    async with noticing() as rig:
-        notices = Notices(store=rig.store, clock=rig.clock, sender=Slow())
-        await notices.start()
-        target = await notices.create(DRAFT, by=ME)
+    async with notification_rig() as rig:
+        notifications = Notifications(store=rig.store, clock=rig.clock, sender=Slow())
+        await notifications.start()
+        target = await notifications.create(DRAFT, by=ME)
         await rig.reboot("web-0")
         await reached.wait()
-        removing = asyncio.create_task(notices.remove(target.id, by=ME))
+        removing = asyncio.create_task(notifications.remove(target.id, by=ME))
         for _ in range(50):  # As far as it comes while the try lasts.
             await asyncio.sleep(0)
         gate.set()
         await removing
-        await notices.stop()
-        for kind in ("notice-cursor", "notice-delivery", "notice-dead", "notice-target"):
+        await notifications.stop()
+        for kind in (
+            "notification-cursor",
+            "notification-delivery",
+            "notification-dead",
+            "notification-target",
+        ):
             assert await rig.store.records(kind, limit=9) == [], kind

@@ -9,7 +9,7 @@ from fairwarning.core.transitions import Cancelled, Scheduled
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.engine.clocks import SystemClock
 from fairwarning.engine.service import Engine
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.notifications.model import TargetDraft, TargetKind
 from fairwarning.notifications.sender import NetworkSender
 from fairwarning.stores.postgres import PostgresStore
@@ -27,7 +27,9 @@ async def test_nodes_on_postgres_send_each_message_once_and_in_order(postgres_ds
     stores = [PostgresStore(postgres_dsn) for _ in range(NODES)]
     for store in stores:
         await store.open()
-    nodes = [Notices(store=store, clock=clock, sender=NetworkSender(clock)) for store in stores]
+    nodes = [
+        Notifications(store=store, clock=clock, sender=NetworkSender(clock)) for store in stores
+    ]
     engine = Engine(
         store=stores[0],
         clock=clock,

@@ -9,7 +9,7 @@ from fairwarning.core.instants import DAY_MS
 from fairwarning.notifications.model import TargetDraft, TargetKind
 from tests.engine.harness import ME
 from tests.notifications.receiver import Receiver, Request, receiving
-from tests.notifications.rig import noticing
+from tests.notifications.rig import notification_rig
 
 Url = Callable[[Receiver], str]
 
@@ -33,16 +33,16 @@ async def test_nothing_says_a_secret(
     kind: TargetKind, url: Url, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with noticing() as rig, receiving(_refusing) as receiver:
-        notices = await rig.node()
+    async with notification_rig() as rig, receiving(_refusing) as receiver:
+        notifications = await rig.node()
         draft = TargetDraft(name="t", kind=kind, url=url(receiver))
-        target = await notices.create(draft, by=ME)
+        target = await notifications.create(draft, by=ME)
         await rig.reboot("web-0")
         await rig.pass_time(DAY_MS)
-        outcome = await notices.test(target.id)
-        letters = await notices.dead_letters()
+        outcome = await notifications.test(target.id)
+        letters = await notifications.dead_letters()
         assert letters
-        (listed,) = await notices.list()
+        (listed,) = await notifications.list()
         said = [repr(target), str(listed), listed.url, str(outcome), str(letters), caplog.text]
         assert target.secret == "" or target.secret not in "".join(said)
         entries = str(await rig.rig.entries())

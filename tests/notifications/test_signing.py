@@ -16,7 +16,7 @@ from fairwarning.core.webhook_signatures import (
     signed_headers,
 )
 
-PAGE = Path(__file__).parents[2] / "docs/notices.md"
+PAGE = Path(__file__).parents[2] / "docs/notifications.md"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 

@@ -8,7 +8,7 @@ from fairwarning.notifications.worker import RECHECK_MS
 from tests.engine.harness import ME
 from tests.engine.shared_store import SharedStore
 from tests.notifications.receiver import receiving
-from tests.notifications.rig import noticing
+from tests.notifications.rig import notification_rig
 
 SCHEDULED = Filters(kinds=("Scheduled",))
 
@@ -17,7 +17,7 @@ async def test_what_is_new_is_told_though_unwanted_entries_had_been_passed() -> 
     """They are gone, and their positions are given to entries that the target wants."""
     clock = VirtualClock()
     store = SharedStore(clock)
-    async with noticing(store, clock) as rig, receiving() as receiver:
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
         await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
         first = await rig.reboot("web-0")
         await rig.pass_time(MINUTE_MS)
@@ -34,7 +34,7 @@ async def test_what_is_new_is_told_though_unwanted_entries_had_been_passed() -> 
 async def test_a_cursor_of_the_same_revision_may_be_elsewhere() -> None:
     clock = VirtualClock()
     store = SharedStore(clock)
-    async with noticing(store, clock) as rig, receiving() as receiver:
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
         target = await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
         saved = store.save()
         lost = await rig.reboot("web-0")
@@ -53,7 +53,7 @@ async def test_a_cursor_of_the_same_revision_may_be_elsewhere() -> None:
 async def test_a_target_that_is_lost_ends_and_one_that_is_back_is_told_again() -> None:
     clock = VirtualClock()
     store = SharedStore(clock)
-    async with noticing(store, clock) as rig, receiving() as receiver:
+    async with notification_rig(store, clock) as rig, receiving() as receiver:
         first = await rig.reboot("web-3")
         without = store.save()
         target = await rig.webhook(await rig.node(), receiver.url, filters=SCHEDULED)
@@ -76,7 +76,7 @@ async def test_a_target_that_is_lost_ends_and_one_that_is_back_is_told_again() -
 
 async def test_a_target_whose_cursor_was_away_for_a_moment_is_told_again() -> None:
     clock = VirtualClock()
-    async with noticing(SharedStore(clock), clock) as rig, receiving() as receiver:
+    async with notification_rig(SharedStore(clock), clock) as rig, receiving() as receiver:
         target = await rig.webhook(await rig.node(), receiver.url)
         before = await rig.store.record(CURSOR, target.id)
         assert before is not None

@@ -16,7 +16,7 @@ from fairwarning.operator_api.context import AzureDoor, Control
 from fairwarning.operator_api.idempotency import Idempotency
 from fairwarning.operator_api.leases import LEASE_MS, Leases
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import NoQuery
 from fairwarning.stores.memory import MemoryStore
 from tests.notifications.rig import SharedStore
@@ -83,14 +83,14 @@ class Gate:
 class Request:
     """One try, on a node of its own."""
 
-    def __init__(self, store: Store, operation: Operation, name: str) -> None:
+    def __init__(self, store: Store, route: Route, name: str) -> None:
         self.name = name
         self.gate = Gate(store)
         gated = cast(Store, self.gate)
         control = replace(_NODE, store=gated, leases=Leases(gated))
         call: Call[NoQuery, str] = Call(caller=EVA, path={}, query=NoQuery(), body=name, why="")
         self.leases = control.leases
-        self._work = Idempotency(control).once(operation, call, "key", b"asked")
+        self._work = Idempotency(control).once(route, call, "key", b"asked")
         self._task: asyncio.Task[str] | None = None
 
     @property
@@ -141,8 +141,8 @@ class Request:
 
 
 @asynccontextmanager
-async def requests(store: Store, operation: Operation, *names: str) -> AsyncIterator[list[Request]]:
-    made = [Request(store, operation, name) for name in names]
+async def requests(store: Store, route: Route, *names: str) -> AsyncIterator[list[Request]]:
+    made = [Request(store, route, name) for name in names]
     try:
         yield made
     finally:

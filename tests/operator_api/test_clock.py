@@ -6,7 +6,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, SECOND_MS, later
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.operator_api import clock_position
-from fairwarning.operator_api.routes.history import NOW_MS_MAX
+from fairwarning.operator_api.routes.clock import NOW_MS_MAX
 from fairwarning.stores.memory import MemoryStore
 from tests.operator_api.rig import ME, running
 
@@ -36,7 +36,7 @@ async def test_it_stands_neither_before_what_has_happened_nor_before_where_it_wa
     clock = VirtualClock(begins)
     await clock_position.resume(clock, store)
     assert clock.now() == ahead.now()
-    await clock_position.keep(later(begins, DAY_MS), store, by=ME)
+    await clock_position.save(later(begins, DAY_MS), store, by=ME)
     await clock_position.resume(clock, store)
     assert clock.now() == later(begins, DAY_MS)
     late = VirtualClock(later(begins, 2 * DAY_MS))

@@ -22,13 +22,13 @@ from fairwarning.operator_api import (
     body_memory,
     fleet_plans,
     http_protocol,
-    long_work,
-    side_process,
+    offload,
+    subprocess_pool,
 )
 from fairwarning.operator_api.auth import Role, Tokens
-from fairwarning.operator_api.fair_turns import FairTurns
+from fairwarning.operator_api.fair_queue import FairQueue
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.side_process import SideProcesses
+from fairwarning.operator_api.subprocess_pool import SubprocessPool
 from tests.operator_api.rig import ME, Rig
 from tests.operator_api.test_limits import talk
 from tests.support.patience import HANG_S
@@ -113,14 +113,14 @@ async def test_nothing_large_of_a_template_comes_to_the_event_loop(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, template: Any, why: str
 ) -> None:
     sizes: list[int] = []
-    real = side_process.SideProcess.receive
+    real = subprocess_pool.Subprocess.receive
 
-    async def receive(self: side_process.SideProcess) -> bytes:
+    async def receive(self: subprocess_pool.Subprocess) -> bytes:
         said = await real(self)
         sizes.append(len(said))
         return said
 
-    monkeypatch.setattr(side_process.SideProcess, "receive", receive)
+    monkeypatch.setattr(subprocess_pool.Subprocess, "receive", receive)
     url = rig.node.control_url
     await rig.api.put(url + GROUP, params=VERSION, json={"location": "westeurope"})
     body = {"properties": {"template": template}}
@@ -137,7 +137,7 @@ async def test_a_small_template_that_costs_much_is_worked_on_elsewhere(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    real = side_process.started
+    real = subprocess_pool.started
 
     def started(job: str) -> Any:
         begun.append(job)
@@ -197,15 +197,15 @@ async def test_a_short_file_of_many_instances_is_planned_elsewhere_too(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    real = SideProcesses.run
+    real = SubprocessPool.run
 
     async def run(
-        self: SideProcesses, job: str, given: Callable[[], AsyncIterable[bytes]], *, caller: str
+        self: SubprocessPool, job: str, given: Callable[[], AsyncIterable[bytes]], *, caller: str
     ) -> list[bytes]:
         asked.append(job)
         return await real(self, job, given, caller=caller)
 
-    monkeypatch.setattr(SideProcesses, "run", run)
+    monkeypatch.setattr(SubprocessPool, "run", run)
     sets = [f'[[scale_set]]\nname = "s{n}"\ncapacity = 1000\n' for n in range(101)]
     await rig.api.post("/fleet/plan", content="".join(sets[:1]), headers=TOML)
     assert not asked
@@ -301,27 +301,27 @@ async def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.Monkey
         return begun[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
-    monkeypatch.setattr(side_process, "WORK_S_MAX", 0.05)
+    monkeypatch.setattr(subprocess_pool, "WORK_S_MAX", 0.05)
     with pytest.raises(Problem) as raised:
-        await SideProcesses().run("arm", endless, caller="")
+        await SubprocessPool().run("arm", endless, caller="")
     assert raised.value.code == "body-too-costly"
     assert [each.returncode is not None for each in begun] == [True]
 
 
 async def test_one_caller_does_not_take_all_processes() -> None:
-    aside = SideProcesses()
-    waiting = [asyncio.create_task(aside.run("arm", endless, caller="one")) for _ in range(4)]
+    pool = SubprocessPool()
+    waiting = [asyncio.create_task(pool.run("arm", endless, caller="one")) for _ in range(4)]
     await asyncio.sleep(0)
     with pytest.raises(Problem) as raised:
-        await aside.run("arm", endless, caller="one")
+        await pool.run("arm", endless, caller="one")
     assert (raised.value.status, raised.value.code) == (429, "too-many-large-bodies")
     assert raised.value.headers["Retry-After"] == "5"
-    assert await aside.run("arm", small, caller="other") == SMALL_ANSWER
+    assert await pool.run("arm", small, caller="other") == SMALL_ANSWER
     assert not any(task.done() for task in waiting)
     for task in waiting:
         task.cancel()
     await asyncio.wait(waiting)
-    assert await aside.run("arm", small, caller="one") == SMALL_ANSWER
+    assert await pool.run("arm", small, caller="one") == SMALL_ANSWER
 
 
 class Killer:
@@ -350,7 +350,7 @@ def killer(monkeypatch: pytest.MonkeyPatch) -> Killer:
 
 async def test_a_process_that_was_killed_is_begun_again(killer: Killer) -> None:
     killer.left = 1
-    assert await SideProcesses().run("arm", small, caller="") == SMALL_ANSWER
+    assert await SubprocessPool().run("arm", small, caller="") == SMALL_ANSWER
     assert killer.begun == 2
 
 
@@ -375,7 +375,7 @@ def test_a_process_may_be_killed_while_it_is_sent_something(
 
     async def problem() -> Problem:
         with pytest.raises(Problem) as raised:
-            await SideProcesses().run("arm", killing, caller="")
+            await SubprocessPool().run("arm", killing, caller="")
         return raised.value
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
@@ -415,10 +415,10 @@ async def test_a_deployment_goes_on_in_another_process(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its process is killed after each answer, until it has been replaced once."""
-    real = side_process.SideProcess.receive
+    real = subprocess_pool.Subprocess.receive
     answers = 0
 
-    async def receive(self: side_process.SideProcess) -> bytes:
+    async def receive(self: subprocess_pool.Subprocess) -> bytes:
         nonlocal answers
         said = await real(self)
         answers += 1
@@ -427,7 +427,7 @@ async def test_a_deployment_goes_on_in_another_process(
             await self._process.wait()
         return said
 
-    monkeypatch.setattr(side_process.SideProcess, "receive", receive)
+    monkeypatch.setattr(subprocess_pool.Subprocess, "receive", receive)
     names = [f"n{number}" for number in range(3)]
     kind = "Microsoft.Network/networkInterfaces"
     resources = [
@@ -468,18 +468,18 @@ async def test_plans_of_one_caller_have_a_limit_and_others_go_before_them(
     read = rig.node.store.scopes
 
     async def scopes(**more: Any) -> list[Scope]:
-        reads[long_work.caller_key.get()] += 1
+        reads[offload.caller_key.get()] += 1
         return await read(**more)
 
     monkeypatch.setattr(rig.node.store, "scopes", scopes)
     waits = asyncio.Event()
-    begin = FairTurns._begin
+    begin = FairQueue._begin
 
-    async def noted(self: FairTurns, caller: str) -> None:
+    async def noted(self: FairQueue, caller: str) -> None:
         asyncio.get_running_loop().call_soon(waits.set if caller == token.id else int)
         await begin(self, caller)
 
-    monkeypatch.setattr(FairTurns, "_begin", noted)
+    monkeypatch.setattr(FairQueue, "_begin", noted)
     done: list[str] = []
 
     async def plan(who: str, headers: dict[str, str]) -> int:
@@ -488,7 +488,7 @@ async def test_plans_of_one_caller_have_a_limit_and_others_go_before_them(
         return status
 
     # The 32 that are let in wait, and only those beyond them are answered before the gate opens.
-    many = [asyncio.create_task(plan("many", TOML)) for _ in range(long_work.CALLER_MAX + 3)]
+    many = [asyncio.create_task(plan("many", TOML)) for _ in range(offload.CALLER_MAX + 3)]
     for refusal in itertools.islice(asyncio.as_completed(many, timeout=HANG_S), 3):
         assert await refusal == 429
     assert reads.total() <= 2, "the fleet is read for whoever has his turn, to its end"

@@ -12,7 +12,7 @@ from fairwarning.operator_api import server
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.dispatch import Dispatch
 from fairwarning.operator_api.metrics import Metrics
-from fairwarning.operator_api.route import Operation
+from fairwarning.operator_api.route import Route
 from fairwarning.operator_api.schemas import Done
 from tests.notifications.rig import SharedStore
 from tests.operator_api.pair import node
@@ -28,9 +28,7 @@ async def test_only_a_server_that_stops_answers_for_what_was_cancelled(is_stoppi
         await asyncio.Event().wait()
         raise AssertionError
 
-    operation = Operation(
-        method="GET", path="/x", summary="", role=Role.VIEWER, handle=wait, answer=Done
-    )
+    route = Route(method="GET", path="/x", summary="", role=Role.VIEWER, handle=wait, answer=Done)
     scope = {
         "type": "http",
         "method": "GET",
@@ -41,7 +39,7 @@ async def test_only_a_server_that_stops_answers_for_what_was_cancelled(is_stoppi
         "server": ("localhost", 80),
     }
     dispatch = Dispatch(node(SharedStore(VirtualClock())), Metrics(lambda: 0), needs_token=False)
-    asked = asyncio.create_task(dispatch.run(operation, Request(scope)))
+    asked = asyncio.create_task(dispatch.run(route, Request(scope)))
     await is_at_work.wait()
     if is_stopping:
         dispatch.stopping.set()

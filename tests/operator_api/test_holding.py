@@ -278,12 +278,12 @@ async def test_whatever_writes_needs_the_lock() -> None:
             locked.tokens.create("eva", Role.VIEWER, None, by=ME, why=""),
             locked.tokens.revoke(token.id, by=ME, why=""),
             locked.rollouts.create(spec, by=ME, why=""),
-            locked.notices.create(hook, by=ME),
+            locked.notifications.create(hook, by=ME),
         ):
             with pytest.raises(FenceBroken):
                 await write
         assert await nodes.store.journal(limit=99) == before
-        assert await nodes.store.records("notice-cursor", limit=9) == []
+        assert await nodes.store.records("notification-cursor", limit=9) == []
         await lost.__aexit__(None, None, None)
 
 

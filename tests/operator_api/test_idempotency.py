@@ -11,7 +11,7 @@ from fairwarning.core.model import ENGINE
 from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api import housekeeping
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.housekeeping import Housekeeping, forget_old_keys
 from fairwarning.operator_api.idempotency import KIND, Kept
 from fairwarning.stores.memory import MemoryStore
@@ -51,7 +51,7 @@ ONE_STEP: list[tuple[str, Any, int]] = [
 ]
 SECRET: list[tuple[str, Any, int]] = [("/tokens", {"name": "ci", "role": "viewer"}, 201)]
 SECRET_STEPS: list[tuple[str, Any, int]] = [
-    ("/notices", {"name": "hook", "kind": "webhook", "url": "http://127.0.0.1:9/"}, 201),
+    ("/notifications", {"name": "hook", "kind": "webhook", "url": "http://127.0.0.1:9/"}, 201),
 ]
 SEVERAL_STEPS: list[tuple[str, Any, int]] = [
     ("/fleet", {"vm": [{"name": "mail"}]}, 200),
@@ -61,11 +61,11 @@ SEVERAL_STEPS: list[tuple[str, Any, int]] = [
     ("/scopes/workers/policy", {}, 200),
     ("/instances/workers_0/replace", None, 202),
     ("/faults", {"kind": "status"}, 201),
-    ("/notices/{notice}/test", None, 200),
+    ("/notifications/{target}/test", None, 200),
 ]
 NOTHING_STORED: list[tuple[str, Any, int]] = [("/requests/watch", None, 200)]
-NOT_TRIED = {"/notices/dead-letters/{id}/retry"}
-"""There is no dead letter without a target that fails for hours; it is in the notices' tests."""
+NOT_TRIED = {"/notifications/dead-letters/{id}/retry"}
+"""A dead letter needs a target that fails for hours: see tests/notifications."""
 
 
 def by_path(cases: list[tuple[str, Any, int]]) -> pytest.MarkDecorator:
@@ -85,8 +85,8 @@ async def prepared(rig: Rig, path: str) -> str:
     if "{rollout}" in path:
         spec = {"type": "Reboot", "scopes": ["web"]}
         made["rollout"] = (await rig.post("/rollouts", spec, 201))["id"]
-    if "{notice}" in path:
-        made["notice"] = (await rig.post(*SECRET_STEPS[0]))["id"]
+    if "{target}" in path:
+        made["target"] = (await rig.post(*SECRET_STEPS[0]))["id"]
     return path.format(**made)
 
 
@@ -109,10 +109,10 @@ def test_every_post_is_in_one_of_the_lists_above() -> None:
     """A new one has to be thought about: what if it breaks off half-way, and comes again?"""
     shown = {
         (each.path, each.is_in_steps or each.is_outward, each.is_secret)
-        for each in OPERATIONS
+        for each in ROUTES
         if each.method == "POST" and not each.is_preview
     }
-    names = {"{event}": "{id}", "{rollout}": "{id}", "{notice}": "{id}"}
+    names = {"{event}": "{id}", "{rollout}": "{id}", "{target}": "{id}"}
     named = {"web-1", "workers_0", "spot"}
 
     def pattern(path: str) -> str:
@@ -420,7 +420,7 @@ async def test_what_was_done_is_said_also_when_its_instances_are_gone(
     assert again["phase"] in ("completed", "cancelled")
 
 
-async def test_a_target_of_notices_that_was_not_made_shows_no_secret(
+async def test_a_target_of_notifications_that_was_not_made_shows_no_secret(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, body, _ = SECRET_STEPS[0]
@@ -428,7 +428,7 @@ async def test_a_target_of_notices_that_was_not_made_shows_no_secret(
     real = store.keep
 
     async def keep(kind: str, key: str, text: str, **named: Any) -> Any:
-        if kind == "notice-target":
+        if kind == "notification-target":
             raise StoreDown("switched off by the test")
         return await real(kind, key, text, **named)
 
@@ -437,7 +437,7 @@ async def test_a_target_of_notices_that_was_not_made_shows_no_secret(
         await rig.post(path, body, 503, idempotency_key="a")
     problem = await rig.post(path, body, 409, idempotency_key="a")
     assert problem["code"] == "request-broke-off"
-    assert (await rig.get("/notices"))["notices"] == []
+    assert (await rig.get("/notifications"))["notifications"] == []
     await rig.post(path, body, 201, idempotency_key="b")
 
 

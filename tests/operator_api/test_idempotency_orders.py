@@ -17,7 +17,7 @@ from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.idempotency import KEPT_MS, Idempotency
 from fairwarning.operator_api.leases import LEASE_MS
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import NoQuery, Out
 from tests.notifications.rig import SharedStore
 from tests.operator_api.orders import EVA, Choices, Request, minute_passes, requests
@@ -77,8 +77,8 @@ async def make_and_fail(control: Control, call: Call[NoQuery, str]) -> Made:
     return made
 
 
-def operation(handle: object, **more: bool) -> Operation:
-    return Operation(
+def route(handle: object, **more: bool) -> Route:
+    return Route(
         method="POST",
         path="/x",
         summary="",
@@ -89,12 +89,12 @@ def operation(handle: object, **more: bool) -> Operation:
     )
 
 
-OPERATIONS = {
-    "in one step": operation(make),
-    "in two steps": operation(make_in_steps, is_in_steps=True),
-    "refused at first": operation(make_or_refuse),
-    "failing at first": operation(make_or_fail),
-    "failing late at first": operation(make_and_fail),
+ROUTES = {
+    "in one step": route(make),
+    "in two steps": route(make_in_steps, is_in_steps=True),
+    "refused at first": route(make_or_refuse),
+    "failing at first": route(make_or_fail),
+    "failing late at first": route(make_and_fail),
 }
 
 
@@ -104,7 +104,7 @@ async def told(store: SharedStore, what: str) -> list[str]:
 
 
 async def run(
-    asked: Operation, choices: Choices, *, kills: bool = False, loses_answer_of: str = ""
+    asked: Route, choices: Choices, *, kills: bool = False, loses_answer_of: str = ""
 ) -> None:
     """The first begins; then whoever the choices say, until both are over or dead."""
     store = SharedStore(VirtualClock())
@@ -139,7 +139,7 @@ async def play(
 
 
 async def check(
-    store: SharedStore, asked: Operation, requests: list[Request], story: list[str]
+    store: SharedStore, asked: Route, requests: list[Request], story: list[str]
 ) -> None:
     answers = [each.answer for each in requests]
     context = f"{story} {answers}"
@@ -162,12 +162,12 @@ async def check(
     assert set(answers) <= allowed, context
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", ROUTES)
 async def test_in_every_order_it_is_done_once_and_has_one_answer(name: str) -> None:
     choices, runs = Choices(), 1
-    await run(OPERATIONS[name], choices)
+    await run(ROUTES[name], choices)
     while choices.next_run():
-        await run(OPERATIONS[name], choices)
+        await run(ROUTES[name], choices)
         runs += 1
     assert runs > 100, "the orders are not many"
 
@@ -178,17 +178,17 @@ async def test_the_same_when_the_first_does_not_hear_whether_its_write_was_store
     name: str, kind: str
 ) -> None:
     choices = Choices()
-    await run(OPERATIONS[name], choices, loses_answer_of=kind)
+    await run(ROUTES[name], choices, loses_answer_of=kind)
     while choices.next_run():
-        await run(OPERATIONS[name], choices, loses_answer_of=kind)
+        await run(ROUTES[name], choices, loses_answer_of=kind)
 
 
 @pytest.mark.parametrize("name", ["in one step", "in two steps"])
 async def test_the_same_when_the_first_dies_at_any_moment(name: str) -> None:
     choices = Choices()
-    await run(OPERATIONS[name], choices, kills=True)
+    await run(ROUTES[name], choices, kills=True)
     while choices.next_run():
-        await run(OPERATIONS[name], choices, kills=True)
+        await run(ROUTES[name], choices, kills=True)
 
 
 @pytest.mark.parametrize(("left_ms", "answer"), [(1, WAIT), (0, MADE_BY_RETRY)])
@@ -196,7 +196,7 @@ async def test_who_is_at_work_keeps_its_key_to_the_end_of_its_lease(
     left_ms: int, answer: str
 ) -> None:
     clock = VirtualClock()
-    store, asked = SharedStore(clock), OPERATIONS["in one step"]
+    store, asked = SharedStore(clock), ROUTES["in one step"]
     async with requests(store, asked, "first", "retry") as (first, retry):
         for _ in range(3):
             await first.step()
@@ -206,7 +206,7 @@ async def test_who_is_at_work_keeps_its_key_to_the_end_of_its_lease(
 
 async def test_a_clock_that_was_set_back_keeps_no_key_for_long() -> None:
     clock = VirtualClock()
-    store, asked = SharedStore(clock), OPERATIONS["in one step"]
+    store, asked = SharedStore(clock), ROUTES["in one step"]
     async with requests(store, asked, "first", "retry") as (first, retry):
         for _ in range(3):
             await first.step()
@@ -218,7 +218,7 @@ async def test_a_clock_that_was_set_back_keeps_no_key_for_long() -> None:
 async def test_whoever_was_held_up_for_a_day_is_not_given_the_answer_to_another_question() -> None:
     """By then its key stands for new work."""
     clock = VirtualClock()
-    store, asked = SharedStore(clock), OPERATIONS["in one step"]
+    store, asked = SharedStore(clock), ROUTES["in one step"]
     async with requests(store, asked, "first", "retry") as (first, retry):
         for _ in range(3):
             await first.step()
@@ -238,12 +238,10 @@ async def test_a_request_that_is_cancelled_leaves_its_key_to_the_next() -> None:
             raise AssertionError
 
         call: Call[NoQuery, str] = Call(caller=EVA, path={}, query=NoQuery(), body="x", why="")
-        first = asyncio.create_task(
-            Idempotency(nodes.one).once(operation(wait), call, "key", b"asked")
-        )
+        first = asyncio.create_task(Idempotency(nodes.one).once(route(wait), call, "key", b"asked"))
         await is_at_work.wait()
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         assert first.cancelled()
-        answer = await Idempotency(nodes.two).once(OPERATIONS["in one step"], call, "key", b"asked")
+        answer = await Idempotency(nodes.two).once(ROUTES["in one step"], call, "key", b"asked")
         assert answer.body == b'{"by":"x"}'

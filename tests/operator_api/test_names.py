@@ -184,18 +184,18 @@ async def test_ids_of_events_are_the_same_in_both_cases_and_need_all_their_lette
     assert (await rig.post(f"/events/{id.lower()}/cancel"))["phase"] == "cancelled"
 
 
-async def test_ids_of_rollouts_tokens_notices_and_faults_need_all_their_letters(
+async def test_ids_of_rollouts_tokens_notifications_and_faults_need_all_their_letters(
     rig: Rig,
 ) -> None:
     rollout = (await rig.post("/rollouts", {"type": "Reboot", "scopes": ["web"]}, 201))["id"]
     token = (await rig.post("/tokens", {"name": "ci", "role": "viewer"}, 201))["id"]
     hook = {"name": "hook", "kind": "webhook", "url": "http://127.0.0.1:9/"}
-    notice = (await rig.post("/notices", hook, 201))["id"]
+    target = (await rig.post("/notifications", hook, 201))["id"]
     fault = (await rig.post("/faults", {"kind": "status"}, 201))["id"]
     for path, id, code in (
         ("rollouts", rollout, "unknown-rollout"),
         ("tokens", token, "unknown-token"),
-        ("notices", notice, "unknown-notice"),
+        ("notifications", target, "unknown-notification"),
         ("faults", fault, "unknown-fault"),
     ):
         for wrong in (id[:-1], id.upper() if id.upper() != id else f"{id}x", f"{id}0", "%25"):
@@ -204,5 +204,5 @@ async def test_ids_of_rollouts_tokens_notices_and_faults_need_all_their_letters(
             )
             assert answer.json()["code"] == code, (path, wrong)
     await rig.get(f"/rollouts/{rollout}")
-    for path, id in (("tokens", token), ("notices", notice), ("faults", fault)):
+    for path, id in (("tokens", token), ("notifications", target), ("faults", fault)):
         await rig.delete(f"/{path}/{id}")

@@ -11,7 +11,7 @@ import pytest
 
 from fairwarning.notifications.model import Outcome
 from fairwarning.notifications.sender import NetworkSender
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.openapi import document
 from tests.operator_api.rig import Rig, running
 
@@ -26,11 +26,11 @@ async def test_the_document_is_served_and_names_every_operation(rig: Rig) -> Non
     served = await rig.get("/openapi.json")
     assert served["openapi"].startswith("3.1")
     count = sum(len(path) for path in served["paths"].values())
-    assert count == len(OPERATIONS) + 1  # and the stream
+    assert count == len(ROUTES) + 1  # and the stream
 
 
 def test_every_operation_has_a_name_of_its_own() -> None:
-    paths = document(OPERATIONS)["paths"]
+    paths = document(ROUTES)["paths"]
     names = [each["operationId"] for path in paths.values() for each in path.values()]
     assert len(set(names)) == len(names)
 

@@ -8,7 +8,7 @@ import pytest
 from fairwarning.core.instants import Instant
 from fairwarning.engine.protocols import Position
 from fairwarning.notifications.model import Delivery, Message
-from fairwarning.notifications.records import Shelf
+from fairwarning.notifications.records import NotificationRecords
 from tests.operator_api.rig import Rig
 
 COUNT = 5
@@ -49,7 +49,7 @@ async def rollouts(rig: Rig) -> None:
 
 
 async def dead_letters(rig: Rig) -> None:
-    shelf = Shelf(rig.node.store)
+    shelf = NotificationRecords(rig.node.store)
     message = Message(id="m", title="t", text="t", body="{}")
     for n in range(COUNT):
         await shelf.put_dead(
@@ -75,7 +75,7 @@ LISTS: dict[str, tuple[str, str, Make, dict[str, Any]]] = {
     "history": ("/history", "entries", lines, {}),
     "tokens": ("/tokens", "tokens", lines, {}),
     "rollouts": ("/rollouts", "rollouts", rollouts, {}),
-    "dead letters": ("/notices/dead-letters", "deadLetters", dead_letters, {}),
+    "dead letters": ("/notifications/dead-letters", "deadLetters", dead_letters, {}),
 }
 
 

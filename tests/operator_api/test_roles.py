@@ -5,7 +5,7 @@ The table is written by hand, from docs/access.md. A new operation needs its lin
 
 import httpx
 
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from tests.operator_api.rig import Rig
 
 ROLES = ("viewer", "approver", "operator", "admin")
@@ -69,13 +69,13 @@ NEEDED = {
         GET /tokens
         POST /tokens
         DELETE /tokens/{id}
-        GET /notices
-        POST /notices
-        DELETE /notices/{id}
-        POST /notices/{id}/test
-        GET /notices/dead-letters
-        POST /notices/dead-letters/{id}/retry
-        DELETE /notices/dead-letters/{id}
+        GET /notifications
+        POST /notifications
+        DELETE /notifications/{id}
+        POST /notifications/{id}/test
+        GET /notifications/dead-letters
+        POST /notifications/dead-letters/{id}/retry
+        DELETE /notifications/dead-letters/{id}
     """,
 }
 ARM = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/default"
@@ -112,7 +112,7 @@ async def secrets(rig: Rig) -> dict[str, str]:
 
 
 def test_the_table_has_every_operation_once() -> None:
-    shown = sorted((each.method, each.path) for each in OPERATIONS)
+    shown = sorted((each.method, each.path) for each in ROUTES)
     assert sorted(line for role in NEEDED for line in lines(role)) == shown
 
 

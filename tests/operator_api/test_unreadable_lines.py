@@ -75,4 +75,4 @@ async def test_notifications_come_past_it(tmp_path: Path) -> None:
 
 
 async def _add_target(rig: Rig, url: str) -> None:
-    await rig.post("/notices", {"name": "hook", "kind": "webhook", "url": url}, 201)
+    await rig.post("/notifications", {"name": "hook", "kind": "webhook", "url": url}, 201)

@@ -13,7 +13,7 @@ from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
 from tests.operator_api.rig import ME, Rig, running
 from tests.operator_api.test_access import make_certificate
-from tests.portal.looking import Reader, part, reading
+from tests.portal.reader import Reader, part, reading
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S
 
@@ -144,14 +144,14 @@ async def test_an_event_tells_its_whole_story_in_order(rig: Rig, reader: Reader)
     await rig.document("web-0")
     await rig.post(f"/events/{event['id']}/approve?why=sessions+moved")
     await rig.post("/clock/advance", {"by": "5m"})
-    story = part(await reader.see(f"/events/{event['id']}"), "story")
+    timeline = part(await reader.see(f"/events/{event['id']}"), "timeline")
     told = [
         "Announced", "First seen by web-0", "Approved", "sessions moved", "Started",
         "it was approved", "Handed to the driver, attempt 1", "Completed",
     ]  # fmt: skip
-    places = [story.index(each) for each in told]
+    places = [timeline.index(each) for each in told]
     assert places == sorted(places)
-    assert story.count("sessions moved") == 1
+    assert timeline.count("sessions moved") == 1
 
 
 async def test_the_page_shows_the_very_bytes_and_a_command_that_gets_them(
@@ -191,7 +191,7 @@ async def test_approving_says_before_what_will_happen_and_then_does_it(
     body = {"type": "Freeze", "scope": "web", "updateDomain": 1, "duration": "1h"}
     event = await rig.post("/events", body, 201)
     page = f"/events/{event['id']}"
-    asked = re.search(r'approve" class="deed" data-ask="([^"]*)"', await reader.see(page))
+    asked = re.search(r'approve" class="action-form" data-ask="([^"]*)"', await reader.see(page))
     assert asked is not None
     for words in ("web-1, web-3 (2 affected)", "start at once, instead of", "no un-approve"):
         assert words in asked[1]
@@ -251,12 +251,12 @@ async def test_a_postponement_without_one_clear_time_changes_nothing(
     assert (await rig.get(page))["phase"] == "scheduled"
 
 
-@pytest.mark.parametrize("deed", ["approve", "cancel", "postpone"])
+@pytest.mark.parametrize("action", ["approve", "cancel", "postpone"])
 async def test_a_deed_without_the_key_of_the_form_is_refused(
-    rig: Rig, reader: Reader, deed: str
+    rig: Rig, reader: Reader, action: str
 ) -> None:
     event = await rig.schedule("web-0")
-    answer = await reader.client.post(f"/events/{event['id']}/{deed}", data={"notice": "2h"})
+    answer = await reader.client.post(f"/events/{event['id']}/{action}", data={"notice": "2h"})
     assert answer.status_code == 403
     found = await rig.get(f"/events/{event['id']}")
     assert (found["phase"], found["approvals"]) == ("scheduled", [])

@@ -8,14 +8,14 @@ import pytest
 
 from fairwarning.core.resources import Place, VirtualMachine
 from fairwarning.node import Node, NodeSettings
-from fairwarning.operator_api.app import OPERATIONS
+from fairwarning.operator_api.app import ROUTES
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
-from fairwarning.portal.api import Asking
-from fairwarning.portal.scenario_runner import story_list
+from fairwarning.portal.api import Api
+from fairwarning.portal.scenario_runner import bundled_scenarios
 from tests.operator_api.rig import ME, Rig, running
 from tests.operator_api.test_access import make_certificate
-from tests.portal.looking import part, reading
+from tests.portal.reader import part, reading
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S
 
@@ -23,7 +23,7 @@ REAL = NodeSettings(store_url="memory:", makes_starter_fleet=False)
 
 
 async def ended(rig: Rig) -> str:
-    """What the page says of the story once it is over."""
+    """What the page says of the scenario once it is over."""
     async with (
         asyncio.timeout(HANG_S),
         reading(rig) as reader,
@@ -31,10 +31,10 @@ async def ended(rig: Rig) -> str:
     ):
         async for line in stream.aiter_lines():
             if line == "event: change":
-                tale = part(await reader.see("/rehearse"), "tale")
-                if "run-playing" not in tale:
-                    return tale
-    raise AssertionError("the stream ended before the story")
+                run = part(await reader.see("/rehearse"), "run")
+                if "run-playing" not in run:
+                    return run
+    raise AssertionError("the stream ended before the scenario")
 
 
 async def test_a_server_for_real_machines_says_where_to_rehearse() -> None:
@@ -52,7 +52,7 @@ async def test_on_the_real_clock_only_test_fleets_are_played_with() -> None:
     async with running(is_clock_virtual=False) as rig, reading(rig) as reader:
         await rig.node.engine.declare([VirtualMachine(name="real", place=Place())], by=ME)
         await reader.send(
-            "/rehearse", "/rehearse/play", story="neighbour", **{"role-web-1": "real"}
+            "/rehearse", "/rehearse/play", scenario="neighbour", **{"role-web-1": "real"}
         )
         assert "real is in no test fleet" in await ended(rig)
         assert (await rig.get("/events"))["events"] == []
@@ -60,8 +60,8 @@ async def test_on_the_real_clock_only_test_fleets_are_played_with() -> None:
 
 async def test_the_faults_of_a_story_that_is_stopped_are_cleared() -> None:
     async with running() as rig, reading(rig) as reader:
-        await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
-        said = await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
+        await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
+        said = await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
         assert "stop it first" in said
         await reader.send("/rehearse", "/rehearse/halt")
         assert "Stopped" in await ended(rig)
@@ -71,7 +71,7 @@ async def test_the_faults_of_a_story_that_is_stopped_are_cleared() -> None:
 async def test_a_server_that_stops_does_not_wait_for_a_story() -> None:
     async with asyncio.timeout(HANG_S):
         async with running() as rig, reading(rig) as reader:
-            await reader.send("/rehearse", "/rehearse/play", story="neighbour", speed="10")
+            await reader.send("/rehearse", "/rehearse/play", scenario="neighbour", speed="10")
 
 
 async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
@@ -83,23 +83,23 @@ async def test_a_viewer_looks_and_plays_nothing(tmp_path: Path) -> None:
         async with http_client(url) as client:
             await client.post("/login", data={"token": secret})
             page = (await client.get("/rehearse")).text
-            assert "Stories" in page
+            assert "Scenarios" in page
             for button in ("Play it", "Advance", "Set it", "Watch for"):
                 assert button not in page
             form_key = re.search(r'name="form_key" value="([0-9a-f]+)"', page)
             assert form_key is not None
-            sent = {"form_key": form_key[1], "story": "neighbour", "by": "1h", "kind": "empty"}
+            sent = {"form_key": form_key[1], "scenario": "neighbour", "by": "1h", "kind": "empty"}
             before = rig.clock.now()
             for path in ("play", "halt", "clock", "faults", "faults/clear", "watch", "unwatch"):
                 await client.post(f"/rehearse/{path}", data=sent)
             assert rig.clock.now() == before
-            assert "No story has been played yet" in (await client.get("/rehearse")).text
+            assert "No scenario has been played yet" in (await client.get("/rehearse")).text
             assert rig.node.faults.list() == []
             assert rig.node.requests.left_s == 0
 
 
 def test_every_story_of_the_library_can_be_read() -> None:
-    assert all(each.cast for each in story_list())
+    assert all(each.cast for each in bundled_scenarios())
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_every_story_of_the_library_can_be_read() -> None:
     ],
 )
 def test_what_a_player_asks_is_found(method: str, segments: list[str], path: str) -> None:
-    asking = Asking(None, OPERATIONS)  # type: ignore[arg-type]
-    found, names = asking.find(method, segments)
+    api = Api(None, ROUTES)  # type: ignore[arg-type]
+    found, names = api.find(method, segments)
     assert (found, [*names.values()]) == (path, segments[1:2] if "{" in path else [])

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.operator_api.rig import Rig, running
-from tests.portal.looking import reading
+from tests.portal.reader import reading
 
 FORM = {
     "name": "workers",

@@ -1,4 +1,4 @@
-"""Command lines that work as pasted, times in the reader's zone, and a story in its order."""
+"""Command lines that work as pasted, times in the reader's zone, and a timeline in its order."""
 
 from zoneinfo import ZoneInfo
 
@@ -8,7 +8,7 @@ from fairwarning.operator_api.schemas import Entry
 from fairwarning.portal import shell_commands
 from fairwarning.portal.pages.event import name_of, steps
 from fairwarning.portal.time_zones import local, rfc3339_of, zone_of
-from tests.portal.test_lanes import event
+from tests.portal.test_timeline import event
 
 POLL = "/metadata/scheduledevents?api-version=2020-07-01"
 

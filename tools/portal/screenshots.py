@@ -59,7 +59,7 @@ async def rehearse(life: Life) -> None:
     """Creates what the pages show beside events: tokens, notifications, watched requests."""
     for name, role in (("ada", "admin"), ("grace", "operator"), ("dashboard", "viewer")):
         await life.post("/tokens", {"name": name, "role": role, "expires": "90d"})
-    await life.post("/notices", {"name": "ops-webhook", "kind": "webhook",
+    await life.post("/notifications", {"name": "ops-webhook", "kind": "webhook",
                                  "url": "https://hooks.shop.invalid/fairwarning"})  # fmt: skip
     await life.post("/requests/watch")
     await life.post("/scopes/workers/model", {"terminateNotice": "PT10M"})
@@ -68,12 +68,12 @@ async def rehearse(life: Life) -> None:
 
 async def play(page: Page) -> None:
     await page.goto("/rehearse")
-    await page.locator("#story-neighbour > summary").click()
-    story = page.locator("#story-neighbour")
-    await story.get_by_label("In the part of web-1").fill("db-replica")
-    await story.get_by_label("How fast").select_option("600")
-    await story.get_by_role("button", name="Play it").click()
-    await page.locator("#tale .badge.run-ended").wait_for(timeout=60_000)
+    await page.locator("#scenario-neighbour > summary").click()
+    card = page.locator("#scenario-neighbour")
+    await card.get_by_label("In the part of web-1").fill("db-replica")
+    await card.get_by_label("How fast").select_option("600")
+    await card.get_by_role("button", name="Play it").click()
+    await page.locator("#run .badge.run-ended").wait_for(timeout=60_000)
 
 
 async def shoot(browser: Browser, base: str, name: str, path: str, folder: Path) -> None:

@@ -99,8 +99,8 @@ class ArmApp:
             yield str(BODY_VALUES_MAX).encode()
             yield raw
 
-        aside = self.arm.control.aside
-        kind, said = await aside.run("arm", given, caller=caller.key)
+        subprocesses = self.arm.control.subprocesses
+        kind, said = await subprocesses.run("arm", given, caller=caller.key)
         if kind != b"ok":
             raise not_understood(said.decode())
         return object_in(said)

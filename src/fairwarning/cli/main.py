@@ -92,7 +92,10 @@ COMMANDS = {
         f"{_HERE}.azure_setup:azure_setup",
         "Make az and the Azure SDKs use this server.",
     ),
-    "notice": (f"{_HERE}.notice:notice", "Tell people and programs what happens."),
+    "notification": (
+        f"{_HERE}.notification:notification",
+        "Tell people and programs what happens.",
+    ),
     "demo": (
         f"{_HERE}.demo:demo",
         "Show the life of one event: announced, approved, carried out, gone.",

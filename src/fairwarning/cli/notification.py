@@ -1,4 +1,4 @@
-"""`fairwarning notice`: who is told of what happens, by webhook, chat or mail."""
+"""`fairwarning notification`: who is told of what happens, by webhook, chat or mail."""
 
 import os
 import sys
@@ -19,30 +19,30 @@ from fairwarning.common.escape import several
 from fairwarning.common.text_files import read_text
 
 _SOURCE = click.Choice(["Platform", "User"], case_sensitive=False)
-_URL_VARIABLE = "FAIRWARNING_NOTICE_URL"
-_SECRET_VARIABLE = "FAIRWARNING_NOTICE_SECRET"  # noqa: S105  the name of it, not the secret
+_URL_VARIABLE = "FAIRWARNING_NOTIFICATION_URL"
+_SECRET_VARIABLE = "FAIRWARNING_NOTIFICATION_SECRET"  # noqa: S105  the name of it, not the secret
 
 
 @click.group(
     epilog="""\b
 Examples:
-  fairwarning notice add webhook --name ops --url-file hook-url
-  fairwarning notice test 4f2a
-  fairwarning notice dead-letters
+  fairwarning notification add webhook --name ops --url-file hook-url
+  fairwarning notification test 4f2a
+  fairwarning notification dead-letters
 """
 )
-def notice() -> None:
+def notification() -> None:
     """Tell people and programs what happens."""
 
 
-@notice.command(
+@notification.command(
     epilog=f"""\b
 Examples:
-  fairwarning notice add webhook --name ops --url-file hook-url
-  fairwarning notice add webhook --name azure-style --format eventgrid --url-file hook-url
-  fairwarning notice add apprise --name chat --type reboot --scope web    asks for the URL
-  pass show chat-url | fairwarning notice add apprise --name chat
-  {_URL_VARIABLE}=https://ops.example/hook fairwarning notice add webhook --name ops
+  fairwarning notification add webhook --name ops --url-file hook-url
+  fairwarning notification add webhook --name azure-style --format eventgrid --url-file hook-url
+  fairwarning notification add apprise --name chat --type reboot --scope web    asks for the URL
+  pass show chat-url | fairwarning notification add apprise --name chat
+  {_URL_VARIABLE}=https://ops.example/hook fairwarning notification add webhook --name ops
 """
 )
 @click.argument("kind", type=click.Choice(["webhook", "apprise"]))
@@ -104,40 +104,40 @@ def add(
             "signing key", option="--secret-file", file=secret_file, variable=_SECRET_VARIABLE
         )
     # No idempotency key: the server would have to keep the secrets to answer again.
-    made = session.api.post("notices", body=target, repeatable=False, why=why)
+    made = session.api.post("notifications", body=target, repeatable=False, why=why)
     if session.as_json:
         echo_json(made)
         return
-    session.answer(made, lambda now: [notice_card(made, now)])
+    session.answer(made, lambda now: [notification_card(made, now)])
     if made.get("secret"):
         session.note("It signs with this key, shown now and never again:")
         click.echo(made["secret"])
 
 
-@notice.command("list", epilog="Example: fairwarning notice list")
+@notification.command("list", epilog="Example: fairwarning notification list")
 @connected
-def list_notices(session: Session) -> None:
+def list_notifications(session: Session) -> None:
     """List the targets, without their secrets."""
-    found = session.api.get("notices")
-    session.answer(found, lambda now: [notices_table(found["notices"], now)])
+    found = session.api.get("notifications")
+    session.answer(found, lambda now: [notifications_table(found["notifications"], now)])
 
 
-@notice.command(epilog="Example: fairwarning notice remove 4f2a")
+@notification.command(epilog="Example: fairwarning notification remove 4f2a")
 @click.argument("id")
 @why_option
 @connected
 def remove(session: Session, id: str, why: str | None) -> None:
     """Tell the target ID nothing more."""
-    done = session.api.delete("notices", id, why=why)
+    done = session.api.delete("notifications", id, why=why)
     session.answer(done, lambda _: [line(f"Target {id} is removed.")])
 
 
-@notice.command(epilog="Example: fairwarning notice test 4f2a && echo it works")
+@notification.command(epilog="Example: fairwarning notification test 4f2a && echo it works")
 @click.argument("id")
 @connected
 def test(session: Session, id: str) -> None:
     """Send the target ID a message that says it is a test."""
-    done = session.api.post("notices", id, "test", repeatable=False)
+    done = session.api.post("notifications", id, "test", repeatable=False)
     if session.as_json:
         echo_json(done)
     if not done["delivered"]:
@@ -146,13 +146,13 @@ def test(session: Session, id: str) -> None:
         session.answer(done, lambda _: [line("Delivered.", "green")])
 
 
-@notice.command(
+@notification.command(
     "dead-letters",
     epilog="""\b
 Examples:
-  fairwarning notice dead-letters
-  fairwarning notice dead-letters --retry 81
-  fairwarning notice dead-letters --discard 81
+  fairwarning notification dead-letters
+  fairwarning notification dead-letters --retry 81
+  fairwarning notification dead-letters --discard 81
 """,
 )
 @click.option("--retry", metavar="ID", help="Try to deliver this one again.")
@@ -164,13 +164,13 @@ def dead_letters(session: Session, retry: str | None, discard: str | None, why: 
     if retry and discard:
         raise click.UsageError("--retry and --discard exclude each other; give one of them")
     if retry:
-        done = session.api.post("notices", "dead-letters", retry, "retry", why=why)
+        done = session.api.post("notifications", "dead-letters", retry, "retry", why=why)
         session.answer(done, lambda _: [line(f"{retry} will be tried again.")])
     elif discard:
-        done = session.api.delete("notices", "dead-letters", discard, why=why)
+        done = session.api.delete("notifications", "dead-letters", discard, why=why)
         session.answer(done, lambda _: [line(f"{discard} is forgotten.")])
     else:
-        found = session.api.pages("notices", "dead-letters", key="deadLetters")
+        found = session.api.pages("notifications", "dead-letters", key="deadLetters")
         session.answer(found, lambda _: [letters_table(found["deadLetters"])])
 
 
@@ -201,7 +201,7 @@ def _read_file(option: str, file: str) -> str:
         raise click.UsageError(f"what {option} gets from a pipe is not UTF-8 text") from None
 
 
-# Targets of notices, and what could not be delivered to them.
+# Targets of notifications, and what could not be delivered to them.
 Json = dict[str, Any]
 _TARGETS = (
     Column("ID", whole=True),
@@ -213,38 +213,40 @@ _TARGETS = (
 )
 _LETTERS = (
     Column("ID", whole=True),
-    Column("NOTICE"),
+    Column("TARGET"),
     Column("TITLE"),
     Column("TRIES"),
     Column("ERROR"),
 )
 
 
-def notices_table(notices: Sequence[Json], now: datetime) -> Listing:
+def notifications_table(targets: Sequence[Json], now: datetime) -> Listing:
     rows = tuple(
         (
-            Cell(notice["id"], "bold"),
-            Cell(notice["name"]),
-            Cell(notice["kind"]),
-            Cell(notice["url"]),
-            Cell(tells_of(notice["filters"])),
-            when(notice.get("created"), now),
+            Cell(target["id"], "bold"),
+            Cell(target["name"]),
+            Cell(target["kind"]),
+            Cell(target["url"]),
+            Cell(tells_of(target["filters"])),
+            when(target.get("created"), now),
         )
-        for notice in notices
+        for target in targets
     )
     return Listing(
-        columns=_TARGETS, rows=rows, empty="Nobody is told. See `fairwarning notice add --help`."
+        columns=_TARGETS,
+        rows=rows,
+        empty="Nobody is notified. See `fairwarning notification add --help`.",
     )
 
 
-def notice_card(notice: Json, now: datetime) -> Card:
+def notification_card(target: Json, now: datetime) -> Card:
     return Card(
-        title=Cell(f"{notice['kind']} {notice['name']}", "bold"),
+        title=Cell(f"{target['kind']} {target['name']}", "bold"),
         facts=(
-            ("id", Cell(notice["id"], "bold")),
-            ("url", Cell(notice["url"])),
-            ("tells of", Cell(tells_of(notice["filters"]))),
-            ("created", when(notice.get("created"), now)),
+            ("id", Cell(target["id"], "bold")),
+            ("url", Cell(target["url"])),
+            ("tells of", Cell(tells_of(target["filters"]))),
+            ("created", when(target.get("created"), now)),
         ),
     )
 
@@ -262,7 +264,7 @@ def letters_table(letters: Sequence[Json]) -> Listing:
     rows = tuple(
         (
             Cell(letter["id"], "bold"),
-            Cell(letter["notice"]),
+            Cell(letter["target"]),
             Cell(letter["title"]),
             Cell(str(letter["attempts"])),
             Cell(letter["error"], "red"),

@@ -1,4 +1,4 @@
-"""Any line of the journal as one English sentence, for the history, the logs and the notices.
+"""Any line of the journal as one English sentence, for the history, the logs and the notifications.
 
 A sentence has no full stop and does not say when or by whom its line was written: the line
 has these beside it.

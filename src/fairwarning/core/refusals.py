@@ -29,7 +29,7 @@ class Code(StrEnum):
     NOT_POSTPONABLE = "not-postponable"
     NOT_SCHEDULABLE = "not-schedulable"
     NOT_SPOT = "not-spot"
-    NOTICE_INVALID = "notice-invalid"
+    NOTIFICATION_INVALID = "notification-invalid"
     NOTICE_TOO_SHORT = "notice-too-short"
     NOTICE_NOT_LOWERABLE = "notice-not-lowerable"
     NO_TARGET = "no-target"
@@ -48,7 +48,7 @@ class Code(StrEnum):
     TOO_MANY_OPERATIONS = "too-many-operations"
     UNKNOWN_EVENT = "unknown-event"
     UNKNOWN_INSTANCE = "unknown-instance"
-    UNKNOWN_NOTICE = "unknown-notice"
+    UNKNOWN_NOTIFICATION = "unknown-notification"
     UNKNOWN_ROLLOUT = "unknown-rollout"
     UNKNOWN_SCOPE = "unknown-scope"
 

@@ -90,7 +90,7 @@ class Signal(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """A small document of the control plane: a token, a rollout, a target of notices."""
+    """A small document of the control plane: a token, a rollout, a target of notifications."""
 
     kind: str
     key: str

@@ -1,4 +1,4 @@
-"""The targets of notices on this node: who they are, and a worker for each.
+"""The targets of notifications on this node: who they are, and a worker for each.
 
 One slow target never delays another, because each has its own worker. On a shared store every
 node has a worker for every target, and the lease of the cursor says whose turn it is.
@@ -20,7 +20,7 @@ from fairwarning.core.webhook_signatures import secret_of
 from fairwarning.engine.protocols import Alarm, Clock, Signal, Store, StoreDown
 from fairwarning.notifications.formats import trial_to
 from fairwarning.notifications.model import Delivery, Outcome, Target, TargetDraft
-from fairwarning.notifications.records import TARGETS_MAX, Shelf
+from fairwarning.notifications.records import TARGETS_MAX, NotificationRecords
 from fairwarning.notifications.sender import Sender
 from fairwarning.notifications.targets import made_target
 from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
@@ -44,7 +44,7 @@ class _Keeper:
     """Whoever met an outage rings it: what he asked for may have been stored."""
 
 
-class Notices:
+class Notifications:
     """Start it after the store is open; stop it before the store is closed."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Notices:
         self._store = store
         self._clock = clock
         self._sender = sender
-        self._shelf = Shelf(store)
+        self._records = NotificationRecords(store)
         self._node = secrets.token_hex(8) if store.is_shared else ALONE
         self._dice = dice
         self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
@@ -69,10 +69,10 @@ class Notices:
         """A list of targets is read and acted on before the next is read: else an older one that
         comes late would end the workers of those who came meanwhile."""
 
-    def through(self, store: Store) -> "Notices":
+    def through(self, store: Store) -> "Notifications":
         """The same targets, with another way to write what is asked of them."""
         other = copy(self)
-        other._shelf = Shelf(store)
+        other._records = NotificationRecords(store)
         return other
 
     async def start(self) -> None:
@@ -80,7 +80,7 @@ class Notices:
             self._listens = True
             self._store.listen(self._on_signal)
         alarm = self._keeper.alarm = self._clock.alarm()
-        task = self._keeper.task = asyncio.create_task(self._keep_up(alarm), name="notices")
+        task = self._keeper.task = asyncio.create_task(self._keep_up(alarm), name="notifications")
         task.add_done_callback(lambda _: alarm.close())
 
     async def stop(self) -> None:
@@ -104,32 +104,32 @@ class Notices:
         )
         problem = await self._sender.problem(target)
         if problem is not None:
-            raise Refused(Code.NOTICE_INVALID, problem)
-        _refuse_beside(target, await self._shelf.targets())
+            raise Refused(Code.NOTIFICATION_INVALID, problem)
+        _refuse_beside(target, await self._records.targets())
         with self._kept_up():
-            await self._shelf.add_target(target, by=by, why=why)
+            await self._records.add_target(target, by=by, why=why)
         with suppress(StoreDown), self._kept_up():
             await self._refresh()
         return target
 
     async def list(self) -> Sequence[Target]:
         """Without their secrets."""
-        return [each.without_secrets() for each in await self._shelf.targets()]
+        return [each.without_secrets() for each in await self._records.targets()]
 
     async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
         """With all that still waits for it, and its dead letters.
 
         Whoever is cut off by an outage may ask again, until all is gone.
         """
-        if await self._shelf.cursor(id) is None:
+        if await self._records.cursor(id) is None:
             await self._find(id)
         with self._kept_up():
-            target = await self._shelf.target(id)
+            target = await self._records.target(id)
             if target is not None:
-                await self._shelf.remove_target(target, by=by, why=why)
+                await self._records.remove_target(target, by=by, why=why)
             async with self._refreshing:
                 await self._end([id])
-            await self._shelf.clear(id)
+            await self._records.clear(id)
 
     async def test(self, id: str) -> Outcome:
         """One try, now, to find out whether it works. It is not repeated."""
@@ -139,7 +139,7 @@ class Notices:
 
     async def dead_letters(self, after: str = "", limit: int = 100) -> Sequence[Delivery]:
         """The oldest first; `after` is the id of the last one that is known."""
-        return await self._shelf.dead(after, limit)
+        return await self._records.dead(after, limit)
 
     async def retry(self, id: str) -> None:
         """Tries it again from the beginning, at once."""
@@ -152,8 +152,8 @@ class Notices:
             revivals=letter.revivals + 1,
         )
         try:
-            await self._shelf.put_waiting(again)
-            await self._shelf.take_dead(letter)
+            await self._records.put_waiting(again)
+            await self._records.take_dead(letter)
         finally:
             # Also after an outage: it may wait by now.
             found = self._workers.get(letter.target_id)
@@ -161,22 +161,22 @@ class Notices:
                 found[0].ring(must_look=True)
 
     async def discard(self, id: str) -> None:
-        await self._shelf.take_dead(await self._find_dead(id))
+        await self._records.take_dead(await self._find_dead(id))
 
     async def _find(self, id: str) -> Target:
-        target = await self._shelf.target(id)
+        target = await self._records.target(id)
         if target is None:
             raise Refused(
-                Code.UNKNOWN_NOTICE,
-                f"no notice target has the id {id[:100]!r}; list them and take an id from there",
+                Code.UNKNOWN_NOTIFICATION,
+                f"no target has the id {id[:100]!r}; list the targets and take an id from there",
             )
         return target
 
     async def _find_dead(self, id: str) -> Delivery:
-        letter = await self._shelf.find_dead(id)
+        letter = await self._records.find_dead(id)
         if letter is None:
             raise Refused(
-                Code.UNKNOWN_NOTICE,
+                Code.UNKNOWN_NOTIFICATION,
                 f"no dead letter has the id {id[:100]!r}; list them and take an id from there",
             )
         return letter
@@ -200,14 +200,14 @@ class Notices:
             try:
                 await self._refresh()
             except StoreDown as outage:
-                _log.warning("the targets of notices wait for the store: %s", outage)
+                _log.warning("the targets of notifications wait for the store: %s", outage)
                 await alarm.pause(OUTAGE_PAUSE_MS)
             else:
                 await alarm.pause(RECHECK_MS if self._store.is_shared else None)
 
     async def _refresh(self) -> None:
         async with self._refreshing:
-            targets = {each.id: each for each in await self._shelf.targets()}
+            targets = {each.id: each for each in await self._records.targets()}
             if self._keeper.task is None:
                 return
             for target in targets.values():
@@ -226,7 +226,7 @@ class Notices:
             node=self._node,
             dice=self._dice,
         )
-        task = asyncio.create_task(worker.run(), name=f"notices to {target.id}")
+        task = asyncio.create_task(worker.run(), name=f"notifications to {target.id}")
         # Not by the task itself: one that is cancelled before its first turn never runs.
         task.add_done_callback(lambda _: worker.close())
         self._workers[target.id] = worker, task
@@ -246,10 +246,10 @@ class Notices:
 def _refuse_beside(target: Target, others: list[Target]) -> None:
     if len(others) >= TARGETS_MAX:
         raise Refused(
-            Code.NOTICE_INVALID, f"there are {TARGETS_MAX} targets already; remove one first"
+            Code.NOTIFICATION_INVALID, f"there are {TARGETS_MAX} targets already; remove one first"
         )
     if any(each.name == target.name for each in others):
         raise Refused(
-            Code.NOTICE_INVALID,
+            Code.NOTIFICATION_INVALID,
             f"there is a target {target.name!r} already; choose another name, or remove that one",
         )

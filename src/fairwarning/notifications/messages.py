@@ -44,7 +44,7 @@ def trial_message(id: str, name: str, now: Instant) -> Message:
         "specversion": "1.0",
         "id": id,
         "source": "/fairwarning/",
-        "type": f"{TYPE_PREFIX}.notice.test.v1",
+        "type": f"{TYPE_PREFIX}.notification.test.v1",
         "time": format_rfc3339(now),
         "datacontenttype": "application/json",
         "data": {"text": text},
@@ -53,7 +53,7 @@ def trial_message(id: str, name: str, now: Instant) -> Message:
 
 
 def trial_text(name: str) -> str:
-    return f"This is a test of the notices to {name}. Nothing has happened."
+    return f"This is a test of the notifications to {name}. Nothing has happened."
 
 
 def cloud_event(entry: Entry, event: Event | None) -> dict[str, object]:

@@ -16,10 +16,10 @@ from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Entry, Position, Record, Store, StoreDown
 from fairwarning.notifications.model import Delivery, Target
 
-TARGET = "notice-target"
-CURSOR = "notice-cursor"
-WAITING = "notice-delivery"
-DEAD = "notice-dead"
+TARGET = "notification-target"
+CURSOR = "notification-cursor"
+WAITING = "notification-delivery"
+DEAD = "notification-dead"
 TARGETS_MAX = 100
 WAITING_MAX = 500
 """So many wait for one target; then it hears nothing new, and the journal holds the rest."""
@@ -46,7 +46,7 @@ def delivery_id(entry: Entry, target_id: str) -> str:
     return f"{entry.at_ms:012x}-{digest[:20]}"
 
 
-class Shelf:
+class NotificationRecords:
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -62,12 +62,12 @@ class Shelf:
         """It hears of what happens from now on."""
         # Before the target itself: whoever finds a target also finds its cursor.
         await self._keep(CURSOR, target.id, Cursor(position=await self._store.end()), expected=0)
-        note = Noted(subject=f"notice:{target.name}", action="created", detail=target.kind)
+        note = Noted(subject=f"notification:{target.name}", action="created", detail=target.kind)
         body = _encoded(target)
         await self._store.keep(TARGET, target.id, body, expected=0, note=note, by=by, why=why)
 
     async def remove_target(self, target: Target, *, by: Actor, why: str) -> None:
-        note = Noted(subject=f"notice:{target.name}", action="removed")
+        note = Noted(subject=f"notification:{target.name}", action="removed")
         await self._store.drop(TARGET, target.id, note=note, by=by, why=why)
 
     async def clear(self, target_id: str) -> None:

@@ -29,7 +29,7 @@ def made_target(draft: TargetDraft, *, id: str, new_secret: str, now: Instant, b
     """Raises Refused. `new_secret` is for a webhook that brings none."""
     problem = _problem(draft)
     if problem is not None:
-        raise Refused(Code.NOTICE_INVALID, problem)
+        raise Refused(Code.NOTIFICATION_INVALID, problem)
     is_webhook = draft.kind is TargetKind.WEBHOOK
     return Target(
         id=id,
@@ -47,7 +47,7 @@ def made_target(draft: TargetDraft, *, id: str, new_secret: str, now: Instant, b
 
 def _problem(draft: TargetDraft) -> str | None:
     for text in (draft.url, draft.template.title, draft.template.body, *draft.filters.scopes):
-        refuse_text("target of notices", text)
+        refuse_text("target of notifications", text)
     if len(draft.name) > NAME_CHARS_MAX or not _NAME.fullmatch(draft.name):
         return (
             f"a name has 1 to {NAME_CHARS_MAX} letters, digits, spaces or . _ @ -; choose such a "

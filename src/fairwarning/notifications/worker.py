@@ -1,6 +1,6 @@
 """Tells one target what happens, in the order of the journal.
 
-Theory of operation. The journal is the queue. A target's cursor says how far it has been told;
+How it works. The journal is the queue. A target's cursor says how far it has been told;
 a node that finds something to tell takes the cursor under a lease, sends, and moves it on by
 compare-and-set, so other nodes leave the target alone. What fails is put aside as a delivery,
 before the cursor moves, and is tried again later; what comes after it does not wait. A node
@@ -33,7 +33,7 @@ from fairwarning.notifications.records import (
     WAITING_MAX,
     Cursor,
     HeldCursor,
-    Shelf,
+    NotificationRecords,
     delivery_id,
 )
 from fairwarning.notifications.sender import Sender
@@ -60,7 +60,7 @@ class Worker:
     ) -> None:
         self._target = target
         self._store = store
-        self._shelf = Shelf(store)
+        self._records = NotificationRecords(store)
         self._clock = clock
         self._sender = sender
         self._node = node
@@ -107,11 +107,11 @@ class Worker:
             return self._look_again(OUTAGE_PAUSE_MS)
         except StoreDown as outage:
             self._must_look = True
-            _log.warning("notices to %s wait for the store: %s", self._target.name, outage)
+            _log.warning("notifications to %s wait for the store: %s", self._target.name, outage)
             return self._look_again(OUTAGE_PAUSE_MS)
         except Exception:
             # Whatever it is, later messages must not end with it.
-            _log.exception("notices to %s stumbled and go on", self._target.name)
+            _log.exception("notifications to %s stumbled and go on", self._target.name)
             return self._look_again(RECHECK_MS)
         if not self._store.is_shared:
             return until
@@ -142,16 +142,16 @@ class Worker:
 
     async def _look(self) -> HeldCursor | None:
         """None: the target was removed, and this worker ends."""
-        held = await self._shelf.cursor(self._target.id)
+        held = await self._records.cursor(self._target.id)
         if held is None:
             # Maybe by another node, while this one was putting something aside.
-            await self._shelf.clear(self._target.id)
+            await self._records.clear(self._target.id)
             self._stops = True
             return None
         if self._held != held:
             self._begin_at(held.cursor)
         self._held = held
-        self._note_waiting(await self._shelf.waiting(self._target.id))
+        self._note_waiting(await self._records.waiting(self._target.id))
         return held
 
     async def _has_work(self) -> bool:
@@ -194,16 +194,16 @@ class Worker:
 
     async def _work(self) -> None:
         """Under the lease: what is new, what is due again, and then the lease is given back."""
-        waiting = await self._shelf.waiting(self._target.id)
+        waiting = await self._records.waiting(self._target.id)
         for _ in range(WAITING_MAX - len(waiting)):
             found = None if self._stops else await self._find_wanted()
             if found is None:
                 break
             await self._tell(*found)
-        for delivery in await self._shelf.waiting(self._target.id):
+        for delivery in await self._records.waiting(self._target.id):
             if delivery.next_try_ms <= self._clock.now() and not self._stops:
                 await self._try_again(delivery)
-        self._note_waiting(await self._shelf.waiting(self._target.id))
+        self._note_waiting(await self._records.waiting(self._target.id))
         await self._move(released(self._cursor))
 
     async def _tell(self, entry: Entry, event: Event | None) -> None:
@@ -217,7 +217,7 @@ class Worker:
             last_error="",
         )
         # It waits already if a node put it aside and died before it moved the cursor.
-        if not await self._shelf.is_waiting(delivery):
+        if not await self._records.is_waiting(delivery):
             outcome = await self._try(delivery)
             if not outcome.is_delivered:
                 await self._put_aside(delivery, outcome)
@@ -227,7 +227,7 @@ class Worker:
     async def _try_again(self, delivery: Delivery) -> None:
         outcome = await self._try(delivery)
         if outcome.is_delivered:
-            await self._shelf.take_waiting(delivery)
+            await self._records.take_waiting(delivery)
         else:
             await self._put_aside(delivery, outcome)
         self._unkept = None
@@ -247,15 +247,17 @@ class Worker:
         self._log_failure(outcome, attempts, is_dead=again is None)
         failed = replace(delivery, attempts=attempts, last_error=outcome.error)
         if again is not None:
-            await self._shelf.put_waiting(replace(failed, next_try_ms=again))
+            await self._records.put_waiting(replace(failed, next_try_ms=again))
             return
-        await self._shelf.put_dead(failed)
-        await self._shelf.take_waiting(failed)
+        await self._records.put_dead(failed)
+        await self._records.take_waiting(failed)
 
     def _log_failure(self, outcome: Outcome, attempts: int, *, is_dead: bool) -> None:
         then = "it is a dead letter now" if is_dead else "it will be tried again"
         name = self._target.name
-        _log.warning("notice to %s failed, try %d: %s; %s", name, attempts, outcome.error, then)
+        _log.warning(
+            "notification to %s failed, try %d: %s; %s", name, attempts, outcome.error, then
+        )
 
     async def _send(self, message: Message) -> Outcome:
         now = await self._lease_now()
@@ -283,7 +285,7 @@ class Worker:
         """Raises RecordChanged if the cursor is not as this worker knows it."""
         assert self._held is not None
         is_onward = cursor.position != self._held.cursor.position
-        self._held = await self._shelf.move(self._target.id, self._held, cursor)
+        self._held = await self._records.move(self._target.id, self._held, cursor)
         if is_onward:
             self._begin_at(cursor)
 

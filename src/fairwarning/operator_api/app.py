@@ -11,7 +11,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
+from starlette.routing import Route as HttpRoute
 
 from fairwarning.azure_api.app import ArmApp
 from fairwarning.azure_api.login import Login
@@ -25,9 +26,10 @@ from fairwarning.operator_api.health import Health
 from fairwarning.operator_api.metrics import FaultFigures, Metrics
 from fairwarning.operator_api.openapi import PREFIX, document
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Operation
+from fairwarning.operator_api.route import Route
 from fairwarning.operator_api.routes import (
     azure,
+    clock,
     event_documents,
     events,
     faults,
@@ -41,18 +43,19 @@ from fairwarning.operator_api.routes import (
 )
 from fairwarning.operator_api.stream import Streams
 
-OPERATIONS: tuple[Operation, ...] = (
-    *fleet.OPERATIONS,
-    *scale_sets.OPERATIONS,
-    *events.OPERATIONS,
-    *event_documents.OPERATIONS,
-    *rollouts.OPERATIONS,
-    *history.OPERATIONS,
-    *faults.OPERATIONS,
-    *requests.OPERATIONS,
-    *tokens.OPERATIONS,
-    *notifications.OPERATIONS,
-    *azure.OPERATIONS,
+ROUTES: tuple[Route, ...] = (
+    *fleet.ROUTES,
+    *scale_sets.ROUTES,
+    *events.ROUTES,
+    *event_documents.ROUTES,
+    *rollouts.ROUTES,
+    *history.ROUTES,
+    *clock.ROUTES,
+    *faults.ROUTES,
+    *requests.ROUTES,
+    *tokens.ROUTES,
+    *notifications.ROUTES,
+    *azure.ROUTES,
 )
 
 
@@ -98,9 +101,9 @@ class App:
         routed = Starlette(
             routes=[
                 *Health(control, dispatch, self.metrics).routes(),
-                Route(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]),
+                HttpRoute(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]),
                 self._streams.route(PREFIX),
-                *_routes(dispatch),
+                *_http_routes(dispatch),
                 *ArmApp(control, dispatch, TABLES).routes(),
                 *Login(control, dispatch, needs_token=needs_token).routes(),
                 *pages(dispatch),
@@ -122,24 +125,24 @@ async def _openapi(_: Request) -> Response:
 @cache
 def _description() -> bytes:
     """Made when somebody asks for it: it would take a good part of every start."""
-    return msgspec.json.encode(document(OPERATIONS))
+    return msgspec.json.encode(document(ROUTES))
 
 
-def _routes(dispatch: Dispatch) -> list[Route]:
-    """One for each path, so that an unknown method is told which ones there are."""
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in OPERATIONS:
-        by_path.setdefault(operation.path, {})[operation.method] = operation
-    return [_route(dispatch, path, operations) for path, operations in by_path.items()]
+def _http_routes(dispatch: Dispatch) -> list[HttpRoute]:
+    """Return one for each path, so that an unknown method is answered with the allowed ones."""
+    by_path: dict[str, dict[str, Route]] = {}
+    for route in ROUTES:
+        by_path.setdefault(route.path, {})[route.method] = route
+    return [_http_route(dispatch, path, routes) for path, routes in by_path.items()]
 
 
-def _route(dispatch: Dispatch, path: str, operations: dict[str, Operation]) -> Route:
+def _http_route(dispatch: Dispatch, path: str, routes: dict[str, Route]) -> HttpRoute:
     async def answer(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
-        return await dispatch.run(operations[method], request)
+        return await dispatch.run(routes[method], request)
 
     named = re.sub(r"\{(\w+):path\}", r"{\1:\1}", path)
-    return Route(PREFIX + named, answer, methods=[*operations])
+    return HttpRoute(PREFIX + named, answer, methods=[*routes])
 
 
 async def _not_routed(_: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Where a virtual clock stands, kept in the store, so that a restart does not turn it back."""
+"""The store keeps where a virtual clock stands, so that a restart does not turn it back."""
 
 import msgspec
 
@@ -10,18 +10,18 @@ from fairwarning.engine.protocols import Store
 KIND, KEY = "clock", "virtual"
 
 
-async def keep(now: Instant, store: Store, *, by: Actor) -> None:
-    await store.keep(KIND, KEY, msgspec.json.encode(now).decode(), by=by)
+async def resume(clock: VirtualClock, store: Store) -> None:
+    """Set the clock to where the store left off, if that is later than now."""
+    newest = await store.history(limit=1)
+    position = max([await load(store), *(entry.at_ms for entry in newest)])
+    clock.step(max(0, position - clock.now()))
 
 
-async def kept(store: Store) -> Instant:
-    """0 if none was kept."""
+async def load(store: Store) -> Instant:
+    """Return the stored position, or 0 if there is none."""
     record = await store.record(KIND, KEY)
     return Instant(msgspec.json.decode(record.body, type=int) if record else 0)
 
 
-async def resume(clock: VirtualClock, store: Store) -> None:
-    """Goes on where the store left off, if that is later than now."""
-    newest = await store.history(limit=1)
-    stood = max([await kept(store), *(entry.at_ms for entry in newest)])
-    clock.step(max(0, stood - clock.now()))
+async def save(now: Instant, store: Store, *, by: Actor) -> None:
+    await store.keep(KIND, KEY, msgspec.json.encode(now).decode(), by=by)

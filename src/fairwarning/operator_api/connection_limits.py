@@ -1,6 +1,6 @@
 """Who is connected to the control plane, and who must go so that others can come.
 
-Theory of operation. A new connection is never refused for those that are there, or whoever opens
+How it works. A new connection is never refused for those that are there, or whoever opens
 many would lock out everybody. Instead one that has not asked for anything yet is closed, of the
 client that has most of those, or else one that was answered and is only kept open. It must have
 been silent for a moment: in a burst, requests are on their way. If all are at work the new one is a

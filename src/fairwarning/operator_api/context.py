@@ -1,4 +1,4 @@
-"""What the operations work with."""
+"""`Control` holds everything that the handlers of routes work with."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ from fairwarning.engine.protocols import Clock, Store
 from fairwarning.engine.request_log import Requests
 from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.operator_api.auth import Tokens
 from fairwarning.operator_api.leases import Leases
-from fairwarning.operator_api.long_work import LongWork
-from fairwarning.operator_api.side_process import SideProcesses
+from fairwarning.operator_api.offload import Offload
+from fairwarning.operator_api.subprocess_pool import SubprocessPool
 
 
 class AzureDoor(NamedTuple):
-    """Where Azure's clients, which speak TLS only, reach this server."""
+    """The TLS listener for Azure's clients, which speak nothing else."""
 
     url: str = ""
-    """Empty: nowhere."""
+    """Empty if there is no such listener."""
     authority: str | None = None
-    """What they must trust, as PEM; None: an authority that is not ours."""
+    """Our certificate authority as PEM; None if the certificate comes from another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,18 @@ class Control:
     clock: Clock
     tokens: Tokens
     rollouts: Rollouts
-    notices: Notices
+    notifications: Notifications
     faults: Faults
     requests: Requests
     azure: AzureDoor
     leases: Leases
-    apart: LongWork
-    """For what may take a second of our own time."""
-    aside: SideProcesses
-    """For what may take longer, or much memory."""
+    offload: Offload
+    """Runs computations that may take a second."""
+    subprocesses: SubprocessPool
+    """Runs what may take longer, or much memory."""
     metadata_urls: Sequence[str] = ()
-    """Where instances ask this node."""
+    """The URLs at which instances reach this node."""
     public_url: str = ""
-    """Where people and programs reach the control plane through a proxy; empty: there is none."""
+    """The URL of the proxy in front of the control plane; empty if there is none."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Two who move a virtual clock at once would both count from the same instant."""
+    """Held while a virtual clock moves: two moves at once would count from the same instant."""

@@ -15,8 +15,8 @@ from fairwarning.operator_api.browser_protection import refuse_foreign
 from fairwarning.operator_api.connection_limits import OpenStreams, client_of
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.idempotency import Idempotency, answer_of
-from fairwarning.operator_api.long_work import caller_key
 from fairwarning.operator_api.metrics import Metrics
+from fairwarning.operator_api.offload import caller_key
 from fairwarning.operator_api.parse_request import (
     BODY_BYTES_MAX,
     FLEET_BYTES_MAX,
@@ -32,7 +32,7 @@ from fairwarning.operator_api.problems import (
     of_refusal,
     of_stop,
 )
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 
 WHY_CHARS_MAX = 1_024
 BODY_S_MAX = 60
@@ -52,11 +52,11 @@ class Dispatch:
     def is_stopping(self) -> bool:
         return self.stopping.is_set()
 
-    async def run(self, operation: Operation, request: Request) -> Response:
+    async def run(self, route: Route, request: Request) -> Response:
         began = time.perf_counter()
-        response = await self._guarded(operation, request)
+        response = await self._guarded(route, request)
         took_s = time.perf_counter() - began
-        self._metrics.note_request(operation.method, operation.path, response.status_code, took_s)
+        self._metrics.note_request(route.method, route.path, response.status_code, took_s)
         return response
 
     async def identify(self, request: Request, role: Role) -> Caller:
@@ -92,9 +92,9 @@ class Dispatch:
             )
         return caller
 
-    async def _guarded(self, operation: Operation, request: Request) -> Response:
+    async def _guarded(self, route: Route, request: Request) -> Response:
         try:
-            return await self._answer(operation, request)
+            return await self._answer(route, request)
         except Exception as error:
             return problem_response(as_problem(error))
         except asyncio.CancelledError:
@@ -102,24 +102,24 @@ class Dispatch:
                 raise
             return problem_response(of_stop())
 
-    async def _answer(self, operation: Operation, request: Request) -> Response:
-        caller = await self.identify(request, operation.role)
+    async def _answer(self, route: Route, request: Request) -> Response:
+        caller = await self.identify(request, route.role)
         pairs = request.query_params.multi_items()
         why = _why(pairs)
-        query = read_query(operation.query, [pair for pair in pairs if pair[0] != "why"])
-        raw = await _body(operation, request)
+        query = read_query(route.query, [pair for pair in pairs if pair[0] != "why"])
+        raw = await _body(route, request)
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = (
             read_document(raw, media_type)
-            if operation.takes_toml
-            else read_body(operation.body, raw, media_type, optional=operation.is_body_optional)
+            if route.takes_toml
+            else read_body(route.body, raw, media_type, optional=route.is_body_optional)
         )
         call = Call(caller=caller, path=request.path_params, query=query, body=body, why=why)
         key = _key(request)
-        if key is None or operation.method != "POST" or operation.is_preview:
-            return _response(operation, await answer_of(operation, self._control, call))
-        answer = await self._idempotency.once(operation, call, key, _question(request, raw))
-        response = _response(operation, answer.body)
+        if key is None or route.method != "POST" or route.is_preview:
+            return _response(route, await answer_of(route, self._control, call))
+        answer = await self._idempotency.once(route, call, key, _question(request, raw))
+        response = _response(route, answer.body)
         if answer.is_replay:
             response.headers["Idempotent-Replay"] = "true"
         return response
@@ -151,8 +151,8 @@ def problem_response(problem: Problem) -> Response:
     return Response(problem.body(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
-def _response(operation: Operation, body: bytes) -> Response:
-    return Response(body, operation.status, media_type="application/json")
+def _response(route: Route, body: bytes) -> Response:
+    return Response(body, route.status, media_type="application/json")
 
 
 def _key(request: Request) -> str | None:
@@ -175,11 +175,11 @@ def _why(pairs: list[tuple[str, str]]) -> str:
     return found[0] if found else ""
 
 
-async def _body(operation: Operation, request: Request) -> bytes:
+async def _body(route: Route, request: Request) -> bytes:
     """Whoever asks for something, or has it deleted, says all of it in the URL."""
-    if operation.method in ("GET", "DELETE"):
+    if route.method in ("GET", "DELETE"):
         return b""
-    return await read_all(request, FLEET_BYTES_MAX if operation.takes_toml else BODY_BYTES_MAX)
+    return await read_all(request, FLEET_BYTES_MAX if route.takes_toml else BODY_BYTES_MAX)
 
 
 async def read_all(request: Request, bytes_max: int) -> bytes:

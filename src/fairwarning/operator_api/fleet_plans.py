@@ -1,8 +1,8 @@
 """From the body of a declaration to what is to be done, in frames that another process can make.
 
-Theory of operation. `planned_frames` reads the document, compares it with the fleet, and refuses
+How it works. `planned_frames` reads the document, compares it with the fleet, and refuses
 what must be refused: all that takes time. It runs in a thread for a small document in a small
-fleet, and otherwise in a process (`side_process.py`). Either way its result comes as frames, and
+fleet, and otherwise in a process (`subprocess_pool.py`). Either way its result comes as frames, and
 is looked at frame by frame, so that the event loop is never held for long.
 """
 
@@ -81,13 +81,15 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
     if is_small and len(control.views.ids()) <= SMALL_SCOPES:
         try:
             # Who has too many under way is refused before the fleet is read for him.
-            async with control.apart.turn():
+            async with control.offload.turn():
                 current = [scope async for page in _pages(control) for scope in page]
                 frames = await asyncio.to_thread(_made_here, wish, current)
             return await _understood(frames)
         except Crowd:
             pass  # A short text, and many instances.
-    frames = await control.aside.run("fleet", lambda: _sent(control, wish), caller=wish.caller.key)
+    frames = await control.subprocesses.run(
+        "fleet", lambda: _sent(control, wish), caller=wish.caller.key
+    )
     return await _understood(frames)
 
 

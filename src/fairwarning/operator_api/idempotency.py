@@ -1,6 +1,6 @@
 """The same request twice is done once: the first answer is kept and given again.
 
-Theory of operation. Before a request with a key is carried out, its key is taken in the store,
+How it works. Before a request with a key is carried out, its key is taken in the store,
 as a lease (`leases.py`). All that the request changes is stored behind a fence on the key's
 record, and the first change also marks the record, in the same commit. So a record says at any
 time whether anything was done under its key, and whoever no longer holds it can do nothing.
@@ -19,7 +19,7 @@ time whether anything was done under its key, and whoever no longer holds it can
 Of a request that takes several transactions a mark does not say whether all were done, so
 whoever takes over one that has begun does nothing and says so. An owner that has lost its key
 answers what the record says: the answer of whoever took it over, or that this one is under way.
-What the operation makes has ids derived from a seed that is kept with the key, so that whoever
+What the route creates has ids derived from a seed that is kept with the key, so that whoever
 takes over can find it.
 """
 
@@ -41,7 +41,7 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.leases import Hold, Leased
 from fairwarning.operator_api.locks import behind
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 
 KIND = "idempotency"
 KEPT_MS = DAY_MS
@@ -103,20 +103,18 @@ class Idempotency:
         self._control = control
         self._leases = control.leases
 
-    async def once(
-        self, operation: Operation, call: Call[Any, Any], key: str, asked: bytes
-    ) -> Answer:
+    async def once(self, route: Route, call: Call[Any, Any], key: str, asked: bytes) -> Answer:
         """Does it, or finds what was done before. `asked` is the same for the same request."""
         found = await self._begin(call.caller, key, asked)
         if isinstance(found, Kept):
-            return _replay(operation, found)
+            return _replay(route, found)
         async with self._leases.kept(found):
             try:
-                return await self._do(operation, call, found)
+                return await self._do(route, call, found)
             except FenceBroken as broken:
                 if not found.is_behind(broken):
                     raise
-                return _replay(operation, await self._answer_instead_of(found))
+                return _replay(route, await self._answer_instead_of(found))
 
     async def _begin(self, caller: Caller, key: str, asked: bytes) -> KeyHold | Kept:
         """Takes the key, or finds the answer that it has. Raises Problem."""
@@ -143,15 +141,15 @@ class Idempotency:
             raise _under_way() from None
         return hold
 
-    async def _do(self, operation: Operation, call: Call[Any, Any], key: KeyHold) -> Answer:
+    async def _do(self, route: Route, call: Call[Any, Any], key: KeyHold) -> Answer:
         has_begun = key.state.has_begun
         try:
             if has_begun:
-                _refuse_again(operation)
-            elif operation.is_outward:
+                _refuse_again(route)
+            elif route.is_outward:
                 await key.mark()
             call = replace(call, seed=key.state.seed, was_done=has_begun)
-            body = await answer_of(operation, behind(self._control, key), call)
+            body = await answer_of(route, behind(self._control, key), call)
         except (Problem, Refused):
             await key.refuse()
             raise
@@ -160,8 +158,8 @@ class Idempotency:
         except BaseException:
             await key.break_off()
             raise
-        is_kept = not operation.is_secret and len(body) <= ANSWER_BYTES_MAX
-        await key.end(operation.status, body if is_kept else b"")
+        is_kept = not route.is_secret and len(body) <= ANSWER_BYTES_MAX
+        await key.end(route.status, body if is_kept else b"")
         return Answer(body)
 
     async def _answer_instead_of(self, lost: KeyHold) -> Kept:
@@ -173,12 +171,12 @@ class Idempotency:
         return kept
 
 
-async def answer_of(operation: Operation, control: Control, call: Call[Any, Any]) -> bytes:
-    return msgspec.json.encode(await operation.handle(control, call))
+async def answer_of(route: Route, control: Control, call: Call[Any, Any]) -> bytes:
+    return msgspec.json.encode(await route.handle(control, call))
 
 
-def _replay(operation: Operation, kept: Kept) -> Answer:
-    if operation.is_secret:
+def _replay(route: Route, kept: Kept) -> Answer:
+    if route.is_secret:
         raise _secret_was_shown()
     if not kept.body:
         raise Problem(
@@ -207,16 +205,16 @@ def _refuse_other(kept: Kept, digest: str) -> None:
         )
 
 
-def _refuse_again(operation: Operation) -> None:
+def _refuse_again(route: Route) -> None:
     """Where nobody can say afterwards what was done."""
-    if operation.is_in_steps or operation.is_outward:
+    if route.is_in_steps or route.is_outward:
         raise Problem(
             409,
             "request-broke-off",
             "a request with this Idempotency-Key broke off after it had begun, and nothing more is "
             "done under this key; look at what there is and ask for the rest with a new one",
         )
-    if operation.is_secret:
+    if route.is_secret:
         raise _secret_was_shown()
 
 

@@ -1,6 +1,6 @@
 """Leases: who holds a record of the store, for how long, and how nobody acts on one he lost.
 
-Theory of operation. A holder writes its name and an end into the record. While it works it
+How it works. A holder writes its name and an end into the record. While it works it
 moves the end on, so it keeps the record however long it takes. If it dies, the end comes, and
 whoever asks next may take the record over. A process that was only paused can't know that this
 has happened, so all that it changes is stored behind a fence on the record: the store checks

@@ -94,7 +94,7 @@ def behind(control: Control, hold: Hold[Any]) -> Control:
         store=store,
         tokens=control.tokens.through(store),
         rollouts=control.rollouts.through(store),
-        notices=control.notices.through(store),
+        notifications=control.notifications.through(store),
     )
 
 

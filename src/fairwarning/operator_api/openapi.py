@@ -8,7 +8,7 @@ import msgspec
 
 from fairwarning import __version__
 from fairwarning.operator_api.problems import MEDIA_TYPE
-from fairwarning.operator_api.route import Operation
+from fairwarning.operator_api.route import Route
 from fairwarning.operator_api.schemas import ProblemBody
 
 PREFIX = "/api/v1"
@@ -55,8 +55,8 @@ _STREAM: Mapping[str, Any] = {
 }
 
 
-def document(operations: Iterable[Operation]) -> Mapping[str, Any]:
-    table = list(operations)
+def document(routes: Iterable[Route]) -> Mapping[str, Any]:
+    table = list(routes)
     kinds = [ProblemBody, *(each.answer for each in table),
              *(each.body for each in table if each.body is not None)]  # fmt: skip
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REF)
@@ -82,26 +82,26 @@ def document(operations: Iterable[Operation]) -> Mapping[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _described(route: Route) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": _operation_id(operation),
-        "summary": operation.summary,
-        "description": f"Needs the role `{operation.role.word}`.",
-        "tags": [operation.path.split("/")[1]],
-        "parameters": _parameters(operation),
-        "responses": _responses(operation),
+        "operationId": _operation_id(route),
+        "summary": route.summary,
+        "description": f"Needs the role `{route.role.word}`.",
+        "tags": [route.path.split("/")[1]],
+        "parameters": _parameters(route),
+        "responses": _responses(route),
     }
-    if operation.body is not None or operation.takes_toml:
-        described["requestBody"] = _request_body(operation)
+    if route.body is not None or route.takes_toml:
+        described["requestBody"] = _request_body(route)
     return described
 
 
-def _operation_id(operation: Operation) -> str:
-    words = re.findall(r"[A-Za-z]+", _PARAMETER.sub(r"\1", operation.path))
-    return operation.method.lower() + "".join(word.capitalize() for word in words)
+def _operation_id(route: Route) -> str:
+    words = re.findall(r"[A-Za-z]+", _PARAMETER.sub(r"\1", route.path))
+    return route.method.lower() + "".join(word.capitalize() for word in words)
 
 
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(route: Route) -> list[dict[str, Any]]:
     found = [
         {
             "name": name,
@@ -109,18 +109,18 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             "required": True,
             "schema": {"type": "string", "minLength": 1, "maxLength": 400},
         }
-        for name in _PARAMETER.findall(operation.path)
+        for name in _PARAMETER.findall(route.path)
     ]
-    schema = msgspec.json.schema(operation.query)
-    properties = schema["$defs"][operation.query.__name__]["properties"]
+    schema = msgspec.json.schema(route.query)
+    properties = schema["$defs"][route.query.__name__]["properties"]
     found += [
         {"name": name, "in": "query", "required": False, "schema": _inlined(each, schema)}
         for name, each in properties.items()
     ]
-    if operation.method != "GET":
+    if route.method != "GET":
         found.append({"name": "why", "in": "query", "description": "Kept in the history.",
                       "schema": {"type": "string", "maxLength": 1024}})  # fmt: skip
-    if operation.method == "POST" and not operation.is_preview:
+    if route.method == "POST" and not route.is_preview:
         found.append({"name": "Idempotency-Key", "in": "header",
                       "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"}})  # fmt: skip
     return found
@@ -137,23 +137,23 @@ def _inlined(schema: Any, whole: Mapping[str, Any]) -> Any:
     return schema
 
 
-def _request_body(operation: Operation) -> dict[str, Any]:
-    if operation.takes_toml:
+def _request_body(route: Route) -> dict[str, Any]:
+    if route.takes_toml:
         content: dict[str, Any] = {
             "application/toml": {"schema": {"type": "string"}},
             "application/json": {"schema": {"type": "object"}},
         }
     else:
-        assert operation.body is not None
-        content = {"application/json": {"schema": _ref(operation.body)}}
-    return {"required": not operation.is_body_optional, "content": content}
+        assert route.body is not None
+        content = {"application/json": {"schema": _ref(route.body)}}
+    return {"required": not route.is_body_optional, "content": content}
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(route: Route) -> dict[str, Any]:
     problem = {"schema": _ref(ProblemBody)}
-    success = {"application/json": {"schema": _ref(operation.answer)}}
+    success = {"application/json": {"schema": _ref(route.answer)}}
     return {
-        str(operation.status): {"description": "Done", "content": success},
+        str(route.status): {"description": "Done", "content": success},
         **{
             str(status): {"description": text, "content": {MEDIA_TYPE: problem}}
             for status, text in _STATUSES.items()

@@ -39,7 +39,7 @@ Handler = Callable[[Control, Call[Any, Any]], Awaitable[Out]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Route:
     method: str
     path: str
     """With `{name}` for one segment, and `{name:path}` where the name may hold a slash."""

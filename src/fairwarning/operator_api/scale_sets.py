@@ -1,6 +1,6 @@
 """What an owner does with a whole scale set, whichever API he asks.
 
-Theory of operation. A scale set is one scope for each placement group, and each scope is a
+How it works. A scale set is one scope for each placement group, and each scope is a
 transaction of its own. So a change reads all of them anew while it holds the set, is tried on
 what was read, and begins only if no scope refuses. What can still come in between (an event, a
 fleet file, an outage) leaves each placement group whole, and asking again completes the rest.

@@ -216,7 +216,7 @@ class Me(Out):
     role: str
 
 
-class ClockFace(Out):
+class ClockState(Out):
     now: str
     virtual: bool
     speed: float
@@ -324,7 +324,7 @@ class TokenBody(In):
     expires: Annotated[str, Meta(max_length=64)] | None = None
 
 
-class TokenShown(Out):
+class TokenOut(Out):
     id: str
     name: str
     role: str
@@ -334,16 +334,16 @@ class TokenShown(Out):
     last_used: str | None
 
 
-class TokenMade(TokenShown):
+class TokenWithSecret(TokenOut):
     secret: str
 
 
 class Tokens(Out):
-    tokens: list[TokenShown]
+    tokens: list[TokenOut]
     next: str | None
 
 
-class AzureShown(Out):
+class AzureOut(Out):
     url: str | None
     ca: str | None
     tenant: str

@@ -1,4 +1,4 @@
-"""Pages ask what everybody asks: the operations of the operator API, under the same roles."""
+"""Calls the routes of the operator API in-process, for pages, under the same roles as over HTTP."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,22 +9,22 @@ from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_body, read_query
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Call, Document, Operation
+from fairwarning.operator_api.route import Call, Document, Route
 
 JSON = "application/json"
 
 
-class Asking:
-    def __init__(self, control: Control, operations: Sequence[Operation]) -> None:
+class Api:
+    def __init__(self, control: Control, routes: Sequence[Route]) -> None:
         self._control = control
-        self._operations = {(each.method, each.path): each for each in operations}
+        self._routes = {(each.method, each.path): each for each in routes}
 
     def may(self, caller: Caller, method: str, path: str) -> bool:
-        return caller.role >= self._operations[method, path].role
+        return caller.role >= self._routes[method, path].role
 
     def find(self, method: str, segments: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """The operation that `segments` name (`events`, an id), and what fills its path."""
-        for known, path in self._operations:
+        """Return the path that matches `segments` (`events`, an id), and its parameters."""
+        for known, path in self._routes:
             parts = path.strip("/").split("/")
             if known != method or len(parts) != len(segments):
                 continue
@@ -44,33 +44,33 @@ class Asking:
         body: Mapping[str, Any] | None = None,
         why: str = "",
     ) -> Any:
-        """The answer's own value. `path` is the operation's, `/events/{id}`; `names` fill it.
+        """Call a route and return its answer. `path` is `/events/{id}`, and `names` fill it.
 
         Raises Problem, Refused or StoreDown.
         """
-        operation = self._operations[method, path]
-        if caller.role < operation.role:
+        route = self._routes[method, path]
+        if caller.role < route.role:
             raise Problem(
                 403,
                 "role-too-low",
-                f"this needs the role {operation.role.word} and {caller.name} has "
+                f"this needs the role {route.role.word} and {caller.name} has "
                 f"{caller.role.word}; ask an admin for another token",
             )
         raw = b"" if body is None else msgspec.json.encode(body)
         said: Any = (
             Document(raw, is_toml=False)
-            if operation.takes_toml
-            else read_body(operation.body, raw, JSON, optional=operation.is_body_optional)
+            if route.takes_toml
+            else read_body(route.body, raw, JSON, optional=route.is_body_optional)
         )
         call = Call(
             caller=caller,
             path=names or {},
-            query=read_query(operation.query, _pairs(query or {})),
+            query=read_query(route.query, _pairs(query or {})),
             body=said,
             why=why,
             seed=None,
         )
-        return await operation.handle(self._control, call)
+        return await route.handle(self._control, call)
 
 
 def _name(part: str) -> str:

@@ -1,4 +1,4 @@
-"""The portal's routes: pages, deeds, assets, and the way in."""
+"""The portal as routes of the control plane: pages, forms, static files, and the login."""
 
 import asyncio
 import logging
@@ -18,23 +18,23 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, as_problem, read_all
 from fairwarning.operator_api.parse_request import BODY_BYTES_MAX
 from fairwarning.operator_api.problems import Problem, of_stop
-from fairwarning.operator_api.route import Operation
-from fairwarning.portal.api import Asking
-from fairwarning.portal.layout import HEADERS, Frame
+from fairwarning.operator_api.route import Route as ApiRoute
+from fairwarning.portal.api import Api
+from fairwarning.portal.layout import HEADERS, Layout
 from fairwarning.portal.live_updates import Glance, changes
-from fairwarning.portal.page_context import Desk
-from fairwarning.portal.scenario_runner import Stage
+from fairwarning.portal.page_context import PageContext
+from fairwarning.portal.scenario_runner import ScenarioRunner
 from fairwarning.portal.sessions import Sessions
 from fairwarning.portal.strings import english
 
-Handler = Callable[[Desk], Awaitable[Response]]
+Handler = Callable[[PageContext], Awaitable[Response]]
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A GET if `sends` is False, else the target of a form."""
+    """One route: a page that is read (GET), or with `sends` the target of a form (POST)."""
 
     path: str
     handler: Handler
@@ -46,7 +46,7 @@ class Portal:
         self,
         control: Control,
         dispatch: Dispatch,
-        operations: Sequence[Operation],
+        api_routes: Sequence[ApiRoute],
         pages: Sequence[Page],
         *,
         needs_token: bool,
@@ -54,9 +54,9 @@ class Portal:
         self._control = control
         self._dispatch = dispatch
         self._sessions = Sessions(control, needs_token=needs_token)
-        asking = Asking(control, operations)
-        self._frame = Frame(asking, self._sessions, english())
-        self._stage = Stage(asking, dispatch.stopping)
+        api = Api(control, api_routes)
+        self._layout = Layout(api, self._sessions, english())
+        self._scenario_runner = ScenarioRunner(api, dispatch.stopping)
         self._pages = pages
 
     def routes(self) -> list[BaseRoute]:
@@ -76,12 +76,12 @@ class Portal:
             except asyncio.CancelledError:
                 if not self._dispatch.is_stopping:
                     raise
-                return self._frame.bare("plain_problem.html", 503, problem=of_stop())
+                return self._layout.bare("plain_problem.html", 503, problem=of_stop())
 
         return Route(page.path, answer, methods=["POST" if page.sends else "GET"])
 
     async def _answer(self, page: Page, request: Request) -> Response:
-        desk: Desk | None = None
+        context: PageContext | None = None
         try:
             caller = await self._sessions.caller(request)
             if caller is None:
@@ -92,38 +92,40 @@ class Portal:
                 raw = await read_all(request, BODY_BYTES_MAX)
                 fields = read_form(raw, request.headers.get("content-type", ""))
                 self._sessions.refuse_forged(request, fields.get("form_key", [""])[0])
-            desk = Desk(
+            context = PageContext(
                 request=request,
                 caller=caller,
                 control=self._control,
-                frame=self._frame,
-                stage=self._stage,
+                layout=self._layout,
+                scenario_runner=self._scenario_runner,
                 form=_given_once(fields),
                 lists=fields,
             )
-            return await page.handler(desk)
+            return await page.handler(context)
         except Exception as error:
-            return self._in_vain(desk, page, as_problem(error))
+            return self._failed(context, page, as_problem(error))
 
-    def _in_vain(self, desk: Desk | None, page: Page, problem: Problem) -> Response:
-        if desk is None:
-            return self._frame.bare("plain_problem.html", problem.status, problem=problem)
+    def _failed(self, context: PageContext | None, page: Page, problem: Problem) -> Response:
+        if context is None:
+            return self._layout.bare("plain_problem.html", problem.status, problem=problem)
         if page.sends:
-            return desk.back(said=problem.detail, failed=True)
-        return desk.show("problem.html", problem.status, problem=problem)
+            return context.back(said=problem.detail, failed=True)
+        return context.show("problem.html", problem.status, problem=problem)
 
     async def _stream(self, request: Request) -> Response:
         try:
             caller = await self._sessions.caller(request)
             if caller is None:
                 return Response(status_code=401)
-            lines = changes(self._control, self._dispatch.stopping,
-                            partial(self._may_go_on, request), self._glance(request))  # fmt: skip
+            is_allowed = partial(self._is_still_allowed, request)
+            lines = changes(
+                self._control, self._dispatch.stopping, is_allowed, self._glance(request)
+            )
             return self._dispatch.open_streams.begin(caller, lines)
         except Problem as problem:
             return Response(status_code=problem.status, headers=problem.headers)
 
-    async def _may_go_on(self, request: Request) -> bool:
+    async def _is_still_allowed(self, request: Request) -> bool:
         """A token may have been revoked, or have expired, while its stream was open."""
         try:
             return await self._sessions.caller(request) is not None
@@ -131,12 +133,13 @@ class Portal:
             return True
 
     def _glance(self, request: Request) -> Glance | None:
-        """What a page looks at that no journal tells of; None: nothing."""
+        """Return a function of what a page shows beside the journal, or None if nothing."""
         control = self._control
         is_virtual = isinstance(control.clock, VirtualClock)
         if "rehearsal" in request.query_params:
+            runner = self._scenario_runner
             return lambda: (control.clock.now() if is_virtual else 0, control.requests.count,
-                            control.requests.left_s > 0, self._stage.glance())  # fmt: skip
+                            control.requests.left_s > 0, runner.glance())  # fmt: skip
         return control.clock.now if is_virtual else None
 
     async def _log_in(self, request: Request) -> Response:
@@ -146,17 +149,17 @@ class Portal:
         if not self._sessions.needs_token:
             return RedirectResponse(onward, 303)
         if request.method == "GET":
-            return self._frame.bare("login.html", failed=False, next=onward)
+            return self._layout.bare("login.html", failed=False, next=onward)
         try:
             # Or another site could log somebody in under a name that is not theirs.
             self._sessions.refuse_foreign_page(request)
         except Problem as problem:
-            return self._frame.bare("plain_problem.html", problem.status, problem=problem)
+            return self._layout.bare("plain_problem.html", problem.status, problem=problem)
         fields = read_form(await read_all(request, BODY_BYTES_MAX),
                            request.headers.get("content-type", ""))  # fmt: skip
         token = fields.get("token", [""])[0].strip()
         if await self._control.tokens.caller(token) is None:
-            return self._frame.bare("login.html", 401, failed=True, next=onward)
+            return self._layout.bare("login.html", 401, failed=True, next=onward)
         response = RedirectResponse(onward, 303)
         self._sessions.log_in(request, response, token)
         return response
@@ -165,7 +168,7 @@ class Portal:
         try:
             self._sessions.refuse_foreign_page(request)
         except Problem as problem:
-            return self._frame.bare("plain_problem.html", problem.status, problem=problem)
+            return self._layout.bare("plain_problem.html", problem.status, problem=problem)
         response = RedirectResponse("/login", 303)
         self._sessions.log_out(response)
         return response
@@ -191,7 +194,7 @@ async def _asset(request: Request) -> Response:
 
 
 def _ways_back(pages: Sequence[Page]) -> Iterator[Route]:
-    """Whoever reloads what a form led to, or follows a link to it, lands on the form again."""
+    """Redirect a GET of a form's target to the page of the form, for reloads and links."""
     shown = {page.path for page in pages if not page.sends}
     for path in sorted({page.path for page in pages if page.sends} - shown):
         parts = path.split("/")
@@ -206,13 +209,12 @@ def _way_back(steps: int) -> Callable[[Request], Awaitable[Response]]:
     return go
 
 
-# The body of a form as fields.
 Fields = dict[str, list[str]]
 FIELDS_MAX = 2_000
 
 
 def read_form(raw: bytes, content_type: str) -> Fields:
-    """Raises Problem."""
+    """Return the fields of a form's body. Raises Problem."""
     if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise Problem(415, "media-type-unknown", "a page sends forms; programs use /api/v1")
     try:

@@ -1,4 +1,4 @@
-"""Around every page: the layout, the words, the headers that keep a browser strict."""
+"""Renders templates into pages: the layout around them, filters, and strict headers."""
 
 import hashlib
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from fairwarning.core.instants import MINUTE_MS, format_rfc3339
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.browser_protection import page_headers
-from fairwarning.portal.api import Asking
-from fairwarning.portal.page_context import SAID, Desk, said_before
+from fairwarning.portal.api import Api
+from fairwarning.portal.page_context import SAID, PageContext, said_before
 from fairwarning.portal.sessions import Sessions
 from fairwarning.portal.strings import Texts
 from fairwarning.portal.update_domains import state_of
@@ -37,9 +37,9 @@ NAVIGATION = (
 )
 
 
-class Frame:
-    def __init__(self, asking: Asking, sessions: Sessions, texts: Texts) -> None:
-        self.asking = asking
+class Layout:
+    def __init__(self, api: Api, sessions: Sessions, texts: Texts) -> None:
+        self.api = api
         self.sessions = sessions
         self.t = texts
         self._templates = Environment(
@@ -58,21 +58,23 @@ class Frame:
         }
         self._templates.filters |= FILTERS
 
-    def page(self, desk: Desk, template: str, status: int, values: dict[str, Any]) -> Response:
-        request, clock = desk.request, desk.control.clock
+    def page(
+        self, context: PageContext, template: str, status: int, values: dict[str, Any]
+    ) -> Response:
+        request, clock = context.request, context.control.clock
         said = said_before(request)
         body = self._templates.get_template(template).render(
             **values,
-            desk=desk,
-            caller=desk.caller,
-            may=desk.may,
+            context=context,
+            caller=context.caller,
+            may=context.may,
             path=request.url.path,
             here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             key_of_forms=self.sessions.form_key(request),
             said=said,
             now=format_rfc3339(clock.now()),
             is_virtual=isinstance(clock, VirtualClock),
-            faults=len(desk.control.faults.list()),
+            faults=len(context.control.faults.list()),
             can_log_out=self.sessions.needs_token,
             is_answer=request.method == "POST",
         )
@@ -82,24 +84,26 @@ class Frame:
         return response
 
     def bare(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page for whoever has not logged in."""
+        """Render a page for a visitor who has not logged in."""
         body = self._templates.get_template(template).render(**values)
         return HTMLResponse(body, status, headers=HEADERS)
 
 
 @cache
 def asset_url(name: str) -> str:
-    """With the contents' hash, so that a browser may keep it for ever and never has an old one."""
+    """Return the URL with a hash of the contents, so that a browser may cache the file for ever."""
     body = (files("fairwarning.portal") / "static" / name).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(body).hexdigest()[:12]}"
 
 
-# How values look on a page. Times are marked up: the browser writes them in the reader's zone.
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def when(text: str | None, kind: str = "both") -> Markup:
-    """`kind`: `both`, `time`, `date`, `ago` (how long ago), `left` (counts down)."""
+    """Mark up a time, which the browser shows in the reader's zone.
+
+    `kind` is `both`, `time`, `date`, `ago` (how long ago) or `left` (counts down).
+    """
     if not text:
         return Markup('<span class="none">-</span>')
     at = datetime.fromisoformat(text).astimezone(UTC)
@@ -110,7 +114,7 @@ def when(text: str | None, kind: str = "both") -> Markup:
 
 
 def span(seconds: float | None) -> str:
-    """`1 h 30 min`; at most two units, because nobody plans by more."""
+    """Return text like `1 h 30 min`, with at most two units."""
     if seconds is None or seconds < 0:
         return "-"
     left, parts = round(seconds), []
@@ -122,22 +126,22 @@ def span(seconds: float | None) -> str:
 
 
 def short(id: str) -> str:
-    """The first part of a GUID, enough to tell events apart on a page."""
+    """Return the first part of a GUID, enough to tell events apart on a page."""
     return id.partition("-")[0]
 
 
 def named(scope_id: str) -> str:
-    """`web` for `SUBSCRIPTION/GROUP/availability-set/web`."""
+    """Return `web` for `SUBSCRIPTION/GROUP/availability-set/web`."""
     return scope_id.split("/")[3] if scope_id.count("/") >= 3 else scope_id
 
 
 def minutes(duration: str) -> int:
-    """`PT10M` as 10."""
+    """Return 10 for `PT10M`."""
     return (parse_iso_duration_ms(duration) or 0) // MINUTE_MS
 
 
 def duration(text: str) -> str:
-    """`PT10M` as `10 min`."""
+    """Return `10 min` for `PT10M`."""
     return span((parse_iso_duration_ms(text) or 0) / 1000)
 
 

@@ -1,4 +1,4 @@
-"""What a page's handler works with: who looks, what was sent, and how to answer."""
+"""`PageContext` is what a page's handler gets: the caller, the form, and ways to answer."""
 
 import base64
 import binascii
@@ -14,34 +14,34 @@ from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import Control
 
 if TYPE_CHECKING:
-    from fairwarning.portal.layout import Frame
-    from fairwarning.portal.scenario_runner import Stage
+    from fairwarning.portal.layout import Layout
+    from fairwarning.portal.scenario_runner import ScenarioRunner
 
 SAID = "fairwarning-said"
 SAID_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class PageContext:
     request: Request
     caller: Caller
     control: Control
-    frame: "Frame"
-    stage: "Stage"
+    layout: "Layout"
+    scenario_runner: "ScenarioRunner"
     form: Mapping[str, str]
-    """Of a POST, the fields that are given once; empty ones are left out."""
+    """The first value of each field of a POST; empty fields are left out."""
     lists: Mapping[str, Sequence[str]]
     """All values of each field."""
 
     async def ask(self, method: str, path: str, **more: Any) -> Any:
-        """An operation of the operator API; see `Asking.ask`."""
-        return await self.frame.asking.ask(self.caller, method, path, **more)
+        """Call a route of the operator API; see `Api.ask`."""
+        return await self.layout.api.ask(self.caller, method, path, **more)
 
     def may(self, method: str, path: str) -> bool:
-        return self.frame.asking.may(self.caller, method, path)
+        return self.layout.api.may(self.caller, method, path)
 
     def t(self, key: str, /, **values: object) -> str:
-        return self.frame.t(key, **values)
+        return self.layout.t(key, **values)
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -55,11 +55,11 @@ class Desk:
         return self.caller.role >= role
 
     def show(self, template: str, /, status: int = 200, **values: Any) -> Response:
-        """The page, or just its live parts if a page that is open asks for them."""
-        return self.frame.page(self, template, status, values)
+        """Answer with the rendered page."""
+        return self.layout.page(self, template, status, values)
 
     def go(self, url: str, *, said: str = "", failed: bool = False) -> Response:
-        """After a deed: to a page of ours, which says once what was done."""
+        """Redirect to a page of ours, which shows `said` once."""
         response = RedirectResponse(url, 303)
         if said:
             note = {"text": said[:SAID_CHARS_MAX], "failed": failed}
@@ -68,12 +68,12 @@ class Desk:
         return response
 
     def back(self, *, said: str, failed: bool = False) -> Response:
-        """To the page that the form was on."""
+        """Redirect to the page that the form was on."""
         return self.go(self.form.get("back") or "/", said=said, failed=failed)
 
 
 def said_before(request: Request) -> dict[str, Any] | None:
-    """What the last deed left to be said on this page."""
+    """Return the message that the last form left for this page."""
     try:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(SAID, "")))
     except (ValueError, binascii.Error):

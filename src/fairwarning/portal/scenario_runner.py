@@ -1,7 +1,7 @@
-"""Where a story is played from a page: one at a time, with its tale kept for a while.
+"""Plays scenarios that are started from a page, one at a time, and keeps the last few runs.
 
-The player is plain code that waits, so it has a thread of its own. Whatever it asks is asked
-here, in the event loop, as the person who began the story and under that person's role.
+The player is blocking code, so it runs in a thread of its own. Its requests are answered in the
+event loop, in the name of the person who started the scenario and under that person's role.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import msgspec
 from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.dispatch import as_problem
 from fairwarning.operator_api.problems import Problem
-from fairwarning.portal.api import Asking
+from fairwarning.portal.api import Api
 from fairwarning.scenarios import library
 from fairwarning.scenarios.api import Json, RequestRefused
 from fairwarning.scenarios.clock_control import SpeedNotAllowed, choose_clock_control
@@ -31,7 +31,7 @@ LINES_MAX = 500
 
 
 class _Stopped(Exception):
-    """A person has stopped the story, or the server stops."""
+    """Somebody has stopped the scenario, or the server is stopping."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,9 +47,9 @@ class Run:
     told: list[ReportLine] = field(default_factory=list)
 
 
-class Stage:
-    def __init__(self, asking: Asking, stopping: asyncio.Event) -> None:
-        self._asking = asking
+class ScenarioRunner:
+    def __init__(self, api: Api, stopping: asyncio.Event) -> None:
+        self._api = api
         self._stopping = stopping
         self._halt = threading.Event()
         self._task: asyncio.Task[None] | None = None
@@ -61,7 +61,7 @@ class Stage:
         return self._task is not None and not self._task.done()
 
     def glance(self) -> object:
-        """Differs when there is more to tell."""
+        """Return a value that changes whenever a run has something new to show."""
         return [(each.state, len(each.told)) for each in self.runs]
 
     def begin(
@@ -73,13 +73,16 @@ class Stage:
         caller: Caller,
         is_allowed: Callable[[Json], bool],
     ) -> None:
-        """Raises Problem. `is_allowed` judges the scope of each who plays."""
+        """Start a scenario. `is_allowed` is asked for the scope of each instance in it.
+
+        Raises Problem if another one is playing.
+        """
         if self.is_busy:
-            raise Problem(409, "story-under-way", "a story is being played; stop it first")
+            raise Problem(409, "scenario-under-way", "a scenario is being played; stop it first")
         scenario = replace_instances(scenario, roles)
         run = Run(name=name, title=scenario.title, cast=instances_of(scenario), by=caller.name)
         self._halt = threading.Event()
-        operator = _Operator(self._asking, caller, f"scenario {name}", self._halt)
+        operator = _Operator(self._api, caller, f"scenario {name}", self._halt)
         self.runs.appendleft(run)
 
         def play() -> None:
@@ -91,7 +94,7 @@ class Stage:
         self._halt.set()
 
     async def _perform(self, play: Callable[[], None]) -> None:
-        """A server that stops does not wait for a story."""
+        """Play it, and stop it if the server stops."""
         playing = asyncio.ensure_future(asyncio.to_thread(play))
         ending = asyncio.create_task(self._stopping.wait())
         try:
@@ -129,7 +132,10 @@ def _play(
 def _scopes(
     operator: "_Operator", scenario: Scenario, is_allowed: Callable[[Json], bool]
 ) -> dict[str, str]:
-    """Return the scope of each instance. Raises RequestRefused if one is missing or not allowed."""
+    """Return the scope of each instance in the scenario.
+
+    Raises RequestRefused if an instance does not exist, or `is_allowed` says no.
+    """
     found: dict[str, str] = {}
     for name in instances_of(scenario):
         found[name] = operator.get("instances", name)["scope"]
@@ -142,10 +148,10 @@ def _scopes(
 
 
 class _Operator:
-    """The operator API for the player's thread."""
+    """The operator API, as the player's thread calls it."""
 
-    def __init__(self, asking: Asking, caller: Caller, why: str, halt: threading.Event) -> None:
-        self._asking = asking
+    def __init__(self, api: Api, caller: Caller, why: str, halt: threading.Event) -> None:
+        self._api = api
         self._caller = caller
         self._why = why
         self._halt = halt
@@ -160,7 +166,7 @@ class _Operator:
         return self._ask("POST", path, body=body, why=self._why)
 
     def delete(self, *path: str) -> Json:
-        """Also after the halt: it is how faults are cleared."""
+        """Send a DELETE, also after the halt: this is how faults are cleared."""
         return self._ask("DELETE", path, why=self._why)
 
     def sleep(self, seconds: float) -> None:
@@ -168,8 +174,8 @@ class _Operator:
             raise _Stopped
 
     def _ask(self, method: str, path: tuple[str, ...], **more: Any) -> Json:
-        template, names = self._asking.find(method, path)
-        asked = self._asking.ask(self._caller, method, template, names=names, **more)
+        template, names = self._api.find(method, path)
+        asked = self._api.ask(self._caller, method, template, names=names, **more)
         return asyncio.run_coroutine_threadsafe(_answer(asked), self._loop).result()
 
 
@@ -182,19 +188,20 @@ async def _answer(asked: Coroutine[Any, Any, Any]) -> Json:
     return found
 
 
-# The stories that come with the program, read once.
-class Story(NamedTuple):
+class BundledScenario(NamedTuple):
+    """A scenario that comes with the program."""
+
     name: str
     scenario: Scenario
     cast: tuple[str, ...]
-    """Who plays unless others are chosen."""
+    """The instances that it uses, unless others are chosen."""
 
 
 @cache
-def story_list() -> tuple[Story, ...]:
+def bundled_scenarios() -> tuple[BundledScenario, ...]:
     found = ((name, read_scenario(library.text(name))) for name in library.names())
-    return tuple(Story(name, each, instances_of(each)) for name, each in found)
+    return tuple(BundledScenario(name, each, instances_of(each)) for name, each in found)
 
 
-def story(name: str) -> Story | None:
-    return next((each for each in story_list() if each.name == name), None)
+def find_scenario(name: str) -> BundledScenario | None:
+    return next((each for each in bundled_scenarios() if each.name == name), None)

@@ -15,7 +15,7 @@ from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.browser_protection import refuse_foreign, refuse_foreign_page
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import local_caller
-from fairwarning.operator_api.long_work import caller_key
+from fairwarning.operator_api.offload import caller_key
 from fairwarning.operator_api.problems import Problem
 
 COOKIE = "fairwarning"

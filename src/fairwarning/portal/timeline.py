@@ -1,7 +1,8 @@
-"""The geometry of the timeline: the past day, the coming day, and the six days after. Pure.
+"""Computes the geometry of the overview's timeline: the past day and the next seven. Pure.
 
-One lane for each scope and update domain. Hours matter near the present and days further on,
-so the scale has three stretches, each even in itself.
+There is one lane for each scope and update domain. Hours matter near the present and days further
+on, so the scale has three stretches (past day, next day, six days after), each linear in itself.
+To show more days, change `PAST_MS`, `AHEAD_MS` and `_STRETCHES`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ LANES_MAX = 40
 BARS_MAX = 300
 LABEL_CHARS_MAX = 16
 TICK_ROOM = 40
-"""So much a label needs for itself."""
+"""The width that a label needs, so that two do not overlap."""
 PAST_MS = DAY_MS
 AHEAD_MS = 7 * DAY_MS
 TICK_HOURS = 6
@@ -33,7 +34,7 @@ _STRETCHES = ((-PAST_MS, 0, 0.28), (0, DAY_MS, 0.36), (DAY_MS, AHEAD_MS, 0.36))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """When an event strikes, as far as is known."""
+    """The time from the start of an event's impact to its end, as far as is known."""
 
     event: Event
     starts_ms: int
@@ -41,7 +42,7 @@ class Impact:
     is_over: bool
 
     def distance_ms(self, now: int) -> int:
-        """How far it is from the present; 0 while it lasts."""
+        """Return how far it is from now; 0 while it lasts."""
         return max(self.starts_ms - now, now - self.ends_ms, 0)
 
 
@@ -51,7 +52,7 @@ class Bar:
     y: float
     width: float
     lead_x: float
-    """Where its notice begins."""
+    """Where the line of its notice begins."""
     kind: EventType
     impact: Impact
 
@@ -60,7 +61,7 @@ class Bar:
 class Lane:
     label: str
     is_alone: bool
-    """A machine of its own has one update domain, which tells nobody anything."""
+    """It is a standalone VM, whose only update domain is not worth showing."""
     scope: str
     update_domain: int
     y: float
@@ -85,7 +86,7 @@ class Chart:
 
 
 def impact_of(event: Event, now: Instant) -> Impact:
-    """One that was cancelled struck nobody: it is a mark at its end."""
+    """Return the impact; a cancelled event never started and is a mark at its end."""
     if event.ended is not None:
         starts, ends = _ms(event.started or event.ended), _ms(event.ended)
     else:
@@ -97,7 +98,7 @@ def impact_of(event: Event, now: Instant) -> Impact:
 
 
 def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo) -> Chart:
-    """Of those that fall into the window: as many lanes and bars as fit, nearest to now first."""
+    """Draw the events of the window: as many lanes and bars as fit, those nearest to now first."""
     found = [impact_of(each, now) for each in events]
     inside = sorted(
         (
@@ -123,7 +124,7 @@ def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo) -> Chart:
 
 
 def x_of(instant: int, now: int) -> float:
-    """Where an instant lies; what is outside the window lies at its edge."""
+    """Return the x of an instant; one outside the window is put at its edge."""
     away, left, room = instant - now, float(LABELS), WIDTH - LABELS
     for begins, ends, share in _STRETCHES:
         inside = min(max(away, begins), ends) - begins
@@ -132,7 +133,7 @@ def x_of(instant: int, now: int) -> float:
 
 
 def ticks(now: Instant, zone: ZoneInfo) -> tuple[Tick, ...]:
-    """Every six hours near the present and each midnight, by the reader's clock."""
+    """Return ticks every six hours near the present and at each midnight, in the reader's zone."""
     at = to_datetime(Instant(now - PAST_MS)).astimezone(zone)
     step = at.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     made: list[Tick] = []
@@ -154,7 +155,7 @@ def _key(impact: Impact) -> tuple[str, int]:
 
 
 def _has_room(tick: Tick, among: Sequence[Tick]) -> bool:
-    """An hour gives way to a midnight beside it."""
+    """Whether no midnight's label is so near that both would overlap."""
     return all(abs(each.x - tick.x) >= TICK_ROOM for each in among if each.is_day)
 
 
@@ -184,7 +185,7 @@ def _bar(impact: Impact, y: float, now: Instant) -> Bar:
 
 
 def label_of(scope: str) -> str:
-    """`web`, or `workers/1` in a placement group; cut where a lane has no room for more."""
+    """Return `web`, or `workers/1` in a placement group, cut to the room of a label."""
     name = "/".join(scope.split("/")[3:]) or scope
     return name if len(name) <= LABEL_CHARS_MAX else f"{name[: LABEL_CHARS_MAX - 1]}…"
 

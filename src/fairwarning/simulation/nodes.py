@@ -13,7 +13,7 @@ from fairwarning.engine.service import Engine, Rules
 from fairwarning.metadata.endpoint_state import EndpointState
 from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.settings import EndpointRules
-from fairwarning.notifications.dispatcher import Notices
+from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.simulation.calls import Calls
 from fairwarning.simulation.clock import NodeClock
 from fairwarning.simulation.driver import SimDriver
@@ -63,10 +63,12 @@ class Node:
         )
         self.sender = RecordedSender(name, calls, arrived)
         self.rollouts = Rollouts(self.engine, self.store, clock) if shape.has_rollouts else None
-        self.notices: Notices | None = None
+        self.notifications: Notifications | None = None
         if shape.targets:
             dice = Random(name).random
-            self.notices = Notices(store=self.store, clock=clock, sender=self.sender, dice=dice)
+            self.notifications = Notifications(
+                store=self.store, clock=clock, sender=self.sender, dice=dice
+            )
         self.shows = shape.has_clients
         self.service: EndpointState | None = None
         self.readers: list[FeedReader] = []
@@ -91,8 +93,8 @@ class Node:
             views = await self.engine.show()
             endpoint = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
             self.service = EndpointState(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
-        if self.notices is not None:
-            await self.notices.start()
+        if self.notifications is not None:
+            await self.notifications.start()
         if self.rollouts is not None:
             await self.rollouts.start()
         await self.engine.start()
@@ -102,8 +104,8 @@ class Node:
         self.state = State.STOPPING
         if self.rollouts is not None:
             await self.rollouts.stop()
-        if self.notices is not None:
-            await self.notices.stop()
+        if self.notifications is not None:
+            await self.notifications.stop()
         if self.service is not None:
             await self.service.close()
         await self.engine.stop()

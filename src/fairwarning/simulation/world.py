@@ -13,7 +13,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import expand
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
-from fairwarning.notifications.records import Shelf
+from fairwarning.notifications.records import NotificationRecords
 from fairwarning.simulation import actions
 from fairwarning.simulation.calls import Call, Calls, Verdict
 from fairwarning.simulation.clients import Client
@@ -98,7 +98,7 @@ class World:
         await self.store.create(scopes, by=OPERATOR)
         self.scope_ids = [scope.id for scope in scopes]
         for target in targets(shape.targets):
-            await Shelf(self.store).add_target(target, by=OPERATOR, why="")
+            await NotificationRecords(self.store).add_target(target, by=OPERATOR, why="")
         self.entries_before_targets = await self._count_entries()
         for number in range(shape.nodes):
             self.start_node(number)

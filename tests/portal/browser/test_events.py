@@ -100,15 +100,15 @@ async def test_a_bar_leads_to_its_event(look: Look, rig: Rig) -> None:
 async def test_an_open_event_tells_its_story_as_it_happens(look: Look, rig: Rig) -> None:
     event = await rig.schedule("web-0", duration="1m")
     page = await look(f"/events/{event['id']}")
-    story = page.locator("#story li strong")
-    await expect(story).to_have_text(["Announced", re.compile("^Starts by itself")])
+    timeline = page.locator("#timeline li strong")
+    await expect(timeline).to_have_text(["Announced", re.compile("^Starts by itself")])
     await rig.document("web-0")
-    await expect(story.nth(1)).to_have_text("First seen by web-0")
+    await expect(timeline.nth(1)).to_have_text("First seen by web-0")
     await rig.post(f"/events/{event['id']}/approve")
     await expect(page.locator("#heading")).to_contain_text("Started")
     await expect(page.get_by_role("heading", name="Decide")).to_have_count(0)
     await rig.post("/clock/advance", {"by": "5m"})
-    await expect(story.last).to_have_text("Completed")
+    await expect(timeline.last).to_have_text("Completed")
     await expect(page.locator("#documents")).to_contain_text("no instance sees it any more")
 
 
@@ -126,7 +126,7 @@ async def test_what_is_typed_survives_a_change_elsewhere(look: Look, rig: Rig) -
     await page.get_by_label("Reason").fill("not today")
     await page.get_by_role("heading", level=1).click()
     await rig.document("web-0")
-    await expect(page.locator("#story")).to_contain_text("First seen by web-0")
+    await expect(page.locator("#timeline")).to_contain_text("First seen by web-0")
     await expect(page.get_by_label("Reason")).to_have_value("not today")
 
 

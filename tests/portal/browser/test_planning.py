@@ -25,9 +25,9 @@ async def begin(page: Page) -> None:
     await expect(page.locator("#said")).to_contain_text("The rollout has begun.")
 
 
-async def decide(page: Page, deed: str) -> None:
-    await page.get_by_role("button", name=deed).click()
-    await page.get_by_role("dialog").get_by_role("button", name=deed).click()
+async def decide(page: Page, action: str) -> None:
+    await page.get_by_role("button", name=action).click()
+    await page.get_by_role("dialog").get_by_role("button", name=action).click()
 
 
 async def test_nothing_is_announced_before_one_has_seen_the_preview(rig: Rig, page: Page) -> None:

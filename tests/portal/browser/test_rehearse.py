@@ -1,4 +1,4 @@
-"""A rehearsal in a browser: time, stories, faults, and what a handler made of them."""
+"""A rehearsal in a browser: time, scenarios, faults, and what a handler made of them."""
 
 import re
 
@@ -10,10 +10,10 @@ from tests.operator_api.rig import Rig
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def play(page: Page, story: str, speed: str, **roles: str) -> None:
+async def play(page: Page, scenario: str, speed: str, **roles: str) -> None:
     await page.goto("/rehearse")
-    await page.locator(f"#story-{story} > summary").click()
-    card = page.locator(f"#story-{story}")
+    await page.locator(f"#scenario-{scenario} > summary").click()
+    card = page.locator(f"#scenario-{scenario}")
     await card.get_by_label("How fast").select_option(speed)
     for name, other in roles.items():
         await card.get_by_label(f"In the part of {name.replace('_', '-')}").fill(other)
@@ -36,29 +36,29 @@ async def test_the_clock_is_moved_and_what_is_due_happens(rig: Rig, page: Page) 
 async def test_a_story_is_played_and_told(rig: Rig, page: Page) -> None:
     await rig.activate("web-1")
     await play(page, "neighbour", "At once")
-    tale = page.locator("#tale")
-    await expect(tale).to_contain_text("Ended well")
-    await expect(tale).to_contain_text("web-1 is back.")
-    await expect(tale).to_contain_text("As expected: theirs to be completed")
+    run = page.locator("#run")
+    await expect(run).to_contain_text("Ended well")
+    await expect(run).to_contain_text("web-1 is back.")
+    await expect(run).to_contain_text("As expected: theirs to be completed")
     events = (await rig.get("/events"))["events"]
     assert [(each["resources"], each["phase"]) for each in events] == [(["web-1"], "completed")]
 
 
 async def test_a_story_is_told_while_it_goes_on_and_can_be_stopped(rig: Rig, page: Page) -> None:
     await play(page, "neighbour", "10 seconds a second", web_1="db")
-    tale = page.locator("#tale")
-    await expect(tale).to_contain_text("Playing")
-    await expect(tale).to_contain_text("Maintenance of web-1 is announced")
-    await tale.get_by_role("button", name="Stop").click()
-    await expect(tale).to_contain_text("Stopped")
+    run = page.locator("#run")
+    await expect(run).to_contain_text("Playing")
+    await expect(run).to_contain_text("Maintenance of web-1 is announced")
+    await run.get_by_role("button", name="Stop").click()
+    await expect(run).to_contain_text("Stopped")
     event = (await rig.get("/events"))["events"][0]
     assert (event["resources"], event["phase"]) == (["db"], "scheduled")
 
 
 async def test_who_is_not_there_cannot_play(page: Page) -> None:
     await play(page, "neighbour", "At once", web_1="ghost")
-    await expect(page.locator("#tale")).to_contain_text("Failed")
-    await expect(page.locator("#tale .said.failed")).to_contain_text("ghost")
+    await expect(page.locator("#run")).to_contain_text("Failed")
+    await expect(page.locator("#run .said.failed")).to_contain_text("ghost")
 
 
 async def test_a_fault_is_set_strikes_and_is_cleared(rig: Rig, page: Page) -> None:

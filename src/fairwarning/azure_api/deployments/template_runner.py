@@ -21,9 +21,9 @@ from fairwarning.azure_api.templates.template_job import (
     read_answer,
 )
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.side_process import (
+from fairwarning.operator_api.subprocess_pool import (
     ProcessDied,
-    SideProcess,
+    Subprocess,
     process_died,
     started,
 )
@@ -51,7 +51,7 @@ class TemplateRunner:
         self._caller = caller
         self._exits = exits
         self._job: TemplateJob | None = TemplateJob(SMALL_WORK)
-        self._process: SideProcess | None = None
+        self._process: Subprocess | None = None
         self._questions: list[bytes] = []
         self._has_died = False
 
@@ -80,14 +80,14 @@ class TemplateRunner:
     async def start_process(self) -> None:
         """Replaces the thread by a process, which was asked nothing yet."""
         self._job = None
-        await self._exits.enter_async_context(self._control.aside.turn(self._caller))
+        await self._exits.enter_async_context(self._control.subprocesses.turn(self._caller))
         self._process = await self._exits.enter_async_context(started("template"))
 
     async def _ask(self, name: str, *arguments: object) -> Any:
         self._questions.append(question(name, arguments))
         if self._job is not None:
             try:
-                return await self._control.apart(getattr(self._job, name), *arguments)
+                return await self._control.offload(getattr(self._job, name), *arguments)
             except ArmError:
                 if not self._job.budget.is_spent:
                     raise

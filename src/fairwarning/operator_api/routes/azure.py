@@ -5,11 +5,11 @@ from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 
 
-async def show(control: Control, _: Call[schemas.NoQuery, None]) -> schemas.AzureShown:
-    return schemas.AzureShown(
+async def get_azure_setup(control: Control, _: Call[schemas.NoQuery, None]) -> schemas.AzureOut:
+    return schemas.AzureOut(
         url=control.azure.url or None,
         ca=control.azure.authority,
         tenant=TENANT_ID,
@@ -17,7 +17,7 @@ async def show(control: Control, _: Call[schemas.NoQuery, None]) -> schemas.Azur
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/azure", summary="Where and how Azure's clients find this server",
-              role=Role.VIEWER, handle=show, answer=schemas.AzureShown),
+ROUTES = (
+    Route(method="GET", path="/azure", summary="Where and how Azure's clients find this server",
+          role=Role.VIEWER, handle=get_azure_setup, answer=schemas.AzureOut),
 )  # fmt: skip

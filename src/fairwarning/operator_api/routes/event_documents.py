@@ -8,10 +8,12 @@ from fairwarning.core.model import EventId
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 
 
-async def documents(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.EventDocuments:
+async def list_event_documents(
+    control: Control, call: Call[schemas.NoQuery, None]
+) -> schemas.EventDocuments:
     scope_id, event = await control.store.find_event(EventId(call.path["id"].upper()))
     scope = await control.store.read(scope_id)
     # Whoever asks first activates the scope, and then sees incarnation 1.
@@ -29,7 +31,7 @@ async def documents(control: Control, call: Call[schemas.NoQuery, None]) -> sche
     )
 
 
-async def counted(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.EventCounts:
+async def count_events(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.EventCounts:
     found = await control.store.count_events()
     return schemas.EventCounts(
         counts=[
@@ -40,10 +42,10 @@ async def counted(control: Control, call: Call[schemas.NoQuery, None]) -> schema
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/events/{id}/documents",
-              summary="What instances see of an event, for each api-version", role=Role.VIEWER,
-              handle=documents, answer=schemas.EventDocuments),
-    Operation(method="GET", path="/event-counts", summary="How many events of each type and phase",
-              role=Role.VIEWER, handle=counted, answer=schemas.EventCounts),
+ROUTES = (
+    Route(method="GET", path="/events/{id}/documents",
+          summary="What instances see of an event, for each api-version", role=Role.VIEWER,
+          handle=list_event_documents, answer=schemas.EventDocuments),
+    Route(method="GET", path="/event-counts", summary="How many events of each type and phase",
+          role=Role.VIEWER, handle=count_events, answer=schemas.EventCounts),
 )  # fmt: skip

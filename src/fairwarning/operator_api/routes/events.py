@@ -26,20 +26,20 @@ from fairwarning.operator_api.resolve_names import (
     find_past_scope,
     find_scope,
 )
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.to_schema import event_of
 
 TIMELINE_MAX = 500
 _SEEDED_IDS = uuid.UUID("5d2c0f0e-6c2b-4a53-9a55-0f6a3f1f7f11")
 
 
-async def schedule(
+async def schedule_event(
     control: Control, call: Call[schemas.NoQuery, schemas.ScheduleBody]
 ) -> schemas.Event:
     body = call.body
     id = EventId(body.id.upper()) if body.id else _new_id(control, call)
     if call.was_done:
-        return await _shown(control, id)
+        return await _get_event(control, id)
     scope_id, targets = await _targets(control, body)
     if body.notice is not None and body.not_before is not None:
         raise Problem(
@@ -67,10 +67,10 @@ async def schedule(
         description=body.description,
         already_happened=body.already_happened,
     )
-    return await _make(control, call, scope_id, command, id)
+    return await _create_event(control, call, scope_id, command, id)
 
 
-async def listed(control: Control, call: Call[schemas.EventsQuery, None]) -> schemas.Events:
+async def list_events(control: Control, call: Call[schemas.EventsQuery, None]) -> schemas.Events:
     query = call.query
     choice = Choice(
         phases=tuple(query.phase),
@@ -99,8 +99,8 @@ async def listed(control: Control, call: Call[schemas.EventsQuery, None]) -> sch
     )
 
 
-async def shown(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Event:
-    return await _with_waits(control, await _shown(control, _id(call)))
+async def get_event(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Event:
+    return await _with_waits(control, await _get_event(control, _id(call)))
 
 
 async def _with_waits(control: Control, found: schemas.Event) -> schemas.Event:
@@ -114,16 +114,16 @@ async def _with_waits(control: Control, found: schemas.Event) -> schemas.Event:
     return found
 
 
-async def approve(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Event:
+async def approve_event(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Event:
     id = _id(call)
     if not call.was_done:
         scope_id, _ = await control.store.find_event(id)
         command = Approve(event_id=id, by=call.by)
         await control.engine.submit(scope_id, command, by=call.by, why=call.why)
-    return await _with_waits(control, await _shown(control, id))
+    return await _with_waits(control, await _get_event(control, id))
 
 
-async def cancel(
+async def cancel_event(
     control: Control, call: Call[schemas.NoQuery, schemas.CancelBody]
 ) -> schemas.Event:
     id = _id(call)
@@ -131,16 +131,16 @@ async def cancel(
         scope_id, _ = await control.store.find_event(id)
         command = Cancel(event_id=id, reason=call.body.reason or call.why)
         await control.engine.submit(scope_id, command, by=call.by, why=call.why)
-    return await _shown(control, id)
+    return await _get_event(control, id)
 
 
-async def postpone(
+async def postpone_event(
     control: Control, call: Call[schemas.NoQuery, schemas.PostponeBody]
 ) -> schemas.Event:
     id, body = _id(call), call.body
     new_id = _new_id(control, call)
     if call.was_done:
-        return await _shown(control, new_id)
+        return await _get_event(control, new_id)
     if (body.notice is None) == (body.not_before is None):
         raise Problem(422, "body-invalid", "give either notBefore or notice")
     until = (
@@ -150,20 +150,20 @@ async def postpone(
     )
     scope_id, _ = await control.store.find_event(id)
     command = Postpone(event_id=id, new_event_id=new_id, not_before_ms=until)
-    return await _make(control, call, scope_id, command, new_id)
+    return await _create_event(control, call, scope_id, command, new_id)
 
 
-def _operate(kind: OperationKind) -> Operation:
+def _operation_route(kind: OperationKind) -> Route:
     async def operate(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Event:
         id = _new_id(control, call)
         # First: by now the instance may be gone, and its name is nobody's.
         if call.was_done:
-            return await _shown(control, id)
+            return await _get_event(control, id)
         scope_id, name = find_instance(control.views, call.path["instance"])
         command = Operate(event_id=id, kind=kind, instance=name)
-        return await _make(control, call, scope_id, command, id)
+        return await _create_event(control, call, scope_id, command, id)
 
-    return Operation(
+    return Route(
         method="POST",
         path=f"/instances/{{instance:path}}/{kind.value}",
         summary=f"{kind.value.capitalize()} an instance, as its owner",
@@ -174,7 +174,7 @@ def _operate(kind: OperationKind) -> Operation:
     )
 
 
-async def _make(
+async def _create_event(
     control: Control,
     call: Call[Any, Any],
     scope_id: ScopeId,
@@ -182,10 +182,10 @@ async def _make(
     id: EventId,
 ) -> schemas.Event:
     await control.engine.submit(scope_id, command, by=call.by, why=call.why)
-    return await _shown(control, id)
+    return await _get_event(control, id)
 
 
-async def _shown(control: Control, id: EventId) -> schemas.Event:
+async def _get_event(control: Control, id: EventId) -> schemas.Event:
     scope_id, event = await control.store.find_event(id)
     entries = await control.store.history(event_id=id, limit=TIMELINE_MAX)
     return event_of(scope_id, event, reversed(entries))
@@ -245,20 +245,20 @@ def _mark(text: str) -> Mark:
     return Mark(created_ms=Instant(int(created)), event_id=EventId(id))
 
 
-OPERATIONS = (
-    Operation(method="POST", path="/events", summary="Announce an event", role=Role.OPERATOR,
-              handle=schedule, body=schemas.ScheduleBody, answer=schemas.Event, status=201),
-    Operation(method="GET", path="/events", summary="Events, newest first", role=Role.VIEWER,
-              handle=listed, query=schemas.EventsQuery, answer=schemas.Events),
-    Operation(method="GET", path="/events/{id}", summary="An event and its whole story",
-              role=Role.VIEWER, handle=shown, answer=schemas.Event),
-    Operation(method="POST", path="/events/{id}/approve", summary="Agree to an early start",
-              role=Role.APPROVER, handle=approve, answer=schemas.Event),
-    Operation(method="POST", path="/events/{id}/cancel", summary="Take an event back",
-              role=Role.OPERATOR, handle=cancel, body=schemas.CancelBody, is_body_optional=True,
-              answer=schemas.Event),
-    Operation(method="POST", path="/events/{id}/postpone",
-              summary="Cancel an event and announce another in its place", role=Role.OPERATOR,
-              handle=postpone, body=schemas.PostponeBody, answer=schemas.Event, status=201),
-    *(_operate(kind) for kind in OperationKind),
+ROUTES = (
+    Route(method="POST", path="/events", summary="Announce an event", role=Role.OPERATOR,
+          handle=schedule_event, body=schemas.ScheduleBody, answer=schemas.Event, status=201),
+    Route(method="GET", path="/events", summary="Events, newest first", role=Role.VIEWER,
+          handle=list_events, query=schemas.EventsQuery, answer=schemas.Events),
+    Route(method="GET", path="/events/{id}", summary="An event and its whole story",
+          role=Role.VIEWER, handle=get_event, answer=schemas.Event),
+    Route(method="POST", path="/events/{id}/approve", summary="Agree to an early start",
+          role=Role.APPROVER, handle=approve_event, answer=schemas.Event),
+    Route(method="POST", path="/events/{id}/cancel", summary="Take an event back",
+          role=Role.OPERATOR, handle=cancel_event, body=schemas.CancelBody, is_body_optional=True,
+          answer=schemas.Event),
+    Route(method="POST", path="/events/{id}/postpone",
+          summary="Cancel an event and announce another in its place", role=Role.OPERATOR,
+          handle=postpone_event, body=schemas.PostponeBody, answer=schemas.Event, status=201),
+    *(_operation_route(kind) for kind in OperationKind),
 )  # fmt: skip

@@ -25,7 +25,7 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_duration_ms, read_instant
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_instance
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import (
     Done,
     DurationText,
@@ -42,7 +42,7 @@ KIND, KEY = "fault", "last"
 _SLOW = (FaultKind.SLOW, FaultKind.SLOW_BODY)
 
 
-class FaultShown(Out):
+class FaultOut(Out):
     id: str
     kind: FaultKind
     instances: list[str]
@@ -59,11 +59,11 @@ class FaultShown(Out):
 
 
 class FaultList(Out):
-    faults: list[FaultShown]
+    faults: list[FaultOut]
 
 
-async def listed(control: Control, _: Call[NoQuery, None]) -> FaultList:
-    return FaultList(faults=[_shown(each) for each in control.faults.list()])
+async def list_faults(control: Control, _: Call[NoQuery, None]) -> FaultList:
+    return FaultList(faults=[_to_schema(each) for each in control.faults.list()])
 
 
 # Faults as the API takes and gives them.
@@ -80,23 +80,23 @@ class FaultBody(In):
     for_: DurationText | None = field(default=None, name="for")
 
 
-async def made(control: Control, call: Call[NoQuery, FaultBody]) -> FaultShown:
+async def create_fault(control: Control, call: Call[NoQuery, FaultBody]) -> FaultOut:
     wanted = _fault(control, call.body)
     try:
         fault = control.faults.set(wanted)
     except TooManyFaults as problem:
         raise Problem(409, "too-many-faults", str(problem)) from None
-    note = Noted(subject=f"fault:{fault.id}", action="set", detail=told(fault))
+    note = Noted(subject=f"fault:{fault.id}", action="set", detail=describe_fault(fault))
     try:
         await _keep(control, call, note)
     except BaseException:
         # A fault that the history does not know of would be taken for an outage.
         control.faults.clear(fault.id)
         raise
-    return _shown(fault)
+    return _to_schema(fault)
 
 
-async def cleared(control: Control, call: Call[NoQuery, None]) -> Done:
+async def delete_fault(control: Control, call: Call[NoQuery, None]) -> Done:
     id = call.path["id"]
     if all(each.id != id for each in control.faults.list()):
         raise Problem(
@@ -118,7 +118,7 @@ class Cleared(Out):
     cleared: int
 
 
-async def all_cleared(control: Control, call: Call[NoQuery, None]) -> Cleared:
+async def delete_all_faults(control: Control, call: Call[NoQuery, None]) -> Cleared:
     known = [each.id for each in control.faults.list()]
     if known:
         await _keep(control, call, Noted(subject="fault:all", action="cleared"))
@@ -126,7 +126,7 @@ async def all_cleared(control: Control, call: Call[NoQuery, None]) -> Cleared:
     return Cleared(cleared=sum(control.faults.clear(id) for id in known))
 
 
-def told(fault: Fault) -> str:
+def describe_fault(fault: Fault) -> str:
     """`status 500 on poll of web-0, 3 times`."""
     what = f"{fault.kind} {fault.status}" if fault.kind is FaultKind.STATUS else str(fault.kind)
     whom = ", ".join(fault.instances) or "every instance of a test fleet"
@@ -198,8 +198,8 @@ def _refused(text: str, pointer: str) -> Problem:
     return Problem(422, "fault-invalid", text, pointer=pointer)
 
 
-def _shown(fault: Fault) -> FaultShown:
-    return FaultShown(
+def _to_schema(fault: Fault) -> FaultOut:
+    return FaultOut(
         id=fault.id,
         kind=fault.kind,
         instances=list(fault.instances),
@@ -214,14 +214,13 @@ def _shown(fault: Fault) -> FaultShown:
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/faults", summary="Faults that are set on the endpoint",
-              role=Role.VIEWER, handle=listed, answer=FaultList),
-    Operation(method="POST", path="/faults", summary="Make the endpoint misbehave",
-              role=Role.OPERATOR, handle=made, body=FaultBody, answer=FaultShown, status=201,
-              is_in_steps=True),
-    Operation(method="DELETE", path="/faults/{id}", summary="Clear a fault", role=Role.OPERATOR,
-              handle=cleared, answer=Done),
-    Operation(method="DELETE", path="/faults", summary="Clear all faults", role=Role.OPERATOR,
-              handle=all_cleared, answer=Cleared),
+ROUTES = (
+    Route(method="GET", path="/faults", summary="Faults that are set on the endpoint",
+          role=Role.VIEWER, handle=list_faults, answer=FaultList),
+    Route(method="POST", path="/faults", summary="Make the endpoint misbehave", role=Role.OPERATOR,
+          handle=create_fault, body=FaultBody, answer=FaultOut, status=201, is_in_steps=True),
+    Route(method="DELETE", path="/faults/{id}", summary="Clear a fault", role=Role.OPERATOR,
+          handle=delete_fault, answer=Done),
+    Route(method="DELETE", path="/faults", summary="Clear all faults", role=Role.OPERATOR,
+          handle=delete_all_faults, answer=Cleared),
 )  # fmt: skip

@@ -21,18 +21,18 @@ from fairwarning.operator_api.fleet_plans import (
 )
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_instance, find_scope
-from fairwarning.operator_api.route import Call, Document, Operation
+from fairwarning.operator_api.route import Call, Document, Route
 from fairwarning.operator_api.scale_sets import groups_of
 from fairwarning.operator_api.to_schema import detail_of, scope_of
 
 Q = TypeVar("Q", bound=schemas.RemoveQuery)
 
 
-async def listed(control: Control, call: Call[schemas.FleetQuery, None]) -> schemas.Fleet:
+async def get_fleet(control: Control, call: Call[schemas.FleetQuery, None]) -> schemas.Fleet:
     query = call.query
     after = ScopeId(query.after or "")
     if query.search:
-        found = await _searched(control, query.search, after, query.limit)
+        found = await _search(control, query.search, after, query.limit)
     else:
         found = await _page(control, after, query.limit)
     return schemas.Fleet(
@@ -41,12 +41,14 @@ async def listed(control: Control, call: Call[schemas.FleetQuery, None]) -> sche
     )
 
 
-async def scope(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Scope:
+async def get_scope(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Scope:
     found = await control.store.read(find_scope(control.views, call.path["scope"]))
     return scope_of(found, control.views)
 
 
-async def instance(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.InstanceDetail:
+async def get_instance(
+    control: Control, call: Call[schemas.NoQuery, None]
+) -> schemas.InstanceDetail:
     scope_id, name = find_instance(control.views, call.path["instance"])
     found = await control.store.read(scope_id)
     member = found.roster.instances.get(name)
@@ -55,7 +57,9 @@ async def instance(control: Control, call: Call[schemas.NoQuery, None]) -> schem
     return detail_of(found, member, control.views)
 
 
-async def planned(control: Control, call: Call[schemas.PlanQuery, Document]) -> schemas.FleetPlan:
+async def plan_fleet(
+    control: Control, call: Call[schemas.PlanQuery, Document]
+) -> schemas.FleetPlan:
     wish = Wish(
         document=call.body,
         prune=True,
@@ -63,39 +67,39 @@ async def planned(control: Control, call: Call[schemas.PlanQuery, Document]) -> 
         is_preview=True,
         without_notice=call.query.without_notice,
     )
-    return _shown(await prepare(control, wish))
+    return _to_schema(await prepare(control, wish))
 
 
-async def reconcile(
+async def replace_fleet(
     control: Control, call: Call[schemas.RemoveQuery, Document]
 ) -> schemas.FleetPlan:
     return await _carry_out(control, call, _wish(call, call.body, prune=True))
 
 
-async def declare(
+async def update_fleet(
     control: Control, call: Call[schemas.DeclareQuery, Document]
 ) -> schemas.FleetPlan:
     wish = _wish(call, call.body, prune=False)._replace(creates_only=call.query.create)
     return await _carry_out(control, call, wish)
 
 
-async def remove_scope(
+async def delete_scope(
     control: Control, call: Call[schemas.RemoveQuery, None]
 ) -> schemas.FleetPlan:
     scope_id = find_scope(control.views, call.path["scope"])
     groups = await groups_of(control, await control.store.read(scope_id))
     found = next(each for each in groups if each.id == scope_id)
     planned = removal(found, groups=groups, without_notice=call.query.without_notice)
-    return await _remove(control, call, groups, planned)
+    return await _delete(control, call, groups, planned)
 
 
-async def remove_instance(
+async def delete_instance(
     control: Control, call: Call[schemas.RemoveQuery, None]
 ) -> schemas.FleetPlan:
     scope_id, name = find_instance(control.views, call.path["instance"])
     found = await control.store.read(scope_id)
     unwarned = call.query.without_notice
-    return await _remove(control, call, [found], removal(found, {name}, without_notice=unwarned))
+    return await _delete(control, call, [found], removal(found, {name}, without_notice=unwarned))
 
 
 async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
@@ -109,7 +113,7 @@ async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
     return found[:limit]
 
 
-async def _searched(control: Control, text: str, after: ScopeId, limit: int) -> list[Scope]:
+async def _search(control: Control, text: str, after: ScopeId, limit: int) -> list[Scope]:
     """By any part of the scope's id or of an instance's name, from what is in memory."""
     ids = [id for id in control.views.search(text) if id > after][:limit]
     found = []
@@ -144,10 +148,10 @@ async def _carry_out(control: Control, call: Call[Q, Document], wish: Wish) -> s
         by=call.by,
         why=call.why,
     )
-    return _shown(prepared, terminates)
+    return _to_schema(prepared, terminates)
 
 
-async def _remove(
+async def _delete(
     control: Control, call: Call[Q, None], scopes: Sequence[Scope], found: Plan
 ) -> schemas.FleetPlan:
     wish = _wish(call, Document(b"", is_toml=False), prune=False)
@@ -156,10 +160,10 @@ async def _remove(
     prepared = Prepared(
         confirm=confirmation(found) or None, changes=[change_of(each) for each in found.changes]
     )
-    return _shown(prepared, terminates)
+    return _to_schema(prepared, terminates)
 
 
-def _shown(prepared: Prepared, terminates: Sequence[EventId] = ()) -> schemas.FleetPlan:
+def _to_schema(prepared: Prepared, terminates: Sequence[EventId] = ()) -> schemas.FleetPlan:
     return schemas.FleetPlan(
         changes=prepared.changes,
         kept=prepared.kept,
@@ -168,27 +172,27 @@ def _shown(prepared: Prepared, terminates: Sequence[EventId] = ()) -> schemas.Fl
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/fleet", summary="Scopes and their instances", role=Role.VIEWER,
-              handle=listed, query=schemas.FleetQuery, answer=schemas.Fleet),
-    Operation(method="POST", path="/fleet/plan", summary="What PUT /fleet would do",
-              role=Role.VIEWER, handle=planned, query=schemas.PlanQuery, takes_toml=True,
-              answer=schemas.FleetPlan, is_preview=True),
-    Operation(method="PUT", path="/fleet", summary="Make the fleet what a fleet file says",
-              role=Role.OPERATOR, handle=reconcile, query=schemas.RemoveQuery, takes_toml=True,
-              answer=schemas.FleetPlan),
-    Operation(method="POST", path="/fleet", summary="Declare or change some resources",
-              role=Role.OPERATOR, handle=declare, query=schemas.DeclareQuery, takes_toml=True,
-              answer=schemas.FleetPlan, is_in_steps=True),
-    Operation(method="GET", path="/scopes/{scope:path}", summary="A scope", role=Role.VIEWER,
-              handle=scope, answer=schemas.Scope),
-    Operation(method="DELETE", path="/scopes/{scope:path}", summary="Remove a scope",
-              role=Role.OPERATOR, handle=remove_scope, query=schemas.RemoveQuery,
-              answer=schemas.FleetPlan),
-    Operation(method="GET", path="/instances/{instance:path}",
-              summary="An instance and its unfinished events", role=Role.VIEWER, handle=instance,
-              answer=schemas.InstanceDetail),
-    Operation(method="DELETE", path="/instances/{instance:path}", summary="Remove an instance",
-              role=Role.OPERATOR, handle=remove_instance, query=schemas.RemoveQuery,
-              answer=schemas.FleetPlan),
+ROUTES = (
+    Route(method="GET", path="/fleet", summary="Scopes and their instances", role=Role.VIEWER,
+          handle=get_fleet, query=schemas.FleetQuery, answer=schemas.Fleet),
+    Route(method="POST", path="/fleet/plan", summary="What PUT /fleet would do", role=Role.VIEWER,
+          handle=plan_fleet, query=schemas.PlanQuery, takes_toml=True, answer=schemas.FleetPlan,
+          is_preview=True),
+    Route(method="PUT", path="/fleet", summary="Make the fleet what a fleet file says",
+          role=Role.OPERATOR, handle=replace_fleet, query=schemas.RemoveQuery, takes_toml=True,
+          answer=schemas.FleetPlan),
+    Route(method="POST", path="/fleet", summary="Declare or change some resources",
+          role=Role.OPERATOR, handle=update_fleet, query=schemas.DeclareQuery, takes_toml=True,
+          answer=schemas.FleetPlan, is_in_steps=True),
+    Route(method="GET", path="/scopes/{scope:path}", summary="A scope", role=Role.VIEWER,
+          handle=get_scope, answer=schemas.Scope),
+    Route(method="DELETE", path="/scopes/{scope:path}", summary="Remove a scope",
+          role=Role.OPERATOR, handle=delete_scope, query=schemas.RemoveQuery,
+          answer=schemas.FleetPlan),
+    Route(method="GET", path="/instances/{instance:path}",
+          summary="An instance and its unfinished events", role=Role.VIEWER, handle=get_instance,
+          answer=schemas.InstanceDetail),
+    Route(method="DELETE", path="/instances/{instance:path}", summary="Remove an instance",
+          role=Role.OPERATOR, handle=delete_instance, query=schemas.RemoveQuery,
+          answer=schemas.FleetPlan),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Targets of notices, and what could not be delivered."""
+"""Targets of notifications, and what could not be delivered."""
 
 from typing import Annotated
 
@@ -19,11 +19,11 @@ from fairwarning.notifications.model import (
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.locks import held
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import Done, In, Name, NoQuery, Out, PageQuery
 
 
-# Targets of notices as the API takes and gives them. A secret goes in, and out only once.
+# Targets of notifications as the API takes and gives them. A secret goes in, and out only once.
 class FiltersBody(In):
     types: list[EventType] = []
     scopes: Annotated[list[Name], Meta(max_length=100)] = []
@@ -36,7 +36,7 @@ class TemplateBody(In):
     body: Annotated[str, Meta(max_length=5_000)] | None = None
 
 
-class NoticeBody(In):
+class TargetBody(In):
     name: Annotated[str, Meta(min_length=1, max_length=64)]
     kind: TargetKind
     url: Annotated[str, Meta(min_length=1, max_length=2_000)]
@@ -46,72 +46,74 @@ class NoticeBody(In):
     template: TemplateBody = field(default_factory=TemplateBody)
 
 
-class FiltersShown(Out):
+class FiltersOut(Out):
     types: list[str]
     scopes: list[str]
     sources: list[str]
     kinds: list[str]
 
 
-class TemplateShown(Out):
+class TemplateOut(Out):
     title: str
     body: str
 
 
-class NoticeShown(Out):
+class TargetOut(Out):
     id: str
     name: str
     kind: TargetKind
     url: str
     """Without what could be a secret."""
     format: Format
-    filters: FiltersShown
-    template: TemplateShown
+    filters: FiltersOut
+    template: TemplateOut
     created: str
     created_by: str
 
 
-class NoticeMade(NoticeShown):
+class TargetWithSecret(TargetOut):
     secret: str
     """The signing key of a webhook; shown here and nowhere else."""
 
 
-async def create(control: Control, call: Call[NoQuery, NoticeBody]) -> NoticeMade:
-    async with held(control, "notice targets", by=call.by) as locked:
-        target = await locked.notices.create(_draft(call.body), by=call.by, why=call.why)
-    shown = _shown(target.without_secrets())
-    return NoticeMade(
-        **{name: getattr(shown, name) for name in NoticeShown.__struct_fields__},
+async def create_target(control: Control, call: Call[NoQuery, TargetBody]) -> TargetWithSecret:
+    async with held(control, "notification targets", by=call.by) as locked:
+        target = await locked.notifications.create(_draft(call.body), by=call.by, why=call.why)
+    shown = _to_schema(target.without_secrets())
+    return TargetWithSecret(
+        **{name: getattr(shown, name) for name in TargetOut.__struct_fields__},
         secret=target.secret,
     )
 
 
-class NoticesShown(Out):
-    notices: list[NoticeShown]
+class TargetsOut(Out):
+    notifications: list[TargetOut]
 
 
-async def listed(control: Control, _: Call[NoQuery, None]) -> NoticesShown:
-    return NoticesShown(notices=[_shown(each) for each in await control.notices.list()])
+async def list_targets(control: Control, _: Call[NoQuery, None]) -> TargetsOut:
+    return TargetsOut(
+        notifications=[_to_schema(each) for each in await control.notifications.list()]
+    )
 
 
-async def remove(control: Control, call: Call[NoQuery, None]) -> Done:
-    await control.notices.remove(call.path["id"], by=call.by, why=call.why)
+async def delete_target(control: Control, call: Call[NoQuery, None]) -> Done:
+    await control.notifications.remove(call.path["id"], by=call.by, why=call.why)
     return Done()
 
 
-class TrialShown(Out):
+class TestOut(Out):
     delivered: bool
     error: str
 
 
-async def trial(control: Control, call: Call[NoQuery, None]) -> TrialShown:
-    outcome = await control.notices.test(call.path["id"])
-    return TrialShown(delivered=outcome.is_delivered, error=outcome.error)
+async def test_target(control: Control, call: Call[NoQuery, None]) -> TestOut:
+    outcome = await control.notifications.test(call.path["id"])
+    return TestOut(delivered=outcome.is_delivered, error=outcome.error)
 
 
 class DeadLetter(Out):
     id: str
-    notice: str
+    target: str
     position: str
     title: str
     text: str
@@ -119,10 +121,10 @@ class DeadLetter(Out):
     error: str
 
 
-def _letter(delivery: Delivery) -> DeadLetter:
+def _dead_letter(delivery: Delivery) -> DeadLetter:
     return DeadLetter(
         id=delivery.id,
-        notice=delivery.target_id,
+        target=delivery.target_id,
         position=delivery.position,
         title=delivery.message.title,
         text=delivery.message.text,
@@ -136,26 +138,26 @@ class DeadLetters(Out):
     next: str | None
 
 
-async def dead_letters(control: Control, call: Call[PageQuery, None]) -> DeadLetters:
+async def list_dead_letters(control: Control, call: Call[PageQuery, None]) -> DeadLetters:
     limit = call.query.limit
-    found = await control.notices.dead_letters(call.query.after or "", limit)
+    found = await control.notifications.dead_letters(call.query.after or "", limit)
     return DeadLetters(
-        dead_letters=[_letter(each) for each in found],
+        dead_letters=[_dead_letter(each) for each in found],
         next=found[-1].id if len(found) == limit else None,
     )
 
 
-async def retry(control: Control, call: Call[NoQuery, None]) -> Done:
-    await control.notices.retry(call.path["id"])
+async def retry_dead_letter(control: Control, call: Call[NoQuery, None]) -> Done:
+    await control.notifications.retry(call.path["id"])
     return Done()
 
 
-async def discard(control: Control, call: Call[NoQuery, None]) -> Done:
-    await control.notices.discard(call.path["id"])
+async def delete_dead_letter(control: Control, call: Call[NoQuery, None]) -> Done:
+    await control.notifications.discard(call.path["id"])
     return Done()
 
 
-def _draft(body: NoticeBody) -> TargetDraft:
+def _draft(body: TargetBody) -> TargetDraft:
     filters, template = body.filters, body.template
     usual = Template()
     return TargetDraft(
@@ -177,40 +179,40 @@ def _draft(body: NoticeBody) -> TargetDraft:
     )
 
 
-def _shown(target: Target) -> NoticeShown:
+def _to_schema(target: Target) -> TargetOut:
     filters = target.filters
-    return NoticeShown(
+    return TargetOut(
         id=target.id,
         name=target.name,
         kind=target.kind,
         url=target.url,
         format=target.format,
-        filters=FiltersShown(
+        filters=FiltersOut(
             types=list(filters.types),
             scopes=list(filters.scopes),
             sources=list(filters.sources),
             kinds=list(filters.kinds),
         ),
-        template=TemplateShown(title=target.template.title, body=target.template.body),
+        template=TemplateOut(title=target.template.title, body=target.template.body),
         created=format_rfc3339(target.created_ms),
         created_by=str(target.created_by),
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/notices/dead-letters", summary="What could not be delivered",
-              role=Role.ADMIN, handle=dead_letters, query=PageQuery, answer=DeadLetters),
-    Operation(method="POST", path="/notices/dead-letters/{id}/retry", summary="Try one again",
-              role=Role.ADMIN, handle=retry, answer=Done, is_in_steps=True),
-    Operation(method="DELETE", path="/notices/dead-letters/{id}", summary="Give one up",
-              role=Role.ADMIN, handle=discard, answer=Done),
-    Operation(method="GET", path="/notices", summary="Who is told of what", role=Role.ADMIN,
-              handle=listed, answer=NoticesShown),
-    Operation(method="POST", path="/notices", summary="Tell somebody of what happens",
-              role=Role.ADMIN, handle=create, body=NoticeBody, answer=NoticeMade,
-              status=201, is_in_steps=True, is_secret=True),
-    Operation(method="DELETE", path="/notices/{id}", summary="Tell them no more", role=Role.ADMIN,
-              handle=remove, answer=Done),
-    Operation(method="POST", path="/notices/{id}/test", summary="Send one message now",
-              role=Role.ADMIN, handle=trial, answer=TrialShown, is_outward=True),
+ROUTES = (
+    Route(method="GET", path="/notifications/dead-letters", summary="What could not be delivered",
+          role=Role.ADMIN, handle=list_dead_letters, query=PageQuery, answer=DeadLetters),
+    Route(method="POST", path="/notifications/dead-letters/{id}/retry", summary="Try one again",
+          role=Role.ADMIN, handle=retry_dead_letter, answer=Done, is_in_steps=True),
+    Route(method="DELETE", path="/notifications/dead-letters/{id}", summary="Give one up",
+          role=Role.ADMIN, handle=delete_dead_letter, answer=Done),
+    Route(method="GET", path="/notifications", summary="Who is told of what", role=Role.ADMIN,
+          handle=list_targets, answer=TargetsOut),
+    Route(method="POST", path="/notifications", summary="Tell somebody of what happens",
+          role=Role.ADMIN, handle=create_target, body=TargetBody, answer=TargetWithSecret,
+          status=201, is_in_steps=True, is_secret=True),
+    Route(method="DELETE", path="/notifications/{id}", summary="Tell them no more", role=Role.ADMIN,
+          handle=delete_target, answer=Done),
+    Route(method="POST", path="/notifications/{id}/test", summary="Send one message now",
+          role=Role.ADMIN, handle=test_target, answer=TestOut, is_outward=True),
 )  # fmt: skip

@@ -9,13 +9,13 @@ from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_duration_ms
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import Done, DurationText, In, NoQuery, Out
 
 WATCH_MS_MAX = HOUR_MS
 
 
-class RequestShown(Out):
+class RequestOut(Out):
     at: str
     scope: str
     instance: str
@@ -32,10 +32,10 @@ class RequestShown(Out):
 class RequestList(Out):
     watching_seconds: int
     """How much longer requests are noted; 0: they are not."""
-    requests: list[RequestShown]
+    requests: list[RequestOut]
 
 
-async def listed(control: Control, _: Call[NoQuery, None]) -> RequestList:
+async def list_requests(control: Control, _: Call[NoQuery, None]) -> RequestList:
     return _list(control)
 
 
@@ -44,7 +44,7 @@ class WatchBody(In):
     for_: DurationText = field(default="10m", name="for")
 
 
-async def watched(control: Control, call: Call[NoQuery, WatchBody]) -> RequestList:
+async def watch_requests(control: Control, call: Call[NoQuery, WatchBody]) -> RequestList:
     for_ms = read_duration_ms("for", call.body.for_)
     if not 0 < for_ms <= WATCH_MS_MAX:
         raise Problem(422, "duration-invalid", "watch for up to an hour at once", pointer="/for")
@@ -58,7 +58,7 @@ async def watched(control: Control, call: Call[NoQuery, WatchBody]) -> RequestLi
     return _list(control)
 
 
-async def unwatched(control: Control, _: Call[NoQuery, None]) -> Done:
+async def unwatch_requests(control: Control, _: Call[NoQuery, None]) -> Done:
     control.requests.stop()
     return Done()
 
@@ -66,12 +66,12 @@ async def unwatched(control: Control, _: Call[NoQuery, None]) -> Done:
 def _list(control: Control) -> RequestList:
     return RequestList(
         watching_seconds=round(control.requests.left_s),
-        requests=[_shown(each) for each in control.requests.list()],
+        requests=[_to_schema(each) for each in control.requests.list()],
     )
 
 
-def _shown(request: Request) -> RequestShown:
-    return RequestShown(
+def _to_schema(request: Request) -> RequestOut:
+    return RequestOut(
         at=format_rfc3339(request.at_ms),
         scope=request.scope_id,
         instance=request.instance,
@@ -83,12 +83,12 @@ def _shown(request: Request) -> RequestShown:
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/requests", summary="What instances of test fleets asked lately",
-              role=Role.VIEWER, handle=listed, answer=RequestList),
-    Operation(method="POST", path="/requests/watch", summary="Note what instances ask, for a while",
-              role=Role.OPERATOR, handle=watched, body=WatchBody, is_body_optional=True,
-              answer=RequestList),
-    Operation(method="DELETE", path="/requests/watch", summary="Note it no longer",
-              role=Role.OPERATOR, handle=unwatched, answer=Done),
+ROUTES = (
+    Route(method="GET", path="/requests", summary="What instances of test fleets asked lately",
+          role=Role.VIEWER, handle=list_requests, answer=RequestList),
+    Route(method="POST", path="/requests/watch", summary="Note what instances ask, for a while",
+          role=Role.OPERATOR, handle=watch_requests, body=WatchBody, is_body_optional=True,
+          answer=RequestList),
+    Route(method="DELETE", path="/requests/watch", summary="Note it no longer", role=Role.OPERATOR,
+          handle=unwatch_requests, answer=Done),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.parse_request import read_duration_ms
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.resolve_names import find_scope
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import (
     END,
     DurationText,
@@ -65,7 +65,7 @@ class RolloutBody(In):
     ] = []
 
 
-class StepShown(Out):
+class StepOut(Out):
     scope: str
     update_domain: int
     instances: list[str]
@@ -77,12 +77,12 @@ class StepShown(Out):
 
 
 class RolloutPlan(Out):
-    steps: list[StepShown]
+    steps: list[StepOut]
     ends: str | None
     warnings: list[str]
 
 
-async def plan(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutPlan:
+async def plan_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutPlan:
     found = await control.rollouts.preview(_spec(control, call.body))
     return RolloutPlan(
         steps=[_step(each) for each in found.steps],
@@ -91,13 +91,13 @@ async def plan(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutPla
     )
 
 
-class WindowShown(Out, rename={"from_": "from"}):
+class WindowOut(Out, rename={"from_": "from"}):
     days: list[str]
     from_: str
     to: str
 
 
-class RolloutShown(Out):
+class RolloutOut(Out):
     id: str
     name: str
     type: str
@@ -108,7 +108,7 @@ class RolloutShown(Out):
     scopes_at_once: int
     pause: str
     stop_on_failure: bool
-    windows: list[WindowShown]
+    windows: list[WindowOut]
     time_zone: str
     blackouts: list[str]
     phase: str
@@ -116,52 +116,52 @@ class RolloutShown(Out):
     created_by: str
     ended: str | None
     outcome: str
-    steps: list[StepShown]
+    steps: list[StepOut]
 
 
-async def create(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutShown:
+async def create_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutOut:
     if call.was_done and call.seed is not None:
-        return _shown(await control.rollouts.made_for(call.seed))
+        return _to_schema(await control.rollouts.made_for(call.seed))
     spec = _spec(control, call.body)
-    return _shown(await control.rollouts.create(spec, by=call.by, why=call.why, seed=call.seed))
+    return _to_schema(await control.rollouts.create(spec, by=call.by, why=call.why, seed=call.seed))
 
 
-class RolloutsShown(Out):
-    rollouts: list[RolloutShown]
+class RolloutsOut(Out):
+    rollouts: list[RolloutOut]
     next: str | None
 
 
-async def listed(control: Control, call: Call[PageQuery, None]) -> RolloutsShown:
+async def list_rollouts(control: Control, call: Call[PageQuery, None]) -> RolloutsOut:
     after, limit = call.query.after, call.query.limit
     if after is not None and not is_rollout_id(after):
         raise Problem(422, "cursor-invalid", "`after` is no cursor; take `next` of a page")
     found = await control.rollouts.page(after or "", limit)
-    return RolloutsShown(
-        rollouts=[_shown(each) for each in found],
+    return RolloutsOut(
+        rollouts=[_to_schema(each) for each in found],
         next=found[-1].id if len(found) == limit else None,
     )
 
 
-async def shown(control: Control, call: Call[NoQuery, None]) -> RolloutShown:
-    return _shown(await control.rollouts.get(_id(call)))
+async def get_rollout(control: Control, call: Call[NoQuery, None]) -> RolloutOut:
+    return _to_schema(await control.rollouts.get(_id(call)))
 
 
 Change = Callable[..., Awaitable[Rollout]]
 
 
-def _changing(verb: str, choose: Callable[[Control], Change]) -> Operation:
-    async def change(control: Control, call: Call[NoQuery, None]) -> RolloutShown:
+def _change_route(verb: str, choose: Callable[[Control], Change]) -> Route:
+    async def change(control: Control, call: Call[NoQuery, None]) -> RolloutOut:
         if call.was_done:
-            return await shown(control, call)
-        return _shown(await choose(control)(_id(call), by=call.by, why=call.why))
+            return await get_rollout(control, call)
+        return _to_schema(await choose(control)(_id(call), by=call.by, why=call.why))
 
-    return Operation(
+    return Route(
         method="POST",
         path=f"/rollouts/{{id}}/{verb}",
         summary=f"{verb.capitalize()} a rollout",
         role=Role.OPERATOR,
         handle=change,
-        answer=RolloutShown,
+        answer=RolloutOut,
     )
 
 
@@ -189,8 +189,8 @@ def _spec(control: Control, body: RolloutBody) -> RolloutSpec:
     )
 
 
-def _step(step: RolloutStep) -> StepShown:
-    return StepShown(
+def _step(step: RolloutStep) -> StepOut:
+    return StepOut(
         scope=step.scope_id,
         update_domain=step.update_domain,
         instances=list(step.instances),
@@ -202,10 +202,10 @@ def _step(step: RolloutStep) -> StepShown:
     )
 
 
-def _shown(rollout: Rollout) -> RolloutShown:
+def _to_schema(rollout: Rollout) -> RolloutOut:
     spec = rollout.spec
     duration_s = spec.duration_s
-    return RolloutShown(
+    return RolloutOut(
         id=rollout.id,
         name=spec.name,
         type=spec.type.value,
@@ -217,7 +217,7 @@ def _shown(rollout: Rollout) -> RolloutShown:
         pause=format_iso_duration(spec.pause_ms),
         stop_on_failure=spec.stop_on_failure,
         windows=[
-            WindowShown(days=list(each.day_names), from_=each.opens, to=each.closes)
+            WindowOut(days=list(each.day_names), from_=each.opens, to=each.closes)
             for each in spec.windows
         ],
         time_zone=spec.time_zone,
@@ -231,18 +231,18 @@ def _shown(rollout: Rollout) -> RolloutShown:
     )
 
 
-OPERATIONS = (
-    Operation(method="POST", path="/rollouts/plan",
-              summary="Which instances when; nothing is announced", role=Role.VIEWER, handle=plan,
-              body=RolloutBody, answer=RolloutPlan, is_preview=True),
-    Operation(method="POST", path="/rollouts", summary="Take maintenance through a fleet",
-              role=Role.OPERATOR, handle=create, body=RolloutBody,
-              answer=RolloutShown, status=201),
-    Operation(method="GET", path="/rollouts", summary="Rollouts", role=Role.VIEWER, handle=listed,
-              query=PageQuery, answer=RolloutsShown),
-    Operation(method="GET", path="/rollouts/{id}", summary="A rollout and how it stands",
-              role=Role.VIEWER, handle=shown, answer=RolloutShown),
-    _changing("pause", lambda control: control.rollouts.pause),
-    _changing("resume", lambda control: control.rollouts.resume),
-    _changing("cancel", lambda control: control.rollouts.cancel),
+ROUTES = (
+    Route(method="POST", path="/rollouts/plan",
+          summary="Which instances when; nothing is announced", role=Role.VIEWER,
+          handle=plan_rollout, body=RolloutBody, answer=RolloutPlan, is_preview=True),
+    Route(method="POST", path="/rollouts", summary="Take maintenance through a fleet",
+          role=Role.OPERATOR, handle=create_rollout, body=RolloutBody, answer=RolloutOut,
+          status=201),
+    Route(method="GET", path="/rollouts", summary="Rollouts", role=Role.VIEWER,
+          handle=list_rollouts, query=PageQuery, answer=RolloutsOut),
+    Route(method="GET", path="/rollouts/{id}", summary="A rollout and how it stands",
+          role=Role.VIEWER, handle=get_rollout, answer=RolloutOut),
+    _change_route("pause", lambda control: control.rollouts.pause),
+    _change_route("resume", lambda control: control.rollouts.resume),
+    _change_route("cancel", lambda control: control.rollouts.cancel),
 )  # fmt: skip

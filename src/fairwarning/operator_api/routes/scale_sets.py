@@ -15,7 +15,7 @@ from fairwarning.operator_api import scale_sets, schemas
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.resolve_names import find_instance, find_resource
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import Event, In, Name, NoQuery, Out
 from fairwarning.operator_api.to_schema import event_of, scope_of
 
@@ -73,7 +73,7 @@ class ReplaceBody(In):
     addresses: Annotated[list[Address], Meta(max_length=1)] = []
 
 
-async def replace_one(control: Control, call: Call[NoQuery, ReplaceBody]) -> Resized:
+async def replace_instance(control: Control, call: Call[NoQuery, ReplaceBody]) -> Resized:
     scope_id, name = find_instance(control.views, call.path["instance"])
     groups = await scale_sets.groups_of(control, await control.store.read(scope_id))
     resized = await scale_sets.replace_instance(
@@ -103,7 +103,7 @@ class Scopes(Out):
     scopes: list[schemas.Scope]
 
 
-async def change_model(control: Control, call: Call[NoQuery, ModelBody]) -> Scopes:
+async def update_model(control: Control, call: Call[NoQuery, ModelBody]) -> Scopes:
     groups = await _groups(control, call.path["scope"])
     model, body = groups[0].roster.model, call.body
     await scale_sets.change_model(
@@ -130,7 +130,7 @@ class Upgraded(Out):
     upgraded: list[str]
 
 
-async def upgrade(control: Control, call: Call[NoQuery, UpgradeBody]) -> Upgraded:
+async def upgrade_instances(control: Control, call: Call[NoQuery, UpgradeBody]) -> Upgraded:
     groups = await _groups(control, call.path["scope"])
     asked = call.body.instances
     names = None if asked is None else [InstanceName(name) for name in asked]
@@ -146,7 +146,7 @@ class PolicyBody(In):
     approve_all_instances_down: bool | UnsetType = UNSET
 
 
-async def change_policy(control: Control, call: Call[NoQuery, PolicyBody]) -> Scopes:
+async def update_policy(control: Control, call: Call[NoQuery, PolicyBody]) -> Scopes:
     groups = await find_resource(control, call.path["scope"])
     policy = _policy(groups[0].roster.policy, call.body)
     await scale_sets.change_policy(control, groups, policy, by=call.by, why=call.why)
@@ -200,26 +200,24 @@ async def _event(control: Control, groups: Sequence[Scope], id: EventId) -> Even
     return event_of(*await control.store.find_event(id))
 
 
-OPERATIONS = (
-    Operation(method="POST", path="/instances/{instance:path}/replace",
-              summary="Replace an instance of a scale set", role=Role.OPERATOR, handle=replace_one,
-              body=ReplaceBody, is_body_optional=True, answer=Resized, status=202,
-              is_in_steps=True),
-    Operation(method="POST", path="/scopes/{scope:path}/scale/plan",
-              summary="Who would go or come; nothing is changed", role=Role.VIEWER,
-              handle=plan_scale, body=ScaleBody, answer=ScalePlan, is_preview=True),
-    Operation(method="POST", path="/scopes/{scope:path}/scale", summary="Resize a scale set",
-              role=Role.OPERATOR, handle=scale, body=ScaleBody, answer=Resized,
-              status=202, is_in_steps=True),
-    Operation(method="POST", path="/scopes/{scope:path}/model",
-              summary="Change the model of a scale set", role=Role.OPERATOR, handle=change_model,
-              body=ModelBody, answer=Scopes, is_in_steps=True),
-    Operation(method="POST", path="/scopes/{scope:path}/upgrade",
-              summary="Bring instances to the latest model", role=Role.OPERATOR, handle=upgrade,
-              body=UpgradeBody, is_body_optional=True, answer=Upgraded,
-              is_in_steps=True),
-    Operation(method="POST", path="/scopes/{scope:path}/policy",
-              summary="Change what is approved in advance", role=Role.OPERATOR,
-              handle=change_policy, body=PolicyBody, answer=Scopes,
-              is_in_steps=True),
+ROUTES = (
+    Route(method="POST", path="/instances/{instance:path}/replace",
+          summary="Replace an instance of a scale set", role=Role.OPERATOR, handle=replace_instance,
+          body=ReplaceBody, is_body_optional=True, answer=Resized, status=202, is_in_steps=True),
+    Route(method="POST", path="/scopes/{scope:path}/scale/plan",
+          summary="Who would go or come; nothing is changed", role=Role.VIEWER, handle=plan_scale,
+          body=ScaleBody, answer=ScalePlan, is_preview=True),
+    Route(method="POST", path="/scopes/{scope:path}/scale", summary="Resize a scale set",
+          role=Role.OPERATOR, handle=scale, body=ScaleBody, answer=Resized, status=202,
+          is_in_steps=True),
+    Route(method="POST", path="/scopes/{scope:path}/model",
+          summary="Change the model of a scale set", role=Role.OPERATOR, handle=update_model,
+          body=ModelBody, answer=Scopes, is_in_steps=True),
+    Route(method="POST", path="/scopes/{scope:path}/upgrade",
+          summary="Bring instances to the latest model", role=Role.OPERATOR,
+          handle=upgrade_instances, body=UpgradeBody, is_body_optional=True, answer=Upgraded,
+          is_in_steps=True),
+    Route(method="POST", path="/scopes/{scope:path}/policy",
+          summary="Change what is approved in advance", role=Role.OPERATOR, handle=update_policy,
+          body=PolicyBody, answer=Scopes, is_in_steps=True),
 )  # fmt: skip

@@ -10,13 +10,13 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.locks import held
 from fairwarning.operator_api.parse_request import read_instant
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.route import Call, Operation
+from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.to_schema import instant_of
 
 
-async def create(
+async def create_token(
     control: Control, call: Call[schemas.NoQuery, schemas.TokenBody]
-) -> schemas.TokenMade:
+) -> schemas.TokenWithSecret:
     body = call.body
     expires = None if body.expires is None else _expiry(control, body.expires)
     # Else two of one name could be made at once, and the history could not tell them apart.
@@ -24,21 +24,25 @@ async def create(
         token, text = await locked.tokens.create(
             body.name, ROLES[body.role], expires, by=call.by, why=call.why
         )
-    return schemas.TokenMade(**msgspec.structs.asdict(_shown(token)), secret=text)
+    return schemas.TokenWithSecret(**msgspec.structs.asdict(_to_schema(token)), secret=text)
 
 
-async def listed(control: Control, call: Call[schemas.PageQuery, None]) -> schemas.Tokens:
+async def list_tokens(control: Control, call: Call[schemas.PageQuery, None]) -> schemas.Tokens:
     limit = call.query.limit
     found = await control.tokens.page(call.query.after or "", limit)
     return schemas.Tokens(
-        tokens=[_shown(each) for each in found],
+        tokens=[_to_schema(each) for each in found],
         next=found[-1].id if len(found) == limit else None,
     )
 
 
-async def revoke(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Done:
+async def delete_token(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Done:
     await control.tokens.revoke(call.path["id"], by=call.by, why=call.why)
     return schemas.Done()
+
+
+async def get_me(_: Control, call: Call[schemas.NoQuery, None]) -> schemas.Me:
+    return schemas.Me(name=call.caller.name, role=call.caller.role.word)
 
 
 def _expiry(control: Control, text: str) -> Instant:
@@ -53,8 +57,8 @@ def _expiry(control: Control, text: str) -> Instant:
     return expires
 
 
-def _shown(token: Token) -> schemas.TokenShown:
-    return schemas.TokenShown(
+def _to_schema(token: Token) -> schemas.TokenOut:
+    return schemas.TokenOut(
         id=token.id,
         name=token.name,
         role=token.role,
@@ -65,12 +69,14 @@ def _shown(token: Token) -> schemas.TokenShown:
     )
 
 
-OPERATIONS = (
-    Operation(method="GET", path="/tokens", summary="Who has access", role=Role.ADMIN,
-              handle=listed, query=schemas.PageQuery, answer=schemas.Tokens),
-    Operation(method="POST", path="/tokens", summary="Make a token; its secret is shown once",
-              role=Role.ADMIN, handle=create, body=schemas.TokenBody, answer=schemas.TokenMade,
-              status=201, is_secret=True),
-    Operation(method="DELETE", path="/tokens/{id}", summary="Revoke a token", role=Role.ADMIN,
-              handle=revoke, answer=schemas.Done),
+ROUTES = (
+    Route(method="GET", path="/me", summary="Who you are to this server", role=Role.VIEWER,
+          handle=get_me, answer=schemas.Me),
+    Route(method="GET", path="/tokens", summary="Who has access", role=Role.ADMIN,
+          handle=list_tokens, query=schemas.PageQuery, answer=schemas.Tokens),
+    Route(method="POST", path="/tokens", summary="Make a token; its secret is shown once",
+          role=Role.ADMIN, handle=create_token, body=schemas.TokenBody,
+          answer=schemas.TokenWithSecret, status=201, is_secret=True),
+    Route(method="DELETE", path="/tokens/{id}", summary="Revoke a token", role=Role.ADMIN,
+          handle=delete_token, answer=schemas.Done),
 )  # fmt: skip

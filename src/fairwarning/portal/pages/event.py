@@ -1,4 +1,4 @@
-"""One event: its whole story, what its instances see of it, and what can be decided."""
+"""The page of one event: its timeline, what its instances see of it, and what can be decided."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,21 +13,23 @@ from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.schemas import Entry, Event
 from fairwarning.portal import shell_commands
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 from fairwarning.portal.time_zones import ZONE, local, rfc3339_of, zone_of
 
 PATH = "/events/{id}"
 OTHERS_MAX = 5
 
 
-async def event(desk: Desk) -> Response:
-    names = {"id": desk.names["id"]}
-    found: Event = await desk.ask("GET", PATH, names=names)
-    seen = await desk.ask("GET", f"{PATH}/documents", names=names)
-    others = [await desk.ask("GET", PATH, names={"id": id}) for id in found.waits_for[:OTHERS_MAX]]
-    zone = zone_of(desk.request.cookies.get(ZONE))
-    urls, host = desk.control.metadata_urls, desk.request.url.hostname or "localhost"
-    return desk.show(
+async def event(context: PageContext) -> Response:
+    names = {"id": context.names["id"]}
+    found: Event = await context.ask("GET", PATH, names=names)
+    seen = await context.ask("GET", f"{PATH}/documents", names=names)
+    others = [
+        await context.ask("GET", PATH, names={"id": id}) for id in found.waits_for[:OTHERS_MAX]
+    ]
+    zone = zone_of(context.request.cookies.get(ZONE))
+    urls, host = context.control.metadata_urls, context.request.url.hostname or "localhost"
+    return context.show(
         "event.html",
         event=found,
         others=others,
@@ -41,64 +43,64 @@ async def event(desk: Desk) -> Response:
             for each in seen.documents
         },
         can_play=shell_commands.can_play(urls),
-        asks=_asks(desk, found, zone),
+        asks=_asks(context, found, zone),
         name_of=name_of,
         zone=zone,
         at=local(found.not_before, zone),
     )
 
 
-def approving(desk: Desk, event: Event, zone: ZoneInfo) -> str:
+def approving(context: PageContext, event: Event, zone: ZoneInfo) -> str:
     """What approving will do, for the question before it."""
-    said = desk.t("event.ask-approve", **_facts(event, zone))
+    said = context.t("event.ask-approve", **_facts(event, zone))
     if event.waits_for:
-        said += " " + desk.t("event.ask-approve-waits", count=len(event.waits_for))
-    return f"{said} {desk.t('event.ask-no-way-back')}"
+        said += " " + context.t("event.ask-approve-waits", count=len(event.waits_for))
+    return f"{said} {context.t('event.ask-no-way-back')}"
 
 
-async def approve(desk: Desk) -> Response:
-    done: Event = await desk.ask("POST", f"{PATH}/approve", names={"id": desk.names["id"]})
+async def approve(context: PageContext) -> Response:
+    done: Event = await context.ask("POST", f"{PATH}/approve", names={"id": context.names["id"]})
     facts = {"type": done.type, "names": listed(done.resources)}
     if done.phase is Phase.SCHEDULED:
-        return desk.back(said=desk.t("event.approved-waits", **facts))
-    return desk.back(said=desk.t("event.approved", **facts))
+        return context.back(said=context.t("event.approved-waits", **facts))
+    return context.back(said=context.t("event.approved", **facts))
 
 
-async def cancel(desk: Desk) -> Response:
-    body = {"reason": desk.form.get("reason", "")}
-    done: Event = await desk.ask(
-        "POST", f"{PATH}/cancel", names={"id": desk.names["id"]}, body=body
+async def cancel(context: PageContext) -> Response:
+    body = {"reason": context.form.get("reason", "")}
+    done: Event = await context.ask(
+        "POST", f"{PATH}/cancel", names={"id": context.names["id"]}, body=body
     )
-    said = desk.t("event.cancelled", type=done.type, names=listed(done.resources))
-    return desk.go(f"/events/{done.id}", said=said)
+    said = context.t("event.cancelled", type=done.type, names=listed(done.resources))
+    return context.go(f"/events/{done.id}", said=said)
 
 
-async def postpone(desk: Desk) -> Response:
-    done: Event = await desk.ask(
-        "POST", f"{PATH}/postpone", names={"id": desk.names["id"]}, body=_until(desk)
+async def postpone(context: PageContext) -> Response:
+    done: Event = await context.ask(
+        "POST", f"{PATH}/postpone", names={"id": context.names["id"]}, body=_until(context)
     )
-    return desk.go(f"/events/{done.id}", said=desk.t("event.postponed"))
+    return context.go(f"/events/{done.id}", said=context.t("event.postponed"))
 
 
-def _until(desk: Desk) -> Mapping[str, str]:
+def _until(context: PageContext) -> Mapping[str, str]:
     """Either of the two fields; the zone is the one that the form was shown in."""
-    at, notice = desk.form.get("at", "").strip(), desk.form.get("notice", "").strip()
+    at, notice = context.form.get("at", "").strip(), context.form.get("notice", "").strip()
     if bool(at) == bool(notice):
-        raise Problem(422, "form-incomplete", desk.t("event.postpone-either"))
+        raise Problem(422, "form-incomplete", context.t("event.postpone-either"))
     if notice:
         return {"notice": notice}
-    instant = rfc3339_of(at, zone_of(desk.form.get("zone")))
+    instant = rfc3339_of(at, zone_of(context.form.get("zone")))
     if instant is None:
-        raise Problem(422, "form-incomplete", desk.t("event.postpone-no-time", text=at[:40]))
+        raise Problem(422, "form-incomplete", context.t("event.postpone-no-time", text=at[:40]))
     return {"notBefore": instant}
 
 
-def _asks(desk: Desk, event: Event, zone: ZoneInfo) -> Mapping[str, str]:
+def _asks(context: PageContext, event: Event, zone: ZoneInfo) -> Mapping[str, str]:
     facts = _facts(event, zone)
     return {
-        "approve": approving(desk, event, zone),
-        "cancel": desk.t("event.ask-cancel", **facts),
-        "postpone": desk.t("event.ask-postpone", **facts),
+        "approve": approving(context, event, zone),
+        "cancel": context.t("event.ask-cancel", **facts),
+        "postpone": context.t("event.ask-postpone", **facts),
     }
 
 

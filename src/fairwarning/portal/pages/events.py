@@ -9,7 +9,7 @@ from fairwarning.core.model import EventType, Phase, Source
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.schemas import Events
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 ROWS = 50
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -20,24 +20,24 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 FILTERS = (*CHOICES, "scope", "instance")
 
 
-async def events(desk: Desk) -> Response:
-    chosen = {name: desk.query[name].strip() for name in FILTERS if desk.query.get(name)}
+async def events(context: PageContext) -> Response:
+    chosen = {name: context.query[name].strip() for name in FILTERS if context.query.get(name)}
     problem, found = "", Events(events=[], next=None)
     try:
-        found = await desk.ask(
-            "GET", "/events", query={**chosen, "after": desk.query.get("after"), "limit": ROWS}
+        found = await context.ask(
+            "GET", "/events", query={**chosen, "after": context.query.get("after"), "limit": ROWS}
         )
     except Problem as refused:
         # A name that fits nobody, or several: said above an empty list, so it can be mended.
         if refused.status >= 500:
             raise
         problem = refused.detail
-    return desk.show(
+    return context.show(
         "events.html",
         events=found.events,
         next=_url({**chosen, "after": found.next}) if found.next else "",
         first=_url(chosen),
-        is_later="after" in desk.query,
+        is_later="after" in context.query,
         chosen=chosen,
         choices=CHOICES,
         problem=problem,

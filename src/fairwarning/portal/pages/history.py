@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.layout import HEADERS
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 ENTRIES_SHOWN = 100
 CSV_PAGE = 500
@@ -17,27 +17,27 @@ CSV_ROWS_MAX = 100_000
 COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
 
 
-async def history(desk: Desk) -> Response:
-    found = await _page(desk, desk.query.get("after"), ENTRIES_SHOWN)
-    return desk.show(
+async def history(context: PageContext) -> Response:
+    found = await _page(context, context.query.get("after"), ENTRIES_SHOWN)
+    return context.show(
         "history.html",
         entries=found.entries,
         next=found.next,
-        scope=desk.query.get("scope", ""),
-        event=desk.query.get("event", ""),
-        after=desk.query.get("after"),
+        scope=context.query.get("scope", ""),
+        event=context.query.get("event", ""),
+        after=context.query.get("after"),
     )
 
 
-async def as_csv(desk: Desk) -> Response:
+async def as_csv(context: PageContext) -> Response:
     # The first page before the answer begins, so that a mistake in a filter is still a page.
-    first = await _page(desk, None, CSV_PAGE)
+    first = await _page(context, None, CSV_PAGE)
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="history.csv"'}
-    return StreamingResponse(_rows(desk, first), media_type="text/csv; charset=utf-8",
+    return StreamingResponse(_rows(context, first), media_type="text/csv; charset=utf-8",
                              headers=headers)  # fmt: skip
 
 
-async def _rows(desk: Desk, found: schemas.Entries) -> AsyncIterator[str]:
+async def _rows(context: PageContext, found: schemas.Entries) -> AsyncIterator[str]:
     yield _line(COLUMNS)
     count = 0
     while True:
@@ -46,12 +46,12 @@ async def _rows(desk: Desk, found: schemas.Entries) -> AsyncIterator[str]:
         count += len(found.entries)
         if found.next is None or count >= CSV_ROWS_MAX:
             return
-        found = await _page(desk, found.next, CSV_PAGE)
+        found = await _page(context, found.next, CSV_PAGE)
 
 
-async def _page(desk: Desk, after: str | None, limit: int) -> schemas.Entries:
-    query = desk.query
-    found: schemas.Entries = await desk.ask(
+async def _page(context: PageContext, after: str | None, limit: int) -> schemas.Entries:
+    query = context.query
+    found: schemas.Entries = await context.ask(
         "GET",
         "/history",
         query={"scope": query.get("scope"), "event": query.get("event"), "after": after,

@@ -7,42 +7,42 @@ from starlette.responses import Response
 from fairwarning.core.model import OperationKind, Priority
 from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 _PATH = "/instances/{instance:path}"
 EVENTS_SHOWN = 30
 
 
-async def instance(desk: Desk) -> Response:
-    found: schemas.InstanceDetail = await desk.ask("GET", _PATH, names=_names(desk))
-    past: schemas.Events = await desk.ask(
+async def instance(context: PageContext) -> Response:
+    found: schemas.InstanceDetail = await context.ask("GET", _PATH, names=_names(context))
+    past: schemas.Events = await context.ask(
         "GET",
         "/events",
         query={"instance": f"{found.scope}/{found.name}", "limit": EVENTS_SHOWN,
-               "after": desk.query.get("after")},
+               "after": context.query.get("after")},
     )  # fmt: skip
-    return desk.show(
+    return context.show(
         "instance.html",
         instance=found,
         past=past,
-        deeds=[kind.value for kind in _deeds(desk, found)],
+        actions=[kind.value for kind in _actions(context, found)],
     )
 
 
-async def do(desk: Desk) -> Response:
-    kind = OperationKind(desk.form["kind"])
-    event: schemas.Event = await desk.ask("POST", f"{_PATH}/{kind}", names=_names(desk))
-    what = {"deed": desk.t(f"deed.{kind}"), "name": event.resources[0]}
+async def do(context: PageContext) -> Response:
+    kind = OperationKind(context.form["kind"])
+    event: schemas.Event = await context.ask("POST", f"{_PATH}/{kind}", names=_names(context))
+    what = {"action": context.t(f"action.{kind}"), "name": event.resources[0]}
     said = (
-        desk.t("instance.done-announced", **what)
+        context.t("instance.done-announced", **what)
         if event.announced
-        else desk.t("instance.done-at-once", **what)
+        else context.t("instance.done-at-once", **what)
     )
-    return desk.go(f"/events/{event.id}", said=said)
+    return context.go(f"/events/{event.id}", said=said)
 
 
-def _deeds(desk: Desk, instance: schemas.InstanceDetail) -> list[OperationKind]:
-    if not desk.may("POST", f"{_PATH}/{OperationKind.RESTART}"):
+def _actions(context: PageContext, instance: schemas.InstanceDetail) -> list[OperationKind]:
+    if not context.may("POST", f"{_PATH}/{OperationKind.RESTART}"):
         return []
     is_spot = instance.priority == Priority.SPOT
     return [
@@ -55,8 +55,8 @@ def _deeds(desk: Desk, instance: schemas.InstanceDetail) -> list[OperationKind]:
     ]  # fmt: skip
 
 
-def _names(desk: Desk) -> dict[str, str]:
-    return {"instance": desk.names["instance"]}
+def _names(context: PageContext) -> dict[str, str]:
+    return {"instance": context.names["instance"]}
 
 
 def url_of(scope: str, name: str) -> str:

@@ -11,7 +11,7 @@ from fairwarning.core.model import EventType, Phase
 from fairwarning.operator_api.schemas import Event, Scope
 from fairwarning.portal import shell_commands, timeline
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 from fairwarning.portal.pages.event import approving
 from fairwarning.portal.time_zones import ZONE, local, zone_of
 
@@ -26,57 +26,57 @@ Counts = Mapping[tuple[EventType, Phase], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sorted:
+class EventGroups:
     """What is pending, by what a person can do about it."""
 
-    asking: list[Event]
-    """Nobody has agreed: soonest first."""
-    agreed: list[Event]
+    unapproved: list[Event]
+    """Nobody has approved: soonest first."""
+    approved: list[Event]
     """Approved, or past its time, and waiting for its turn."""
     started: list[Event]
 
 
-async def overview(desk: Desk) -> Response:
-    now = desk.control.clock.now()
-    zone = zone_of(desk.request.cookies.get(ZONE))
-    pending = await _events(desk, PENDING, PENDING_MAX)
-    counts = await _counts(desk)
+async def overview(context: PageContext) -> Response:
+    now = context.control.clock.now()
+    zone = zone_of(context.request.cookies.get(ZONE))
+    pending = await _events(context, PENDING, PENDING_MAX)
+    counts = await _counts(context)
     has_ended = any(phase in ENDED for _, phase in counts)
-    ended = await _events(desk, ENDED, ENDED_MAX) if has_ended else []
-    groups = sort(pending)
-    return desk.show(
+    ended = await _events(context, ENDED, ENDED_MAX) if has_ended else []
+    groups = group_events(pending)
+    return context.show(
         "overview.html",
         groups=groups,
         rows_max=ROWS_MAX,
         chart=timeline.chart([*pending, *ended], now, zone),
-        lanes=timeline,
+        timeline=timeline,
         zone=zone,
         local=local,
         counts=counts,
         types=[type for type in EventType if any((type, phase) in counts for phase in Phase)],
         phases=list(Phase),
         total={phase: sum(n for (_, p), n in counts.items() if p is phase) for phase in Phase},
-        ask=lambda event: approving(desk, event, zone),
-        start=None if pending else await _start(desk),
+        ask=lambda event: approving(context, event, zone),
+        start=None if pending else await _start(context),
     )
 
 
-def sort(pending: Sequence[Event]) -> Sorted:
+def group_events(pending: Sequence[Event]) -> EventGroups:
     by_time = sorted(pending, key=lambda each: (each.not_before, each.id))
     scheduled = [each for each in by_time if each.phase is Phase.SCHEDULED]
-    return Sorted(
-        asking=[each for each in scheduled if each.announced and not each.approvals],
-        agreed=[each for each in scheduled if each.approvals or not each.announced],
+    return EventGroups(
+        unapproved=[each for each in scheduled if each.announced and not each.approvals],
+        approved=[each for each in scheduled if each.approvals or not each.announced],
         started=[each for each in by_time if each.phase is Phase.STARTED],
     )
 
 
-async def _events(desk: Desk, phases: Sequence[Phase], most: int) -> list[Event]:
+async def _events(context: PageContext, phases: Sequence[Phase], most: int) -> list[Event]:
     found: list[Event] = []
     after: str | None = None
     while len(found) < most:
         query = {"phase": list(phases), "limit": PAGE, "after": after}
-        page = await desk.ask("GET", "/events", query=query)
+        page = await context.ask("GET", "/events", query=query)
         found += page.events
         after = page.next
         if after is None:
@@ -84,18 +84,18 @@ async def _events(desk: Desk, phases: Sequence[Phase], most: int) -> list[Event]
     return found
 
 
-async def _counts(desk: Desk) -> Counts:
-    found = await desk.ask("GET", "/event-counts")
+async def _counts(context: PageContext) -> Counts:
+    found = await context.ask("GET", "/event-counts")
     return {(each.type, each.phase): each.count for each in found.counts}
 
 
-async def _start(desk: Desk) -> Mapping[str, Any]:
+async def _start(context: PageContext) -> Mapping[str, Any]:
     """What a newcomer can do next. Without a machine there is no fleet."""
-    fleet = await desk.ask("GET", "/fleet", query={"limit": 1})
+    fleet = await context.ask("GET", "/fleet", query={"limit": 1})
     scope: Scope | None = fleet.scopes[0] if fleet.scopes else None
     name = scope.instances[0].name if scope is not None and scope.instances else ""
-    url, host = base_of(desk), desk.request.url.hostname or "localhost"
-    urls = desk.control.metadata_urls
+    url, host = base_of(context), context.request.url.hostname or "localhost"
+    urls = context.control.metadata_urls
     return {
         "machine": name,
         "can_play": shell_commands.can_play(urls),
@@ -106,10 +106,10 @@ async def _start(desk: Desk) -> Mapping[str, Any]:
     }
 
 
-def base_of(desk: Desk) -> str:
+def base_of(context: PageContext) -> str:
     """Where this server is, as the reader knows it."""
-    own = f"{desk.request.url.scheme}://{desk.request.url.netloc}"
-    return desk.control.public_url or own
+    own = f"{context.request.url.scheme}://{context.request.url.netloc}"
+    return context.control.public_url or own
 
 
 PAGES = (Page("/", overview),)

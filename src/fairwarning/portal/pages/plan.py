@@ -12,55 +12,55 @@ from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.routes import rollouts
 from fairwarning.operator_api.routes.rollouts import RolloutPlan
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 SCOPES_OFFERED = 200
 STEPS_SHOWN = 200
 FIRST = {"type": "Reboot", "scopes_at_once": "1", "stop_on_failure": "1", "time_zone": "UTC"}
 
 
-async def form(desk: Desk) -> Response:
-    chosen = desk.request.query_params.getlist("scope")
-    return await _form(desk, FIRST, chosen, [])
+async def form(context: PageContext) -> Response:
+    chosen = context.request.query_params.getlist("scope")
+    return await _form(context, FIRST, chosen, [])
 
 
-async def preview(desk: Desk) -> Response:
-    body = rollout_body(desk.form, desk.lists)
+async def preview(context: PageContext) -> Response:
+    body = rollout_body(context.form, context.lists)
     try:
-        plan: rollouts.RolloutPlan = await desk.ask("POST", "/rollouts/plan", body=body)
+        plan: rollouts.RolloutPlan = await context.ask("POST", "/rollouts/plan", body=body)
     except (Problem, Refused) as wrong:
         text = wrong.detail if isinstance(wrong, Problem) else wrong.message
-        return await _again(desk, text)
-    return desk.show(
+        return await _again(context, text)
+    return context.show(
         "plan_preview.html",
         plan=plan,
         steps=plan.steps[:STEPS_SHOWN],
         body=body,
-        fields=_carried(desk),
+        fields=_carried(context),
         instances=sum(len(each.instances) for each in plan.steps),
         takes_s=takes_s(plan),
     )
 
 
-async def announce(desk: Desk) -> Response:
-    if "change" in desk.form:
-        return await _again(desk, "")
-    body = rollout_body(desk.form, desk.lists)
-    made: rollouts.RolloutShown = await desk.ask("POST", "/rollouts", body=body)
-    return desk.go(f"/rollouts/{made.id}", said=desk.t("plan.begun"))
+async def announce(context: PageContext) -> Response:
+    if "change" in context.form:
+        return await _again(context, "")
+    body = rollout_body(context.form, context.lists)
+    made: rollouts.RolloutOut = await context.ask("POST", "/rollouts", body=body)
+    return context.go(f"/rollouts/{made.id}", said=context.t("plan.begun"))
 
 
-async def _again(desk: Desk, wrong: str) -> Response:
-    chosen = [each for each in desk.lists.get("scope", ()) if each]
-    days = list(desk.lists.get("day", ()))
-    return await _form(desk, desk.form, chosen, days, wrong=wrong)
+async def _again(context: PageContext, wrong: str) -> Response:
+    chosen = [each for each in context.lists.get("scope", ()) if each]
+    days = list(context.lists.get("day", ()))
+    return await _form(context, context.form, chosen, days, wrong=wrong)
 
 
 async def _form(
-    desk: Desk, said: Any, chosen: list[str], days: list[str], *, wrong: str = ""
+    context: PageContext, said: Any, chosen: list[str], days: list[str], *, wrong: str = ""
 ) -> Response:
-    fleet: schemas.Fleet = await desk.ask("GET", "/fleet", query={"limit": SCOPES_OFFERED})
-    return desk.show(
+    fleet: schemas.Fleet = await context.ask("GET", "/fleet", query={"limit": SCOPES_OFFERED})
+    return context.show(
         "plan.html",
         422 if wrong else 200,
         scopes=fleet.scopes,
@@ -73,11 +73,11 @@ async def _form(
     )
 
 
-def _carried(desk: Desk) -> list[tuple[str, str]]:
+def _carried(context: PageContext) -> list[tuple[str, str]]:
     """The whole form once more, hidden, so that what is announced is what was previewed."""
     return [
         (name, value)
-        for name, values in desk.lists.items()
+        for name, values in context.lists.items()
         if name not in ("form_key", "back")
         for value in values
     ]

@@ -7,25 +7,25 @@ from starlette.responses import Response
 
 from fairwarning.operator_api.routes import rollouts as shapes
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 OVER = frozenset({"completed", "failed", "cancelled", "skipped"})
 _ROLLOUT = "/rollouts/{id}"
 ROLLOUTS_SHOWN = 50
 
 
-async def listed(desk: Desk) -> Response:
-    found: shapes.RolloutsShown = await desk.ask(
-        "GET", "/rollouts", query={"limit": ROLLOUTS_SHOWN, "after": desk.query.get("after")}
+async def listed(context: PageContext) -> Response:
+    found: shapes.RolloutsOut = await context.ask(
+        "GET", "/rollouts", query={"limit": ROLLOUTS_SHOWN, "after": context.query.get("after")}
     )
     rows = [(each, *progress(each)) for each in found.rollouts]
-    return desk.show("rollouts.html", rows=rows, next=found.next)
+    return context.show("rollouts.html", rows=rows, next=found.next)
 
 
-async def shown(desk: Desk) -> Response:
-    found: shapes.RolloutShown = await desk.ask("GET", _ROLLOUT, names={"id": desk.names["id"]})
+async def shown(context: PageContext) -> Response:
+    found: shapes.RolloutOut = await context.ask("GET", _ROLLOUT, names={"id": context.names["id"]})
     done, all_steps = progress(found)
-    return desk.show(
+    return context.show(
         "rollout.html",
         rollout=found,
         done=done,
@@ -34,15 +34,17 @@ async def shown(desk: Desk) -> Response:
     )
 
 
-async def change(desk: Desk) -> Response:
-    verb = desk.names["verb"]
+async def change(context: PageContext) -> Response:
+    verb = context.names["verb"]
     if verb not in ("pause", "resume", "cancel"):
-        return desk.back(said=desk.t("rollout.unknown-deed"), failed=True)
-    await desk.ask("POST", f"{_ROLLOUT}/{verb}", names={"id": desk.names["id"]})
-    return desk.go(f"/rollouts/{quote(desk.names['id'])}", said=desk.t(f"rollout.did-{verb}"))
+        return context.back(said=context.t("rollout.unknown-action"), failed=True)
+    await context.ask("POST", f"{_ROLLOUT}/{verb}", names={"id": context.names["id"]})
+    return context.go(
+        f"/rollouts/{quote(context.names['id'])}", said=context.t(f"rollout.did-{verb}")
+    )
 
 
-def progress(rollout: shapes.RolloutShown) -> tuple[int, int]:
+def progress(rollout: shapes.RolloutOut) -> tuple[int, int]:
     """How many steps are over, of how many."""
     return sum(each.phase in OVER for each in rollout.steps), len(rollout.steps)
 

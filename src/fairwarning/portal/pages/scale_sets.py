@@ -9,7 +9,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 _SCOPE = "/scopes/{scope:path}"
 SETS_SHOWN = 50
@@ -17,77 +17,81 @@ DEFAULTS = {"name": "", "capacity": "2", "orchestration": "uniform", "priority":
             "update_domains": "5", "termination": "off", "delay": "5"}  # fmt: skip
 
 
-async def listed(desk: Desk) -> Response:
-    found: schemas.Fleet = await desk.ask(
+async def listed(context: PageContext) -> Response:
+    found: schemas.Fleet = await context.ask(
         "GET",
         "/fleet",
-        query={"search": "/scale-set/", "limit": SETS_SHOWN, "after": desk.query.get("after")},
+        query={"search": "/scale-set/", "limit": SETS_SHOWN, "after": context.query.get("after")},
     )
-    return desk.show("scale_sets.html", scopes=found.scopes, next=found.next)
+    return context.show("scale_sets.html", scopes=found.scopes, next=found.next)
 
 
-async def new(desk: Desk) -> Response:
-    return desk.show("scale_set_new.html", said_in_form=DEFAULTS, wrong="")
+async def new(context: PageContext) -> Response:
+    return context.show("scale_set_new.html", said_in_form=DEFAULTS, wrong="")
 
 
-async def create(desk: Desk) -> Response:
-    said = {**DEFAULTS, **desk.form}
+async def create(context: PageContext) -> Response:
+    said = {**DEFAULTS, **context.form}
     try:
-        body = {"test": "test" in desk.form, "scale_set": [_declared(said)]}
-        await desk.ask("POST", "/fleet", query={"create": True}, body=body)
+        body = {"test": "test" in context.form, "scale_set": [_declared(said)]}
+        await context.ask("POST", "/fleet", query={"create": True}, body=body)
     except (Problem, Refused) as wrong:
         problem = wrong if isinstance(wrong, Problem) else of_refusal(wrong)
         status = 409 if problem.status == 409 else 422
-        return desk.show("scale_set_new.html", status, said_in_form=said, wrong=problem.detail)
-    return desk.go(
-        f"/scale-sets/{quote(said['name'])}", said=desk.t("scale-set.made", name=said["name"])
+        return context.show("scale_set_new.html", status, said_in_form=said, wrong=problem.detail)
+    return context.go(
+        f"/scale-sets/{quote(said['name'])}", said=context.t("scale-set.made", name=said["name"])
     )
 
 
-async def shown(desk: Desk) -> Response:
-    scope: schemas.Scope = await desk.ask("GET", _SCOPE, names=_names(desk))
+async def shown(context: PageContext) -> Response:
+    scope: schemas.Scope = await context.ask("GET", _SCOPE, names=_names(context))
     behind = [each for each in scope.instances if not each.latest_model_applied]
-    return desk.show("scale_set.html", scope=scope, behind=behind)
+    return context.show("scale_set.html", scope=scope, behind=behind)
 
 
-async def preview(desk: Desk) -> Response:
+async def preview(context: PageContext) -> Response:
     """Who comes or goes, before anything is done."""
-    plan = await desk.ask(
-        "POST", f"{_SCOPE}/scale/plan", names=_names(desk), body={"capacity": _capacity(desk)}
+    plan = await context.ask(
+        "POST", f"{_SCOPE}/scale/plan", names=_names(context), body={"capacity": _capacity(context)}
     )
-    return desk.show("scale_set_plan.html", plan=plan, scope_id=desk.names["scope"])
+    return context.show("scale_set_plan.html", plan=plan, scope_id=context.names["scope"])
 
 
-async def scale(desk: Desk) -> Response:
-    found = await desk.ask(
-        "POST", f"{_SCOPE}/scale", names=_names(desk), body={"capacity": _capacity(desk)}
+async def scale(context: PageContext) -> Response:
+    found = await context.ask(
+        "POST", f"{_SCOPE}/scale", names=_names(context), body={"capacity": _capacity(context)}
     )
     key = "scale-set.shrinks" if found.events else "scale-set.resized"
-    said = desk.t(key, name=found.name, capacity=found.capacity, count=len(found.events))
-    return desk.go(_url(desk), said=said)
+    said = context.t(key, name=found.name, capacity=found.capacity, count=len(found.events))
+    return context.go(_url(context), said=said)
 
 
-async def terminate(desk: Desk) -> Response:
-    is_on = desk.form.get("termination") == "on"
-    notice = f"PT{desk.form.get('delay', '5')}M" if is_on else None
-    await desk.ask("POST", f"{_SCOPE}/model", names=_names(desk), body={"terminateNotice": notice})
-    return desk.go(_url(desk), said=desk.t("scale-set.model-changed"))
+async def terminate(context: PageContext) -> Response:
+    is_on = context.form.get("termination") == "on"
+    notice = f"PT{context.form.get('delay', '5')}M" if is_on else None
+    await context.ask(
+        "POST", f"{_SCOPE}/model", names=_names(context), body={"terminateNotice": notice}
+    )
+    return context.go(_url(context), said=context.t("scale-set.model-changed"))
 
 
-async def upgrade(desk: Desk) -> Response:
-    chosen = list(desk.lists.get("instance", []))
-    if not chosen and "all" not in desk.form:
-        return desk.go(_url(desk), said=desk.t("scale-set.none-chosen"), failed=True)
-    body: dict[str, Any] = {} if "all" in desk.form else {"instances": chosen}
-    found = await desk.ask("POST", f"{_SCOPE}/upgrade", names=_names(desk), body=body)
-    return desk.go(_url(desk), said=desk.t("scale-set.upgraded", count=len(found.upgraded)))
+async def upgrade(context: PageContext) -> Response:
+    chosen = list(context.lists.get("instance", []))
+    if not chosen and "all" not in context.form:
+        return context.go(_url(context), said=context.t("scale-set.none-chosen"), failed=True)
+    body: dict[str, Any] = {} if "all" in context.form else {"instances": chosen}
+    found = await context.ask("POST", f"{_SCOPE}/upgrade", names=_names(context), body=body)
+    return context.go(
+        _url(context), said=context.t("scale-set.upgraded", count=len(found.upgraded))
+    )
 
 
-async def policy(desk: Desk) -> Response:
-    body = {name: name in desk.form for name in ("approveUserReboot", "approveUserRedeploy",
+async def policy(context: PageContext) -> Response:
+    body = {name: name in context.form for name in ("approveUserReboot", "approveUserRedeploy",
                                                  "approveAllInstancesDown")}  # fmt: skip
-    await desk.ask("POST", f"{_SCOPE}/policy", names=_names(desk), body=body)
-    return desk.go(_url(desk), said=desk.t("scale-set.policy-changed"))
+    await context.ask("POST", f"{_SCOPE}/policy", names=_names(context), body=body)
+    return context.go(_url(context), said=context.t("scale-set.policy-changed"))
 
 
 def _declared(said: dict[str, str]) -> dict[str, Any]:
@@ -112,8 +116,8 @@ def _at_least_one(text: str) -> int:
     return capacity
 
 
-def _capacity(desk: Desk) -> int:
-    return _whole(desk.form.get("capacity", ""), "capacity")
+def _capacity(context: PageContext) -> int:
+    return _whole(context.form.get("capacity", ""), "capacity")
 
 
 def _whole(text: str, what: str) -> int:
@@ -122,12 +126,12 @@ def _whole(text: str, what: str) -> int:
     return int(text)
 
 
-def _names(desk: Desk) -> dict[str, str]:
-    return {"scope": desk.names["scope"]}
+def _names(context: PageContext) -> dict[str, str]:
+    return {"scope": context.names["scope"]}
 
 
-def _url(desk: Desk) -> str:
-    return f"/scale-sets/{quote(desk.names['scope'])}"
+def _url(context: PageContext) -> str:
+    return f"/scale-sets/{quote(context.names['scope'])}"
 
 
 PAGES = (

@@ -5,66 +5,66 @@ from starlette.responses import Response
 from fairwarning import __version__
 from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
-from fairwarning.portal.page_context import Desk
+from fairwarning.portal.page_context import PageContext
 
 LISTED = 200
 
 
-async def settings(desk: Desk) -> Response:
-    clock: schemas.ClockFace = await desk.ask("GET", "/clock")
-    azure: schemas.AzureShown = await desk.ask("GET", "/azure")
-    return desk.show(
+async def settings(context: PageContext) -> Response:
+    clock: schemas.ClockState = await context.ask("GET", "/clock")
+    azure: schemas.AzureOut = await context.ask("GET", "/azure")
+    return context.show(
         "settings.html",
         clock=clock,
         azure=azure,
-        summary=desk.control.views.summary(),
+        summary=context.control.views.summary(),
         version_now=__version__,
-        tokens=await _tokens(desk),
-        notices=await _notices(desk),
+        tokens=await _tokens(context),
+        notifications=await _notifications(context),
         made=None,
     )
 
 
-async def make_token(desk: Desk) -> Response:
+async def make_token(context: PageContext) -> Response:
     """The secret is in this one answer and nowhere else, so there is no way onward from it."""
-    form = desk.form
+    form = context.form
     body = {"name": form.get("name", ""), "role": form.get("role", "viewer")}
     if "expires" in form:
         body["expires"] = form["expires"]
-    made: schemas.TokenMade = await desk.ask("POST", "/tokens", body=body)
-    return desk.show("token_made.html", made=made)
+    made: schemas.TokenWithSecret = await context.ask("POST", "/tokens", body=body)
+    return context.show("token_made.html", made=made)
 
 
-async def revoke_token(desk: Desk) -> Response:
-    await desk.ask("DELETE", "/tokens/{id}", names={"id": desk.names["id"]})
-    return desk.go("/settings", said=desk.t("settings.revoked"))
+async def revoke_token(context: PageContext) -> Response:
+    await context.ask("DELETE", "/tokens/{id}", names={"id": context.names["id"]})
+    return context.go("/settings", said=context.t("settings.revoked"))
 
 
-async def test_notice(desk: Desk) -> Response:
-    found = await desk.ask("POST", "/notices/{id}/test", names={"id": desk.names["id"]})
+async def test_notification(context: PageContext) -> Response:
+    found = await context.ask("POST", "/notifications/{id}/test", names={"id": context.names["id"]})
     if not found.delivered:
-        return desk.go("/settings", said=found.error, failed=True)
-    return desk.go("/settings", said=desk.t("settings.notice-sent"))
+        return context.go("/settings", said=found.error, failed=True)
+    return context.go("/settings", said=context.t("settings.notification-sent"))
 
 
-async def _tokens(desk: Desk) -> list[schemas.TokenShown] | None:
+async def _tokens(context: PageContext) -> list[schemas.TokenOut] | None:
     """None for those who may not see them."""
-    if not desk.may("GET", "/tokens"):
+    if not context.may("GET", "/tokens"):
         return None
-    found: schemas.Tokens = await desk.ask("GET", "/tokens", query={"limit": LISTED})
+    found: schemas.Tokens = await context.ask("GET", "/tokens", query={"limit": LISTED})
     return found.tokens
 
 
-async def _notices(desk: Desk) -> list[object] | None:
-    if not desk.may("GET", "/notices"):
+async def _notifications(context: PageContext) -> list[object] | None:
+    if not context.may("GET", "/notifications"):
         return None
-    found = await desk.ask("GET", "/notices")
-    return list(found.notices)
+    found = await context.ask("GET", "/notifications")
+    return list(found.notifications)
 
 
 PAGES = (
     Page("/settings", settings),
     Page("/settings/tokens", make_token, sends=True),
     Page("/settings/tokens/{id}/revoke", revoke_token, sends=True),
-    Page("/settings/notices/{id}/test", test_notice, sends=True),
+    Page("/settings/notifications/{id}/test", test_notification, sends=True),
 )

@@ -16,7 +16,7 @@ from fairwarning.operator_api.server import Tls
 from fairwarning.portal.routes import PAGES
 from tests.operator_api.rig import ME, Rig, running
 from tests.operator_api.test_access import make_certificate
-from tests.portal.looking import Reader, part, reading
+from tests.portal.reader import Reader, part, reading
 from tests.support.http_client import http_client
 
 _HIDDEN = re.compile(r'type="hidden" name="([^"]+)" value="([^"]*)"')
@@ -267,7 +267,8 @@ async def test_a_viewer_changes_nothing_with_any_form(tmp_path: Path) -> None:
 FIELDS = {
     "notice": "2h", "capacity": "1", "termination": "off", "all": "1", "kind": "delete",
     "name": "eve", "role": "admin", "scope": "web", "type": "Reboot", "by": "1h",
-    "orchestration": "uniform", "priority": "Regular", "update_domains": "5", "story": "neighbour",
+    "orchestration": "uniform", "priority": "Regular", "update_domains": "5",
+    "scenario": "neighbour",
 }  # fmt: skip
 """Whatever one of the forms needs."""
 

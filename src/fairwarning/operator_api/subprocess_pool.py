@@ -1,9 +1,10 @@
-"""Work that a large body causes, done in a process of its own.
+"""Processes that do the work which a large body causes, a few at a time.
 
 A thread would not do: it holds the interpreter's lock, in one long call or while it collects
-garbage, and polls wait for that. The process ends with its work, so all its memory comes back;
-it has less claim to the processor than we, and an end in time and memory. Frames go in and out:
-four bytes with the length, then as many; one of length 0 is the last.
+garbage, and polls wait for that. The process ends with its work, so all its memory comes back; it
+has a lower priority than the server, and limits of time and memory. Its program is
+`subprocess_main.py`. Frames go in and out: four bytes with the length, then as many bytes; a frame
+of length 0 is the last.
 """
 
 import asyncio
@@ -14,16 +15,16 @@ import sys
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from fairwarning.operator_api.fair_turns import AllTaken, CallerHasTooMany, FairTurns
+from fairwarning.operator_api.fair_queue import CallerQueueFull, FairQueue, QueueFull
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.side_jobs import EXIT_TOO_COSTLY
+from fairwarning.operator_api.subprocess_main import EXIT_TOO_COSTLY
 
 AT_ONCE_MAX = 2
 CALLER_AT_ONCE_MAX = 1
-"""The other one is for the other callers."""
+"""One place stays free for the other callers."""
 WAITING_MAX = 16
 CALLER_MAX = 4
-"""Of one caller, running and waiting."""
+"""How many one caller may have, running and waiting."""
 WORK_S_MAX = 120.0
 ANSWER_BYTES_MAX = 512 * 1024 * 1024
 _COMPLAINT_BYTES_MAX = 8_192
@@ -32,12 +33,12 @@ _log = logging.getLogger(__name__)
 
 
 class ProcessDied(Exception):
-    """Somebody ended the process, such as the kernel when memory is short."""
+    """The process was ended from outside, for example by the kernel when memory is short."""
 
 
-class SideProcesses:
+class SubprocessPool:
     def __init__(self) -> None:
-        self._turns = FairTurns(
+        self._queue = FairQueue(
             at_once=AT_ONCE_MAX,
             caller_at_once=CALLER_AT_ONCE_MAX,
             caller_max=CALLER_MAX,
@@ -47,9 +48,9 @@ class SideProcesses:
     async def run(
         self, job: str, given: Callable[[], AsyncIterable[bytes]], *, caller: str
     ) -> list[bytes]:
-        """The frames that the job (`side_jobs.py`) makes of these. Raises Problem.
+        """Return the frames that the job makes of the given ones. Raises Problem.
 
-        A job only works something out, so one whose process died is done again, once.
+        A job has no side effects, so if its process dies it is run again, once.
         """
         async with self.turn(caller):
             try:
@@ -63,23 +64,23 @@ class SideProcesses:
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """For whoever starts a process himself (`started`). Raises Problem."""
+        """Hold a place for a caller that starts a process itself (`started`). Raises Problem."""
         try:
-            async with self._turns.turn(caller):
+            async with self._queue.turn(caller):
                 yield
-        except CallerHasTooMany:
+        except CallerQueueFull:
             raise Problem(
                 429,
                 "too-many-large-bodies",
                 f"{CALLER_MAX} of your large bodies are being worked on; wait for one of them",
                 headers={"Retry-After": "5"},
             ) from None
-        except AllTaken:
+        except QueueFull:
             raise _busy() from None
 
 
-class SideProcess:
-    """One that is running, and takes and gives frames."""
+class Subprocess:
+    """A running process that takes and gives frames."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -99,7 +100,7 @@ class SideProcess:
             await self._in.drain()
 
     async def receive(self) -> bytes:
-        """The next frame; empty: that was all."""
+        """Return the next frame; an empty one is the last."""
         async with self._in_time():
             length = int.from_bytes(await self._out.readexactly(4))
             self._made_bytes += length
@@ -127,12 +128,12 @@ class SideProcess:
 
 
 @asynccontextmanager
-async def started(job: str) -> AsyncIterator[SideProcess]:
-    """Raises Problem if there can be none."""
+async def started(job: str) -> AsyncIterator[Subprocess]:
+    """Start a process and end it afterwards. Raises Problem if none can be started."""
     folders = os.pathsep.join(each for each in sys.path if each)
     try:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "fairwarning.operator_api.side_jobs", job,
+            sys.executable, "-P", "-m", "fairwarning.operator_api.subprocess_main", job,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -142,7 +143,7 @@ async def started(job: str) -> AsyncIterator[SideProcess]:
         _log.warning("no process for a large body: %s", problem)
         raise _busy() from None
     try:
-        yield SideProcess(process)
+        yield Subprocess(process)
     finally:
         with suppress(ProcessLookupError):
             process.kill()

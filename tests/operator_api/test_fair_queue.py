@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from fairwarning.operator_api.fair_turns import AllTaken, CallerHasTooMany, FairTurns
+from fairwarning.operator_api.fair_queue import CallerQueueFull, FairQueue, QueueFull
 
 
 class Crowd:
     """Callers that each hold their turn until they are told to go."""
 
-    def __init__(self, turns: FairTurns) -> None:
-        self._turns = turns
+    def __init__(self, queue: FairQueue) -> None:
+        self._queue = queue
         self.has_turn: list[str] = []
         self._gates: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -23,7 +23,7 @@ class Crowd:
         await settle()
 
     async def _hold(self, name: str) -> None:
-        async with self._turns.turn(name[0]):
+        async with self._queue.turn(name[0]):
             self.has_turn.append(name)
             await self._gates[name].wait()
         self.has_turn.remove(name)
@@ -50,7 +50,7 @@ async def settle() -> None:
 
 
 async def test_whoever_asks_for_little_goes_before_those_who_ask_for_much() -> None:
-    crowd = Crowd(FairTurns(at_once=1, caller_at_once=1, caller_max=9))
+    crowd = Crowd(FairQueue(at_once=1, caller_at_once=1, caller_max=9))
     for name in ("a1", "a2", "a3", "b1", "b2", "c1"):
         await crowd.ask(name)
     order = []
@@ -61,7 +61,7 @@ async def test_whoever_asks_for_little_goes_before_those_who_ask_for_much() -> N
 
 
 async def test_one_caller_leaves_a_place_for_others() -> None:
-    crowd = Crowd(FairTurns(at_once=2, caller_at_once=1, caller_max=9))
+    crowd = Crowd(FairQueue(at_once=2, caller_at_once=1, caller_max=9))
     for name in ("a1", "a2", "b1", "c1"):
         await crowd.ask(name)
     assert crowd.has_turn == ["a1", "b1"]
@@ -75,16 +75,16 @@ async def test_one_caller_leaves_a_place_for_others() -> None:
 
 
 async def test_a_caller_who_has_too_many_is_refused_and_others_are_not() -> None:
-    turns = FairTurns(at_once=1, caller_at_once=1, caller_max=2, all_max=3)
-    crowd = Crowd(turns)
+    queue = FairQueue(at_once=1, caller_at_once=1, caller_max=2, all_max=3)
+    crowd = Crowd(queue)
     await crowd.ask("a1")
     await crowd.ask("a2")
-    with pytest.raises(CallerHasTooMany):
-        async with turns.turn("a"):
+    with pytest.raises(CallerQueueFull):
+        async with queue.turn("a"):
             pass
     await crowd.ask("b1")
-    with pytest.raises(AllTaken):
-        async with turns.turn("c"):
+    with pytest.raises(QueueFull):
+        async with queue.turn("c"):
             pass
     await crowd.go("a1")
     await crowd.ask("c1")
@@ -93,7 +93,7 @@ async def test_a_caller_who_has_too_many_is_refused_and_others_are_not() -> None
 
 
 async def test_whoever_gives_up_takes_no_turn_and_blocks_none() -> None:
-    crowd = Crowd(FairTurns(at_once=1, caller_at_once=1, caller_max=2))
+    crowd = Crowd(FairQueue(at_once=1, caller_at_once=1, caller_max=2))
     for name in ("a1", "b1", "b2", "c1"):
         await crowd.ask(name)
     await crowd.give_up("b1")
@@ -105,7 +105,7 @@ async def test_whoever_gives_up_takes_no_turn_and_blocks_none() -> None:
 
 
 async def test_a_turn_that_ends_while_the_next_caller_gives_up_goes_to_the_one_after() -> None:
-    crowd = Crowd(FairTurns(at_once=1, caller_at_once=1, caller_max=2))
+    crowd = Crowd(FairQueue(at_once=1, caller_at_once=1, caller_max=2))
     for name in ("a1", "b1", "c1"):
         await crowd.ask(name)
     crowd._gates["a1"].set()

@@ -1,8 +1,8 @@
-"""Long work of our own that no body is read for: estimates of rollouts, small plans.
+"""Runs our own slow computations (estimates of rollouts, plans) outside of the event loop.
 
-Short of being long it is done in a thread, one piece at a time, so that many who ask for much
-leave polls their share of the processor; and callers take turns, so that nobody waits for all
-that another has asked for. What is long is done in a process, as large bodies are.
+A short computation runs in a thread, one at a time, so that polls keep their share of the
+processor. Callers take turns, so that nobody waits for all that another has asked for. A long
+computation runs in a process of its own (`subprocess_pool.py`), as large bodies do.
 """
 
 import asyncio
@@ -13,29 +13,30 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.operator_api.fair_turns import CallerHasTooMany, FairTurns
+from fairwarning.operator_api.fair_queue import CallerQueueFull, FairQueue
 from fairwarning.operator_api.problems import Problem
-from fairwarning.operator_api.side_process import SideProcesses
+from fairwarning.operator_api.subprocess_pool import SubprocessPool
 
 CALLER_MAX = 32
-"""Of one caller, under way and waiting."""
+"""How many computations one caller may have, running and waiting."""
 BATCH = 200
+"""How many items one frame to the process holds, so that pickling it does not hold the loop."""
 T = TypeVar("T")
 
 caller_key: ContextVar[str] = ContextVar("caller_key", default="")
-"""Whose request this task answers (`Caller.key`)."""
+"""The `Caller.key` of the request that this task answers."""
 
 
-class LongWork:
-    def __init__(self, aside: SideProcesses) -> None:
-        self._aside = aside
-        self._turns = FairTurns(at_once=1, caller_at_once=1, caller_max=CALLER_MAX)
+class Offload:
+    def __init__(self, subprocesses: SubprocessPool) -> None:
+        self._subprocesses = subprocesses
+        self._queue = FairQueue(at_once=1, caller_at_once=1, caller_max=CALLER_MAX)
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
-        """Raises Problem, and what the work raises."""
+        """Run `work(*given)`. Raises Problem, and what the work raises."""
         if is_long:
             caller = caller_key.get()
-            frames = await self._aside.run("call", lambda: _sent(work, given), caller=caller)
+            frames = await self._subprocesses.run("call", lambda: _sent(work, given), caller=caller)
             result: T = await _understood(frames)
             return result
         async with self.turn():
@@ -43,11 +44,11 @@ class LongWork:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """For whoever has to read much before a thread can work on it. Raises Problem."""
+        """Hold the caller's place while it reads much before a thread can work. Raises Problem."""
         try:
-            async with self._turns.turn(caller_key.get()):
+            async with self._queue.turn(caller_key.get()):
                 yield
-        except CallerHasTooMany:
+        except CallerQueueFull:
             raise Problem(
                 429,
                 "too-many-plans",
@@ -58,7 +59,7 @@ class LongWork:
 
 
 def call_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """The work of the process: a function of ours, and its arguments in pieces."""
+    """Call a function in the process. Its arguments come in pieces, as `_sent` makes them."""
     work: Callable[..., object] = _loaded(next(given))
     arguments: list[Any] = []
     for frame in given:
@@ -79,7 +80,7 @@ def call_job(given: Iterator[bytes]) -> Iterator[bytes]:
 
 
 async def _sent(work: Callable[..., object], given: Sequence[Any]) -> AsyncIterator[bytes]:
-    """Each frame is made in a moment, so that the event loop is not held."""
+    """Yield the function and its arguments as frames, each small so that the loop is not held."""
     yield pickle.dumps(work)
     for argument in given:
         for number, piece in enumerate(_pieces(argument)):

@@ -1,4 +1,7 @@
-"""The process of `side_process.py`: `python -m fairwarning.operator_api.side_jobs JOB`."""
+"""The program of the processes in `subprocess_pool.py`.
+
+It is started as `python -m fairwarning.operator_api.subprocess_main JOB`.
+"""
 
 import os
 import resource
@@ -9,14 +12,15 @@ from typing import BinaryIO
 NICENESS = 5
 MEMORY_BYTES_MAX = 3 * 1024**3
 CPU_S_MAX = 110
+"""Below `WORK_S_MAX` of the pool, so that a busy process ends by itself first."""
 EXIT_TOO_COSTLY = 3
-"""The memory was not enough. Too much time of the processor ends it by a signal."""
+"""The exit code if memory ran out. Using too much processor time ends it by SIGXCPU instead."""
 
 Job = Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
-def job_called(name: str) -> Job:
-    """Loads only what the job needs."""
+def find_job(name: str) -> Job:
+    """Return the job of this name. Only the modules that it needs are imported."""
     match name:
         case "fleet":
             from fairwarning.operator_api.fleet_plans import fleet_job  # noqa: PLC0415
@@ -33,7 +37,7 @@ def job_called(name: str) -> Job:
 
             return serve_template_job
         case "call":
-            from fairwarning.operator_api.long_work import call_job  # noqa: PLC0415
+            from fairwarning.operator_api.offload import call_job  # noqa: PLC0415
 
             return call_job
         case _:
@@ -41,7 +45,7 @@ def job_called(name: str) -> Job:
 
 
 def frames(source: BinaryIO) -> Iterator[bytes]:
-    """Whoever hangs up ends them too: then nobody waits for what comes of them."""
+    """Yield the frames up to the last one, or to the end of input if the server hangs up."""
     while length := int.from_bytes(source.read(4)):
         yield source.read(length)
 
@@ -50,13 +54,13 @@ def main() -> None:
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
-    job = job_called(sys.argv[1])
+    job = find_job(sys.argv[1])
     out = sys.stdout.buffer
     try:
         for frame in job(frames(sys.stdin.buffer)):
             out.write(len(frame).to_bytes(4))
             out.write(frame)
-            # Somebody may wait for this one before he sends the next.
+            # The server may wait for this frame before it sends the next.
             out.flush()
         out.write(bytes(4))
         out.flush()

@@ -1,8 +1,8 @@
-"""Turns at something scarce, which callers get in rotation.
+"""A queue that shares a few places fairly between callers.
 
-Theory of operation. Each caller has a queue of its own. Whoever has asked for much waits behind
-those who have asked for little: a free turn goes to the caller who was served longest ago. What
-one caller may have under way is limited, so that nobody takes every place.
+Each caller has a queue of its own, and a free place goes to the caller that was served longest ago.
+So a caller with many requests waits behind those with few. Each caller may have only a limited
+number under way, so that none takes every place.
 """
 
 import asyncio
@@ -11,30 +11,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class CallerHasTooMany(Exception):
-    """This caller has as many as one may have, under way and waiting."""
+class CallerQueueFull(Exception):
+    """This caller has reached its limit of requests, running and waiting."""
 
 
-class AllTaken(Exception):
-    """All callers together have as many as there may be."""
+class QueueFull(Exception):
+    """All callers together have reached the limit of requests, running and waiting."""
 
 
-class FairTurns:
+class FairQueue:
     def __init__(
         self, *, at_once: int, caller_at_once: int, caller_max: int, all_max: int | None = None
     ) -> None:
-        """The last two count those under way and those that wait."""
+        """`caller_max` and `all_max` count both running and waiting requests."""
         self._at_once = at_once
         self._caller_at_once = caller_at_once
         self._caller_max = caller_max
         self._all_max = all_max
         self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By caller, the one first who was served longest ago."""
+        """The queue of each caller; the caller served longest ago is first."""
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """Raises CallerHasTooMany or AllTaken at once, and otherwise waits."""
+        """Wait for a place and hold it. Raises CallerQueueFull or QueueFull at once."""
         await self._begin(caller)
         try:
             yield
@@ -44,10 +44,10 @@ class FairTurns:
     async def _begin(self, caller: str) -> None:
         queue = self._waiting.get(caller, deque())
         if self._running[caller] + len(queue) >= self._caller_max:
-            raise CallerHasTooMany
+            raise CallerQueueFull
         count = self._running.total() + sum(map(len, self._waiting.values()))
         if self._all_max is not None and count >= self._all_max:
-            raise AllTaken
+            raise QueueFull
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(caller, queue).append(place)
         self._give()

@@ -1,0 +1,66 @@
+"""The routes of the server's clock: everybody may read it, and a virtual one can be moved.
+
+`clock_position.py` stores where a virtual clock stands.
+"""
+
+from fairwarning.core.instants import DAY_MS, format_rfc3339, later
+from fairwarning.engine.clocks import VirtualClock
+from fairwarning.operator_api import clock_position, schemas
+from fairwarning.operator_api.auth import Role
+from fairwarning.operator_api.context import Control
+from fairwarning.operator_api.parse_request import read_duration_ms
+from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.route import Call, Route
+
+ADVANCE_MS_MAX = 3_660 * DAY_MS
+NOW_MS_MAX = 221_845_392_000_000
+"""9000-01-01T00:00:00Z: the virtual clock stands no later than this."""
+
+
+async def get_clock(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.ClockState:
+    return _to_schema(control)
+
+
+async def advance_clock(
+    control: Control, call: Call[schemas.NoQuery, schemas.Advance]
+) -> schemas.ClockState:
+    if not isinstance(control.clock, VirtualClock):
+        raise Problem(
+            409,
+            "clock-is-real",
+            "this server runs on the real clock; start it with --clock virtual to move time",
+        )
+    by_ms = read_duration_ms("by", call.body.by)
+    clock = control.clock
+    if by_ms > ADVANCE_MS_MAX:
+        raise Problem(422, "duration-invalid", "advance at most ten years at once", pointer="/by")
+    async with control.advancing:
+        # Where the clock is to stand is stored first, so that a try that broke off moves it once.
+        until = await clock_position.load(control.store)
+        if not call.was_done:
+            until = later(max(clock.now(), until), by_ms)
+            if until > NOW_MS_MAX:
+                raise Problem(
+                    422, "duration-invalid", "the clock ends with the year 9000", pointer="/by"
+                )
+            await clock_position.save(until, control.store, by=call.by)
+        await clock.advance_to(until)
+        await clock.settle()
+    return _to_schema(control)
+
+
+def _to_schema(control: Control) -> schemas.ClockState:
+    clock = control.clock
+    return schemas.ClockState(
+        now=format_rfc3339(clock.now()),
+        virtual=isinstance(clock, VirtualClock),
+        speed=clock.speed if isinstance(clock, VirtualClock) else 1.0,
+    )
+
+
+ROUTES = (
+    Route(method="GET", path="/clock", summary="The server's time", role=Role.VIEWER,
+          handle=get_clock, answer=schemas.ClockState),
+    Route(method="POST", path="/clock/advance", summary="Move a virtual clock", role=Role.OPERATOR,
+          handle=advance_clock, body=schemas.Advance, answer=schemas.ClockState),
+)  # fmt: skip
