@@ -50,6 +50,14 @@ def test_every_package_has_its_row() -> None:
     assert sorted(named) == sorted(each.parent.name for each in SOURCE.glob("*/__init__.py"))
 
 
+def test_each_package_says_where_to_start_reading() -> None:
+    table = PAGE.partition("## The packages")[2].partition("\n## ")[0]
+    for package, cell in re.findall(r"^\| `([\w/]+)/` \| .+ \| (.+) \|$", table, re.MULTILINE):
+        for each in re.findall(r"`([\w/.]+(?:\.py|/))`", cell):
+            places = (SOURCE / package / each, SOURCE / each)
+            assert any(place.exists() for place in places), f"{package} has no {each}"
+
+
 def _find(file: str) -> Path | None:
     return next((each for each in (SOURCE / file, ROOT / file) if each.is_file()), None)
 
