@@ -13,7 +13,12 @@ from typing import IO
 
 from fairwarning.common.durations import parse_duration_ms
 from fairwarning.common.process_group import end
-from fairwarning.core.driver_settings import driver_problem, split_command
+from fairwarning.core.driver_settings import (
+    DriverSettings,
+    Setting,
+    SettingKind,
+    split_command,
+)
 from fairwarning.drivers.order_json import Action, found_in, handle_of, order_json
 from fairwarning.drivers.poll_until_done import joined
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
@@ -23,6 +28,13 @@ GRACE_S = 5.0
 """Between the request to end and the end by force."""
 SAID_BYTES_MAX = 4_096
 OWN_PREFIX = "FAIRWARNING_"
+SETTINGS = DriverSettings(
+    driver="command",
+    settings=(
+        Setting(name="run", kind=SettingKind.COMMAND_LINE, is_required=True),
+        Setting(name="timeout", kind=SettingKind.DURATION),
+    ),
+)
 
 
 class CommandDriver:
@@ -70,7 +82,7 @@ async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
 
 
 def _command(order: Order) -> list[str]:
-    problem = driver_problem("command", order.settings)
+    problem = SETTINGS.problem(order.settings)
     words = split_command(order.settings.get("run", ""))
     if problem is not None or words is None:
         raise DriverFailed(f"{problem}; change the fleet")

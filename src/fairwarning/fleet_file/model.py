@@ -1,4 +1,4 @@
-"""What an operator wants of the fleet, and what has to happen for it."""
+"""The values of a fleet file: the fleet that an operator wants, and the plan that leads there."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from fairwarning.core.resources import Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What is to be there."""
+    """The resources that are to be there."""
 
     resources: tuple[Resource, ...] = ()
 
@@ -37,7 +37,7 @@ class FleetChange(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One declaration, one transaction."""
+    """A step is one declaration, in one transaction."""
 
     before: Scope
     """As it was when the plan was made."""

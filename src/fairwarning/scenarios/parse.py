@@ -3,6 +3,7 @@
 from typing import Any
 
 from fairwarning.common.toml_lines import Lines
+from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.fleet_file import FleetProblem, read_json
 from fairwarning.fleet_file.problems import Misplaced, Path, suggestion
 from fairwarning.fleet_file.read import parse_toml
@@ -59,7 +60,7 @@ def _fleet(top: Table) -> Json | None:
         raise Misplaced(("fleet",), "`fleet` must be a table; begin it with [fleet]")
     fleet: Json = {"test": True, **raw}
     try:
-        read_json(fleet)
+        read_json(fleet, DRIVER_CATALOGUE)
     except FleetProblem as problem:
         raise Misplaced(("fleet", *_path(problem.pointer or "")), problem.message) from None
     return fleet
