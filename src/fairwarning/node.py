@@ -1,7 +1,8 @@
-"""One process of Fairwarning: engine, metadata endpoint and control plane, started in order.
+"""A node is one process of Fairwarning: engine, metadata endpoint and control plane, started in
+order.
 
-What can fail is tried before anything is promised: the store is opened, the fleet read and
-all addresses bound before the first request is taken. Stopping goes the other way round.
+What can fail is tried before anything is promised: the store is opened, the fleet read and all
+addresses bound before the first request is taken. Stopping goes the other way round.
 """
 
 import contextlib
@@ -138,7 +139,9 @@ class Node:
         """Why there is no listener for them, if there was to be one."""
 
     async def start(self) -> Self:
-        """Raises what `serve` catches (StoreDown, Refused …), and then leaves nothing behind."""
+        """Start all parts. Raises what `serve` catches (StoreDown, Refused …), and then leaves
+        nothing behind.
+        """
         try:
             await self._start()
         except BaseException:
@@ -150,7 +153,7 @@ class Node:
         await self._exits.aclose()
 
     def watch(self, watcher: Watcher) -> None:
-        """Hears of every request of an instance from now on."""
+        """Call the watcher with every request of an instance from now on."""
         assert self._metadata is not None, "the node has not started"
         self._metadata.watch(watcher)
 

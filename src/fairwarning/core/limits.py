@@ -1,4 +1,4 @@
-"""A limit on everything that a caller can make grow, and the times of the engine."""
+"""This module has a limit for everything that a caller can make grow, and the engine's times."""
 
 from dataclasses import dataclass
 
@@ -47,9 +47,10 @@ class Timing:
 DEFAULT_TIMING = Timing()
 
 
-# Free text from outside: whatever it says, it must be possible to store and to send.
 def refuse_text(what: str, text: str) -> None:
-    """Half of a surrogate pair, which JSON can smuggle in, is no text."""
+    """Refuse text that cannot be stored and sent: one with half of a surrogate pair, which JSON
+    allows.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -59,25 +60,27 @@ def refuse_text(what: str, text: str) -> None:
         ) from None
 
 
-# How many user operations may be pending at once in a subscription.
 OPERATIONS_PENDING_MAX = 10
+"""How many user operations may be pending at once in a subscription."""
 _COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})
 
 
 def is_counted(command: Command) -> bool:
-    """Whether the limit has a say in this command."""
+    """Whether the limit on pending operations applies to this command."""
     return isinstance(command, Operate | OperateAll) and command.kind in _COUNTED
 
 
 def pending_operations(scope: Scope) -> int:
-    """Announced and not yet started."""
+    """How many user operations of the scope are announced and have not started."""
     return sum(
         each.operation in _COUNTED and each.announced for each in scope.in_phase(Phase.SCHEDULED)
     )
 
 
 def refuse_over_limit(before: Scope, after: Scope, pending: int, pending_max: int) -> None:
-    """`pending` counts the whole subscription before this change; a limit of 0 is none."""
+    """Refuse if too many operations are pending. `pending` counts the whole subscription before
+    this change; a limit of 0 is none.
+    """
     added = pending_operations(after) - pending_operations(before)
     if not pending_max or added <= 0:
         return

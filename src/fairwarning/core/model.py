@@ -1,4 +1,4 @@
-"""The nouns: scope, roster, instance, event. Values only; the rules are elsewhere.
+"""The values that the rules are about: scope, roster, instance, event. The rules are elsewhere.
 
 Everything is frozen. A change makes a new value, so a reader can keep the old one.
 """
@@ -88,7 +88,7 @@ class Power(StrEnum):
 
 
 class Actor(Struct, frozen=True, kw_only=True):
-    """Who asked: an instance, a person, a policy, or the engine itself."""
+    """The one who asked: an instance, a person, a policy, or the engine itself."""
 
     kind: str
     name: str
@@ -113,7 +113,9 @@ def policy_actor(name: str) -> Actor:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """What a scale set says that its instances are. An instance keeps the one it was made with."""
+    """What a scale set says that its instances are. An instance keeps the model that it was made
+    with.
+    """
 
     generation: int = 1
     terminate_notice_ms: int | None = None
@@ -154,7 +156,7 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 class Roster(Struct, frozen=True, kw_only=True):
-    """Who is in a scope and under which rules. Changes seldom, and is stored apart."""
+    """The instances of a scope and its rules. It changes seldom, and is stored apart."""
 
     kind: ScopeKind
     subscription: str
@@ -196,7 +198,9 @@ class Roster(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was removed and has nobody left: who declares it again makes a new one."""
+        """Whether it was removed and has nobody left, so that declaring it again makes
+        a new one.
+        """
         return self.is_removed and not self.live
 
 
@@ -206,14 +210,16 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """Which instance was the first to be shown an event, and when."""
+    """The instance that was the first to be shown an event, and when."""
 
     by: InstanceName
     at_ms: Instant
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """The driver's side of a started event: which attempt, whose, and until when."""
+    """The driver's work on a started event: which attempt it is, which node has it,
+    and until when.
+    """
 
     attempt: int = 0
     failures: int = 0
@@ -254,7 +260,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_s(self) -> int:
-        """How long it is under way, as far as the event says."""
+        """How long the event is under way, as far as it says."""
         return max(self.duration_s, self.lasts_s or 0, 0)
 
     @property
@@ -267,7 +273,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """The unit of consistency: all of it changes in one transaction."""
+    """A scope is the unit of consistency: all of it changes in one transaction."""
 
     id: ScopeId
     roster: Roster

@@ -1,4 +1,6 @@
-"""What can happen to a scope. The journal is a list of these; folding them gives the scope."""
+"""A transition is what can happen to a scope. The journal is a list of them; applying them in order
+gives the scope.
+"""
 
 from msgspec import Struct
 
@@ -62,7 +64,7 @@ class Cancelled(Struct, frozen=True, kw_only=True):
 
 
 class HandedOver(Struct, frozen=True, kw_only=True):
-    """A node has the work, in the same commit in which it became possible."""
+    """A node took the work, in the same commit in which it became possible."""
 
     event_id: EventId
     attempt: int
@@ -77,7 +79,9 @@ class LeaseRenewed(Struct, frozen=True, kw_only=True):
 
 
 class AttemptLost(Struct, frozen=True, kw_only=True):
-    """The node fell silent or gave the work back. What it did is not known: look first."""
+    """The node fell silent or gave the work back. What it did is not known, so the driver is asked
+    first.
+    """
 
     event_id: EventId
     attempt: int
@@ -116,7 +120,9 @@ class Deactivated(Struct, frozen=True, kw_only=True):
 
 
 class DocumentChanged(Struct, frozen=True, kw_only=True):
-    """What instances can see is different now. Once a transaction, however much changed."""
+    """What instances can see is different now. A transaction has one at most, however
+    much changed.
+    """
 
     incarnation: int
 
@@ -152,13 +158,15 @@ class PolicyChanged(Struct, frozen=True, kw_only=True):
 
 
 class RosterDeclared(Struct, frozen=True, kw_only=True):
-    """The operator says who is in the scope and under which rules; this is all of it."""
+    """The operator declared the instances and rules of the scope; this is all of them."""
 
     roster: Roster
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Something outside all scopes: a token was made, a rollout paused. History only."""
+    """Something happened outside all scopes: a token was made, a rollout paused. It is history
+    only.
+    """
 
     subject: str
     """What it is about, as `rollout:patch-tuesday`."""
@@ -222,5 +230,5 @@ HOUSEKEEPING = (LeaseRenewed, Forgotten)
 
 
 def kind_of(transition: Transition) -> str:
-    """Its name in the journal."""
+    """The name of a transition in the journal."""
     return transition.kind if isinstance(transition, Unknown) else type(transition).__name__

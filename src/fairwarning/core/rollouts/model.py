@@ -1,4 +1,4 @@
-"""The nouns of a rollout: what was asked (spec), what is left to do (steps), how it stands."""
+"""The values of a rollout: what was asked (spec), what is left to do (steps), how far it is."""
 
 import re
 from datetime import date
@@ -42,7 +42,9 @@ STOPPED = (RolloutPhase.FAILED, RolloutPhase.CANCELLED)
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """Open on these days between two times of the wall clock; after midnight if `to` is first."""
+    """A window is open on these days between two times of the wall clock, over midnight if `to` is
+    earlier.
+    """
 
     days: tuple[int, ...]
     """On which it opens: 0 is Monday."""
@@ -81,7 +83,7 @@ class Blackout(Struct, frozen=True, kw_only=True):
 
 
 class Calendar(Struct, frozen=True, kw_only=True):
-    """When something may happen. No window: always, but for the blackouts."""
+    """When something may happen. Without windows that is always, except in blackouts."""
 
     windows: tuple[Window, ...] = ()
     time_zone: str = "UTC"
@@ -144,17 +146,18 @@ class Rollout(Struct, frozen=True, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """Nothing more will be announced, though an impact may still be under way."""
+        """Whether nothing more will be announced, though an impact may still be under way."""
         return self.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 
 
-# Names of rollouts and of their events.
 _NAMESPACE = bytes.fromhex("5b0d6f7c3d5e4b0a9c1e8a4b7f2d6e90")
 _ROLLOUT_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}", re.ASCII)
 
 
 def rollout_id(created: Instant, salt: EventId) -> RolloutId:
-    """`20261116-093000-3f9a1c`: when it was created, in UTC, and the end of a random id."""
+    """An id like `20261116-093000-3f9a1c`: when it was created, in UTC, and the end of
+    a random id.
+    """
     return RolloutId(f"{to_datetime(created):%Y%m%d-%H%M%S}-{salt[-6:].lower()}")
 
 
