@@ -40,13 +40,12 @@ def _syntax_problem(text: str, error: str) -> NotToml:
     return NotToml(f"this is not TOML: {what}; {_HINT}", number)
 
 
-# Refuses TOML that would cost its parser too much, before the parser sees it. Pure.
 KEY_PARTS_MAX = 20
 NESTING_MAX = 20
 KEYS_MAX = 200_000
 VALUES_MAX = 600_000
 WORD_CHARS_MAX = 1_000
-"""Of a name without quotes, a number or a time, with the spaces around it."""
+"""The length of a name without quotes, a number or a time, with the spaces around it."""
 _LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"
 _MARK = re.compile(r"[\"'#.=,\[\]{}\n]")
 # A group that repeats takes memory each time until the pattern ends, so it repeats a thousand times

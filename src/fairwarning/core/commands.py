@@ -35,7 +35,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     description: str | None = None
     duration_s: int | None = None
     lasts_s: int | None = None
-    """How long it stays Started in a rehearsal; None: as long as the impact takes."""
+    """How long it stays Started in a rehearsal; None means as long as the impact takes."""
     already_happened: bool = False
     """A failure that nobody could announce: the event appears as Started."""
 
@@ -173,11 +173,12 @@ class Declare(Struct, frozen=True, kw_only=True):
     roster: Roster
     force: bool = False
     before: Roster | None = None
-    """What the scope was when this was thought out; if it is not that any more, refuse."""
+    """The roster that the caller saw; the command is refused if it has changed since."""
     terminates: Mapping[InstanceName, EventId] = {}
     """The id of the Terminate event for each instance that may need one to leave."""
     without_notice: frozenset[InstanceName] = frozenset()
-    """Who is removed at once although due a Terminate: somebody has named them and said so."""
+    """The instances that are removed at once although due a Terminate, because somebody named
+    them."""
 
 
 class ReportPower(Struct, frozen=True, kw_only=True):
@@ -186,7 +187,7 @@ class ReportPower(Struct, frozen=True, kw_only=True):
 
 
 RosterCommand = AddInstances | ChangeModel | UpgradeInstances | ChangePolicy | ReportPower | Declare
-"""About who is in the scope and under which rules."""
+"""A command that changes the instances or the rules of the scope."""
 Command = (
     Schedule
     | Operate

@@ -41,11 +41,11 @@ class FaultKind(StrEnum):
     UNKNOWN_FIELDS = "unknown-fields"
     """Fields that no version has, in the document and in each event."""
     INCARNATION_RESET = "incarnation-reset"
-    """Counts from 1 again, as after a day of silence."""
+    """The incarnation is 1 again, as after a day of silence."""
     STALE = "stale"
     """The document as it was before the last change."""
     DUPLICATE = "duplicate"
-    """Each event twice."""
+    """Each event is in the document twice."""
 
 
 class Part(StrEnum):
@@ -69,17 +69,17 @@ DOCUMENT_KINDS = frozenset(
         FaultKind.DUPLICATE,
     }
 )
-"""They change what a poll reads, and mean nothing to other requests."""
+"""These kinds change what a poll reads, and mean nothing to other requests."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
     id: str
     kind: FaultKind
     instances: tuple[InstanceName, ...] = ()
-    """Empty: every instance of a test fleet."""
+    """The instances that it strikes; empty means every instance of a test fleet."""
     on: Part = Part.POLL
     count: int | None = None
-    """So many requests more; None: no end."""
+    """How many more requests it strikes; None means until it is cleared."""
     probability: float = 1.0
     from_ms: Instant | None = None
     until_ms: Instant | None = None

@@ -25,11 +25,12 @@ class EventType(StrEnum):
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
     POWER = "Power"
-    """Of our own: a start, stop or deallocation. It runs unannounced and is in no document."""
+    """A start, stop or deallocation, a type of our own. It runs unannounced and is in no
+    document."""
 
 
 ANNOUNCED_TYPES = tuple(each for each in EventType if each is not EventType.POWER)
-"""Those that Azure knows: they can be scheduled, and instances can see them."""
+"""The types that Azure knows: they can be scheduled, and instances can see them."""
 
 
 class Source(StrEnum):
@@ -119,11 +120,11 @@ class Model(Struct, frozen=True, kw_only=True):
 
     generation: int = 1
     terminate_notice_ms: int | None = None
-    """None: no Terminate events."""
+    """How long before a delete it is announced; None means that there are no Terminate events."""
     reimage_notice_ms: int | None = None
-    """None: a reimage is not announced."""
+    """How long before a reimage it is announced; None means that it is not."""
     profile: str = ""
-    """Changes with whatever else the model says, so that a change of that counts as one too."""
+    """It changes with everything else of the model, so that any change counts as a new model."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -147,7 +148,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     power: Power = Power.RUNNING
     model: Model = Model()
     handle: str = ""
-    """What the driver calls it; empty: its name."""
+    """What the driver calls the instance; empty means its name."""
     deleted_ms: Instant | None = None
 
     @property
@@ -175,15 +176,15 @@ class Roster(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     model: Model = Model()
     is_numbered: bool = False
-    """A uniform scale set: its instances have numbers, and none is given out twice."""
+    """Whether it is a uniform scale set, whose instances have numbers; none is given out twice."""
     next_number: int = 0
-    """A set that was removed and is declared again is a new one, and begins at 0."""
+    """The number of the next instance. A set that was removed and is declared again begins at 0."""
     is_removed: bool = False
-    """Its owner removed all of it, and nothing was added since: whoever is still in it leaves. If
-    one of them does not leave after all (the event was cancelled, or failed), this is false again.
-    A scale set is removed when all its placement groups are."""
+    """Whether its owner removed all of it and nothing was added since. Instances that are still
+    in it leave; if one does not leave after all (the event was cancelled, or failed), this is
+    false again. A scale set is removed when all its placement groups are."""
     computer_name_prefix: str = ""
-    """What the computer names in a scale set begin with; empty: the resource's name."""
+    """What the computer names in a scale set begin with; empty means the resource's name."""
     instances: Mapping[InstanceName, Instance] = {}
 
     def latest_model_applied(self, instance: Instance) -> bool:
@@ -224,7 +225,7 @@ class Work(Struct, frozen=True, kw_only=True):
     attempt: int = 0
     failures: int = 0
     node: NodeId | None = None
-    """None: nobody has it, and the next node to look may take it from `ready_ms` on."""
+    """The node that has the work; None means that the next node may take it from `ready_ms` on."""
     ready_ms: Instant
     lease_until_ms: Instant | None = None
     attempt_until_ms: Instant | None = None
@@ -242,15 +243,16 @@ class Event(Struct, frozen=True, kw_only=True):
     description: str = ""
     duration_s: int = -1
     lasts_s: int | None = None
-    """How long the simulated driver keeps it Started; None: as long as the impact takes."""
+    """How long the simulated driver keeps it Started; None means as long as the impact takes."""
     operation: OperationKind | None = None
     announced: bool = True
-    """False: a user operation that nobody is to be told of. It runs at once, unseen."""
+    """False for a user operation that no instance is told of: it runs at once, unseen."""
     approvals: tuple[Approval, ...] = ()
     sight: Sight | None = None
-    """None: no instance has been shown it yet."""
+    """The first instance that was shown it; None means that none was yet."""
     drained: tuple[InstanceName, ...] = ()
-    """Who of its instances has said that it is ready. An extension: Azure has no such word."""
+    """The instances that have said that they are ready. Azure has no such thing; it is our
+    extension."""
     start_cause: StartCause | None = None
     started_ms: Instant | None = None
     ended_ms: Instant | None = None
@@ -279,7 +281,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     roster: Roster
     revision: int = 0
     incarnation: int = 0
-    """0 while the scope is not activated."""
+    """The number of the document; 0 while the scope is not activated."""
     activated_ms: Instant | None = None
     last_seen_ms: Instant | None = None
     events: Mapping[EventId, Event] = {}

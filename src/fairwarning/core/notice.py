@@ -28,7 +28,7 @@ MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
 TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
 TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
 REIMAGE_NOTICE_MS = 15 * MINUTE_MS
-"""Azure knows no other."""
+"""The only notice that Azure allows for a reimage."""
 
 
 def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:

@@ -64,7 +64,7 @@ class Member:
     tags: Mapping[str, str] = field(default_factory=dict)
     handle: str = ""
     update_domain: int | None = None
-    """None: placed for it, and kept there."""
+    """The domain to be in; None means that one is chosen, and kept."""
     fault_domain: int | None = None
     left_out: frozenset[str] = frozenset()
     """The keys that its declaration leaves out."""
@@ -87,7 +87,7 @@ class AvailabilitySet:
     name: str
     members: tuple[Member, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Of every member; its own win."""
+    """The tags of every member; a member's own tags come first."""
     update_domains: int = 5
     fault_domains: int = 2
     policy: Policy = Policy()
@@ -105,9 +105,9 @@ class ScaleSet:
     capacity: int = 0
     orchestration: Orchestration = Orchestration.UNIFORM
     addresses: tuple[str, ...] = ()
-    """Handed out in order, one an instance."""
+    """The addresses that are handed out in order, one for each instance."""
     suffixes: tuple[str, ...] = ()
-    """Flexible only: the eight characters of each name, from the caller."""
+    """For a flexible set: the eight characters that each name ends with, from the caller."""
     tags: Mapping[str, str] = field(default_factory=dict)
     terminate_notice_ms: int | None = None
     priority: Priority = Priority.REGULAR

@@ -110,9 +110,10 @@ class Activated(Struct, frozen=True, kw_only=True):
     """The document counts from 1 from here on, under a tag of its own."""
 
     at_ms: Instant
-    """Also the name of this activation. No other one of the scope has it."""
+    """When the scope was activated. It also identifies the activation: no other of the scope has
+    it."""
     reason: str = ""
-    """Why a scope that was activated begins anew; empty: an instance asked for the document."""
+    """Why a scope that was activated begins anew; empty if an instance asked for the document."""
 
 
 class Deactivated(Struct, frozen=True, kw_only=True):
@@ -150,7 +151,7 @@ class ModelChanged(Struct, frozen=True, kw_only=True):
 class InstancesUpgraded(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
     lose_notice: tuple[InstanceName, ...] = ()
-    """Who of them had a terminate notice and has none from now on."""
+    """The instances that had a terminate notice and have none from now on."""
 
 
 class PolicyChanged(Struct, frozen=True, kw_only=True):
@@ -183,7 +184,7 @@ class Unknown(Struct, frozen=True, kw_only=True):
 
     kind: str
     body: str
-    """As it is stored. It may hold secrets, because nobody knows what is in it."""
+    """The line as it is stored. It may hold secrets, because nobody knows what is in it."""
     event_id: EventId | None = None
 
 
@@ -221,12 +222,12 @@ ScopeTransition = (
     EventTransition | RosterTransition | Activated | Deactivated | DocumentChanged | Forgotten
 )
 KnownTransition = ScopeTransition | Noted
-"""What this version writes."""
+"""A transition that this version writes."""
 Transition = KnownTransition | Unknown
-"""What a journal may hold."""
+"""A transition that a journal may hold."""
 
 HOUSEKEEPING = (LeaseRenewed, Forgotten)
-"""Stored with the scope, but no part of its history."""
+"""These are stored with the scope, but are no part of its history."""
 
 
 def kind_of(transition: Transition) -> str:

@@ -190,13 +190,14 @@ class VirtualClock:
         return until, waiter
 
 
-# A virtual clock that runs by itself, faster or slower than the real one.
 STRIDE_MS = 20
-"""Of real time."""
+"""How often a running virtual clock is moved, in real time."""
 SPEED_MAX = 100_000
 
 
 class Pacer:
+    """A pacer makes a virtual clock run by itself, faster or slower than the real one."""
+
     def __init__(
         self,
         clock: VirtualClock,

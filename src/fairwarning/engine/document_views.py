@@ -35,7 +35,7 @@ from fairwarning.engine.step_back import StepBack, must_begin_anew
 
 PAGE_SCOPES_MAX = 1_000
 RELOAD_SCOPES_MAX = 200
-"""In one page while instances are being answered, who wait for as long as it takes to decode."""
+"""How many scopes are read in a page during a reload: polls wait while a page is decoded."""
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]

@@ -17,7 +17,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
 RETRY_PAUSE_MS = 500
-"""Between two tries to reach a store that is down."""
+"""The pause between two tries to reach a store that is down."""
 
 Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
 _log = logging.getLogger(__name__)

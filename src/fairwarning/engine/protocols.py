@@ -47,7 +47,8 @@ class Moment(Struct, frozen=True, kw_only=True):
 
     now_ms: Instant
     pending_operations: int = 0
-    """In the whole subscription; counted only if the transaction asked for it."""
+    """How many operations are pending in the subscription; counted only if the transaction asked
+    for it."""
 
 
 Step = Callable[[Scope, Moment], Change]
@@ -86,7 +87,7 @@ class Signal(Struct, frozen=True, kw_only=True):
     scope_id: ScopeId
     next_deadline_ms: Instant | None
     scope: Scope | None = None
-    """As it is now, if this node made the change; another's must be read."""
+    """The scope as it is now, if this node made the change; another node's must be read."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -351,14 +352,14 @@ class Order(Struct, frozen=True, kw_only=True):
     attempt: int
     """1, 2, …: whoever has seen a higher one of this key must refuse a lower one."""
     node: NodeId
-    """Who has this attempt."""
+    """The node that has this attempt."""
     lease_until_ms: Instant
-    """Until when it is known to have it, by the store's clock; a living node renews that."""
+    """Until when the node is known to have it, by the store's clock; a living node renews that."""
     may_be_under_way: bool = False
     """Whether an earlier attempt may have begun it, so that `find` must be asked first."""
     type: EventType
     operation: OperationKind | None = None
-    """What an owner asked for, where the type alone does not say; None: the platform's doing."""
+    """What an owner asked for, where the type alone does not say; None if the platform did it."""
     scope_id: ScopeId
     instances: tuple[Instance, ...]
     duration_s: int

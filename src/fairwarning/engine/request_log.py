@@ -28,7 +28,7 @@ class Request(Struct, frozen=True, kw_only=True):
     events: tuple[str, ...]
     """The ids that it approves, as the caller wrote them."""
     fault: FaultKind | None
-    """What went wrong with it on purpose."""
+    """The fault that struck the request."""
 
 
 class Requests:

@@ -32,7 +32,7 @@ OUTAGE_PAUSE_MS = 500
 REFUSED_PAUSE_MS = 1_000
 
 _OUTSIDE = ScopeId("")
-"""Whose signals tell that a rollout was made or decided on, perhaps by another node."""
+"""The scope id of signals that tell of changed rollouts, perhaps by another node."""
 _log = logging.getLogger(__name__)
 
 

@@ -33,7 +33,7 @@ from fairwarning.engine.service import Engine
 PAGE_SCOPES_MAX = 1_000
 READ_ONE_BY_ONE_MAX = 50
 SHORT_MAX = 100
-"""Scopes, times what is in the calendar, of an estimate that takes only a moment."""
+"""Up to this product of scopes and calendar entries an estimate takes only a moment."""
 
 _log = logging.getLogger(__name__)
 

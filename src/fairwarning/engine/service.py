@@ -42,7 +42,8 @@ from fairwarning.engine.timers import Ticker
 _log = logging.getLogger(__name__)
 
 Observer = Callable[[Receipt, Actor, str, float], None]
-"""Hears of each commit of this node: what, by whom, why, and how many seconds it took."""
+"""A function that is called after each commit of this node: what, by whom, why, and in how many
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ class StepBack:
     """The store has lost entries of its journal: a fail-over, or a backup that was restored."""
 
     common_ms: Instant | None
-    """When the newest entry was written that both pasts share; None: it is not known."""
+    """When the newest entry was written that both pasts share; None if that is not known."""
     lost: frozenset[ScopeId]
     """Scopes that are known to have lost something."""
 

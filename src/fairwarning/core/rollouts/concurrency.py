@@ -28,7 +28,7 @@ Steps = tuple[RolloutStep, ...]
 class Turns(Struct, frozen=True, kw_only=True):
     under_way: tuple[ScopeId, ...]
     begin: tuple[ScopeId, ...]
-    """Those that have a place now and of which nothing was announced yet."""
+    """The scopes that have a place now and of which nothing was announced yet."""
     resting_until: tuple[Instant, ...]
     """Scopes that are done, and whose place becomes free at these times."""
 

@@ -32,7 +32,7 @@ class StepPhase(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     SKIPPED = "skipped"
-    """Never announced: no instance was left, or the rollout was over first."""
+    """It was never announced: no instance was left, or the rollout was over first."""
 
 
 # Tuples, because finding an enum in a set takes many times as long, and steps may be thousands.
@@ -47,10 +47,11 @@ class Window(Struct, frozen=True, kw_only=True):
     """
 
     days: tuple[int, ...]
-    """On which it opens: 0 is Monday."""
+    """The days on which it opens; 0 is Monday."""
     from_minute: int
     to_minute: int
-    """Of the day, the end excluded; 1440 is midnight at its end."""
+    """The minute of the day at which it closes, excluded; 1440 is midnight at the end of the
+    day."""
 
     @property
     def day_names(self) -> tuple[str, ...]:
@@ -95,16 +96,17 @@ class RolloutSpec(Struct, frozen=True, kw_only=True):
 
     type: EventType
     scope_ids: tuple[ScopeId, ...] = ()
-    """In this order; empty: the whole fleet, as it is when the rollout is created."""
+    """The scopes in their order; empty means the whole fleet, as it is when the rollout is
+    created."""
     name: str = ""
     description: str | None = None
-    """What the events say; None: what the platform usually says."""
+    """The description of the events; None means what the platform usually says."""
     notice_ms: int | None = None
-    """None: the minimum notice of each scope."""
+    """The notice of the events; None means the minimum notice of each scope."""
     duration_s: int | None = None
     scopes_at_once: int = 1
     pause_ms: int = 0
-    """After each update domain, before the next one is announced in its place."""
+    """How long to wait after each update domain before the next one is announced."""
     stop_on_failure: bool = True
     windows: tuple[Window, ...] = ()
     time_zone: str = "UTC"
@@ -123,7 +125,7 @@ class RolloutStep(Struct, frozen=True, kw_only=True):
     instances: tuple[InstanceName, ...]
     phase: StepPhase = StepPhase.WAITING
     tries: int = 0
-    """So many announcements were withdrawn because their window closed first."""
+    """How many announcements were withdrawn because their window closed first."""
     event_id: EventId | None = None
     announced_ms: Instant | None = None
     not_before_ms: Instant | None = None
@@ -139,10 +141,10 @@ class Rollout(Struct, frozen=True, kw_only=True):
     steps: tuple[RolloutStep, ...]
     """The scopes in order, each with its update domains in ascending order."""
     ended_ms: Instant | None = None
-    """Set when nothing of it is under way any more."""
+    """When nothing of it was under way any more; None until then."""
     outcome: str = ""
     seed: str | None = None
-    """What the question was known by, if it may come twice and is to be answered once."""
+    """Identifies the request, so that a repeated one creates no second rollout."""
 
     @property
     def is_finished(self) -> bool:

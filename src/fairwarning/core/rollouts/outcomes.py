@@ -33,7 +33,7 @@ class Sight(Struct, frozen=True, kw_only=True):
     """What can be seen of the fleet while deciding."""
 
     scopes: Mapping[ScopeId, Scope | None]
-    """None: it is gone. Absent: nobody looked."""
+    """The scopes; None for one that is gone, absent for one that was not read."""
     past: Mapping[EventId, Event] = {}
     """Events that have left their scope."""
 

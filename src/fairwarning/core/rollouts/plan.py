@@ -53,7 +53,7 @@ def ends_ms(steps: Steps) -> Instant | None:
 
 class Plan(Struct, frozen=True, kw_only=True):
     steps: tuple[RolloutStep, ...]
-    """All waiting, with estimates for times."""
+    """The steps, all waiting, with estimates for their times."""
     ends_ms: Instant | None
     warnings: tuple[str, ...] = ()
 
