@@ -40,7 +40,7 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.completion import complete, drop_events_of_deleted, forget_old
 from fairwarning.core.declare import declare, refuse_overtaken
-from fairwarning.core.document import visible_face
+from fairwarning.core.document import visible_content
 from fairwarning.core.driver_leases import expire, fail_attempt, hand_over, release, renew
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.lifecycle import Draft
@@ -285,5 +285,5 @@ def _publish(draft: Draft, before: Scope) -> None:
     begins at 1.
     """
     same_activation = before.is_activated and before.activated_ms == draft.scope.activated_ms
-    if same_activation and visible_face(before) != visible_face(draft.scope):
+    if same_activation and visible_content(before) != visible_content(draft.scope):
         draft.add(DocumentChanged(incarnation=before.incarnation + 1))

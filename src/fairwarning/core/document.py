@@ -21,7 +21,7 @@ def visible_events(scope: Scope) -> tuple[Event, ...]:
     return tuple(shown)
 
 
-def visible_face(scope: Scope) -> tuple[tuple[str, Phase], ...]:
+def visible_content(scope: Scope) -> tuple[tuple[str, Phase], ...]:
     """A value that is equal for equal documents: the ids decide all else, and only the phase can
     change.
     """

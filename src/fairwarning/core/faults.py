@@ -108,7 +108,7 @@ UNKNOWN_EVENT_ID = "00000000-0000-4000-8000-00000000FADE"
 UNKNOWN_FIELD = "FairwarningUnknownField"
 
 
-def spoilt(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
+def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
     """The document with this fault in it. `instance` is the caller; an invented event
     concerns it.
     """

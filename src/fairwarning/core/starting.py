@@ -113,7 +113,7 @@ def idle_deadline(scope: Scope, timing: Timing) -> Instant:
     return later(scope.last_seen_ms, timing.idle_ms + timing.idle_grace_ms)
 
 
-def waits(scope: Scope, event: Event, now: Instant) -> str | None:
+def why_waiting(scope: Scope, event: Event, now: Instant) -> str | None:
     """Why the event has not started yet, as a sentence; None if it has started, is over, or starts
     this instant.
     """

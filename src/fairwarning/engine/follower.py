@@ -41,21 +41,21 @@ LOOKS_MAX = 4
 _log = logging.getLogger(__name__)
 
 
-class Heard(NamedTuple):
+class UnconfirmedRevision(NamedTuple):
     revision: int
     looks: int = 0
     """How often its scope was read again because of it."""
 
 
-_NOTHING = Heard(-1)
+_NOTHING = UnconfirmedRevision(-1)
 
 
-class Unproved:
+class UnconfirmedRevisions:
     """The revisions that this node was told of and has not met in the journal yet."""
 
     def __init__(self) -> None:
-        self._new: dict[ScopeId, Heard] = {}
-        self._old: dict[ScopeId, Heard] = {}
+        self._new: dict[ScopeId, UnconfirmedRevision] = {}
+        self._old: dict[ScopeId, UnconfirmedRevision] = {}
         """Those that were there at the last look."""
         self._own: dict[ScopeId, dict[int, Instant]] = {}
         """When this node has committed a revision: that one must have a line in the journal."""
@@ -64,7 +64,7 @@ class Unproved:
 
     def note(self, scope_id: ScopeId, revision: int) -> None:
         if revision > self._new.get(scope_id, _NOTHING).revision:
-            self._new[scope_id] = Heard(revision)
+            self._new[scope_id] = UnconfirmedRevision(revision)
 
     def may_expect(self, scope_id: ScopeId, revision: int, at_ms: Instant) -> bool:
         """Note a commit of this node; its reply may be later than its line in the journal.
@@ -124,7 +124,7 @@ class Follower:
         self._views = views
         self._on_step_back = on_step_back
         self._reader = JournalReader(store, marks_max=REMEMBERED_MAX)
-        self._unproved = Unproved()
+        self._unconfirmed = UnconfirmedRevisions()
         self._waiting: list[asyncio.Future[None]] = []
         """Those who want to know whether the store has stepped back."""
         self._wake: asyncio.Event | None = None
@@ -132,7 +132,7 @@ class Follower:
         self._true_s = float("-inf")
         """When a look began that came to the end of the journal."""
         self.step_backs = 0
-        views.on_news = self._unproved.note
+        views.on_news = self._unconfirmed.note
         views.on_contradiction = self._ring
         feed.find_loss = partial(self.check, at_once=True)
 
@@ -154,7 +154,7 @@ class Follower:
         """Note a commit of this node, whose lines the journal must show."""
         if any(not isinstance(each, HOUSEKEEPING) for each in receipt.transitions):
             scope = receipt.scope
-            if not self._unproved.may_expect(scope.id, scope.revision, receipt.at_ms):
+            if not self._unconfirmed.may_expect(scope.id, scope.revision, receipt.at_ms):
                 self._views.contradicted.add(scope.id)
                 self._ring()
 
@@ -226,7 +226,7 @@ class Follower:
             await self._follow(change.common, change.lost)
             return True
         for entry in page:
-            if not self._unproved.is_met_by(entry):
+            if not self._unconfirmed.is_met_by(entry):
                 self._views.contradicted.add(entry.scope_id)
             self._views.on_entry(entry)
             self._reader.passed(entry)
@@ -243,13 +243,13 @@ class Follower:
         """Look up what the journal has not shown although all of it is read."""
         if _now_s() - self._proved_s >= CHECK_EVERY_S:
             self._proved_s = _now_s()
-            await self._views.refresh(*self._unproved.overdue())
+            await self._views.refresh(*self._unconfirmed.overdue())
 
     async def _follow(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
         # Where something new is known to wait comes first, then what instances ask for.
         changed = sorted(self._views.contradicted)
         # What was not met in the journal may be lost too, and written anew under its number.
-        others = {*self._unproved.clear(), *(each.scope_id for each in lost if each.scope_id)}
+        others = {*self._unconfirmed.clear(), *(each.scope_id for each in lost if each.scope_id)}
         others.difference_update(changed)
         asked_first = sorted(others, key=lambda each: (not self._views.is_asked(each), each))
         concerned = [*changed, *asked_first]

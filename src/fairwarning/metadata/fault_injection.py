@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 
 from fairwarning.core.api_versions import ApiVersion
-from fairwarning.core.faults import Fault, FaultKind, Part, spoilt
+from fairwarning.core.faults import Fault, FaultKind, Part, broken_document
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
@@ -52,7 +52,7 @@ class Faulty:
             body = self._stale.get(fault.id, {}).get((view.scope_id, version.name))
             body = body or b'{"DocumentIncarnation":1,"Events":[]}'
         else:
-            body = spoilt(view.document(version), fault.kind, instance=member.name)
+            body = broken_document(view.document(version), fault.kind, instance=member.name)
         tag = f'"{fault.kind}-{view.tag[1:]}'
         return Answer(status=200, body=body, headers={"ETag": tag})
 
