@@ -1,4 +1,4 @@
-"""The one place where concrete classes are chosen."""
+"""This module chooses the concrete classes, and nothing else does."""
 
 import secrets
 import uuid
@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from fairwarning.core.instants import later
 from fairwarning.core.model import EventId, NodeId, operator_actor
+from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.drivers.command import CommandDriver
 from fairwarning.drivers.simulated import SimulatedDriver
 from fairwarning.drivers.webhook import WebhookDriver
@@ -40,7 +41,7 @@ from fairwarning.stores.sqlite import SqliteStore
 
 
 class BadStoreUrl(ValueError):
-    """The store's URL is none that we know."""
+    """The store's URL is of no kind that we know."""
 
 
 def default_store_url() -> str:
@@ -52,7 +53,7 @@ def default_tls_folder() -> Path:
 
 
 def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
-    """`has_own_time`: a virtual clock rules, and not the database's."""
+    """The store for this URL. With `has_own_time` a virtual clock rules, and not the database's."""
     if url == "memory:":
         return MemoryStore(clock)
     if url.startswith("sqlite:///"):
@@ -115,7 +116,9 @@ async def make_metadata_server(
     rules: EndpointRules,
     faults: Faults | None = None,
 ) -> MetadataServer:
-    """Bound to its addresses, but not yet accepting. Raises OSError if one is taken."""
+    """A server that is bound to its addresses, but not yet accepting. Raises OSError if one is
+    taken.
+    """
     views = await engine.show()
     endpoint = Handlers(engine, views, store, clock, rules)
     return MetadataServer(EndpointState(views, endpoint, rules, faults or Faults(clock)), addresses)
@@ -145,6 +148,7 @@ def make_control(
         faults=faults or Faults(clock),
         requests=requests or Requests(),
         azure=azure,
+        drivers=DRIVER_CATALOGUE,
         leases=Leases(store),
         offload=offload,
         subprocesses=subprocesses,
@@ -167,7 +171,7 @@ def make_control_app(control: Control, *, needs_token: bool, count_polls: Callab
 async def make_token_in(
     store_url: str, name: str, role: Role, *, for_ms: int | None
 ) -> tuple[Token, str]:
-    """The first token of a server that is not on loopback: nobody could ask it for one."""
+    """Create the first token of a server that is not on loopback: nobody could ask it for one."""
     clock = SystemClock()
     store = make_store(store_url, clock)
     await store.open()

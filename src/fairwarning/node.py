@@ -1,7 +1,8 @@
-"""One process of Fairwarning: engine, metadata endpoint and control plane, started in order.
+"""A node is one process of Fairwarning: engine, metadata endpoint and control plane, started in
+order.
 
-What can fail is tried before anything is promised: the store is opened, the fleet read and
-all addresses bound before the first request is taken. Stopping goes the other way round.
+What can fail is tried before anything is promised: the store is opened, the fleet read and all
+addresses bound before the first request is taken. Stopping goes the other way round.
 """
 
 import contextlib
@@ -86,14 +87,15 @@ class NodeSettings:
     control: Address = ("127.0.0.1", 0)
     rules: EndpointRules = field(default_factory=EndpointRules)
     engine_rules: Rules = field(default_factory=Rules)
-    """Nodes that share a store should have the same."""
+    """The rules of the engine. Nodes that share a store should have the same."""
     is_clock_virtual: bool = False
     clock_start: Instant | None = None
-    """Where a virtual clock begins; None: now."""
+    """Where a virtual clock begins; None means now."""
     clock_speed: float = 0
-    """So many times as fast as the real one a clock of our own runs; 0: by hand only."""
+    """How many times as fast as the real clock a virtual one runs; 0 means that it is moved by
+    hand only."""
     seed: int | None = None
-    """Of the chance in faults; None: another each time."""
+    """The seed of the chance in faults; None means another each time."""
     tls: Tls | None = None
     public_url: str = ""
     """The origin under which a reverse proxy shows the control plane, `https://fw.example`."""
@@ -102,11 +104,11 @@ class NodeSettings:
     is_azure_optional: bool = False
     """Go on without that listener if it cannot be had."""
     azure_folder: Path | None = None
-    """Where our own authority is kept; None: in the user's data folder."""
+    """Where our own certificate authority is kept; None means in the user's data folder."""
     fleet: Fleet | None = None
     """What the fleet is to be at the start; None leaves it as it is."""
     makes_starter_fleet: bool = True
-    """In an empty store, if there is no fleet to apply."""
+    """Whether an empty store gets the starter fleet if there is no fleet to apply."""
 
 
 class Node:
@@ -138,7 +140,9 @@ class Node:
         """Why there is no listener for them, if there was to be one."""
 
     async def start(self) -> Self:
-        """Raises what `serve` catches (StoreDown, Refused …), and then leaves nothing behind."""
+        """Start all parts. Raises what `serve` catches (StoreDown, Refused …), and then leaves
+        nothing behind.
+        """
         try:
             await self._start()
         except BaseException:
@@ -150,7 +154,7 @@ class Node:
         await self._exits.aclose()
 
     def watch(self, watcher: Watcher) -> None:
-        """Hears of every request of an instance from now on."""
+        """Call the watcher with every request of an instance from now on."""
         assert self._metadata is not None, "the node has not started"
         self._metadata.watch(watcher)
 

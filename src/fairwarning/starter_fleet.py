@@ -1,4 +1,4 @@
-"""The fleet that a first start finds: one of each kind, for rehearsing."""
+"""The starter fleet is what a first start finds: one resource of each kind, for rehearsing."""
 
 from fairwarning.core.instants import MINUTE_MS
 from fairwarning.core.resources import (

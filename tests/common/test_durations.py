@@ -19,12 +19,12 @@ from fairwarning.common.durations import (
 )
 from fairwarning.core.model import EventType
 from fairwarning.core.notice import parse_terminate_notice_ms
-from fairwarning.fleet_file import read_toml
 from fairwarning.operator_api.parse_request import read_body, read_duration_ms
 from fairwarning.operator_api.schemas import TokenBody
 from fairwarning.scenarios.model import Schedule
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.testing.arguments import span_ms
+from tests.support.fleet_files import read_toml
 
 MINUTE_MS = 60_000
 LONG = "1h30m"

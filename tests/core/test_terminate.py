@@ -36,7 +36,7 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.resources import Orchestration, ScaleSet, VirtualMachine, expand
-from fairwarning.core.starting import waits
+from fairwarning.core.starting import why_waiting
 from tests.core.builders import E1, E2, E3, T0, after, event_id, names, web, workers
 
 DELETE = OperationKind.DELETE
@@ -220,7 +220,7 @@ def test_one_that_is_due_and_blocked_does_not_let_others_pass_those_that_are_not
     due = scope.events[E1].not_before_ms
     scope = approve(after(scope, Tick(), at=due), 2, at=due)
     assert [scope.events[each].phase for each in (E1, E2, E3)] == [Phase.SCHEDULED] * 3
-    said = waits(scope, scope.events[E2], due)
+    said = why_waiting(scope, scope.events[E2], due)
     assert said is not None
     assert E3 in said
     assert E1 not in said

@@ -35,8 +35,8 @@ async def _until(condition: Callable[[], bool]) -> None:
 def _is_proved(engine: Engine) -> bool:
     """Whether the journal has shown all that the node has heard of."""
     assert engine._follower is not None
-    unproved = engine._follower._unproved
-    return not unproved._new and not unproved._old
+    unconfirmed = engine._follower._unconfirmed
+    return not unconfirmed._new and not unconfirmed._old
 
 
 def _reboot(number: int, target: str) -> Schedule:

@@ -47,8 +47,8 @@ class Watched:
     def is_proved(self) -> bool:
         """Whether the journal has shown all that the node has heard of."""
         assert self.engine._follower is not None
-        unproved = self.engine._follower._unproved
-        return not unproved._new and not unproved._old
+        unconfirmed = self.engine._follower._unconfirmed
+        return not unconfirmed._new and not unconfirmed._old
 
     def see(self) -> str:
         """Looks at the document as an instance does. A tag has one document, for ever."""

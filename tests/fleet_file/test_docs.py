@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.fleet_file import read_toml
 from fairwarning.fleet_file.schema import SHAPES, ApproveShape, Defaults, MemberShape
+from tests.support.fleet_files import read_toml
 
 PAGE = (Path(__file__).parents[2] / "docs/fleet.md").read_text()
 BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

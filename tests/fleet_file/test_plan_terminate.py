@@ -15,10 +15,10 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Place, Resource, ScaleSet
 from fairwarning.fleet_file.model import Fleet, Plan
 from fairwarning.fleet_file.plan import confirmation, refuse_existing, removal
-from fairwarning.fleet_file.read import read_json
 from tests.core.builders import names
 from tests.fleet_file.test_plan import World, pool, said, vm
 from tests.fleet_file.test_plan_of_any import fleets
+from tests.support.fleet_files import read_json
 
 NOTICE = 5 * MINUTE_MS
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")

@@ -15,7 +15,7 @@ from fairwarning.core.faults import (
     Fault,
     FaultKind,
     Part,
-    spoilt,
+    broken_document,
 )
 from fairwarning.core.instants import MINUTE_MS, later
 from fairwarning.core.model import InstanceName
@@ -145,7 +145,7 @@ async def test_dotnet_dates(rig: Rig) -> None:
 )
 def test_a_date_as_dotnet_writes_it(plain: str, dotnet: str) -> None:
     document = json.dumps({"DocumentIncarnation": 1, "Events": [{"NotBefore": plain}]}).encode()
-    found = json.loads(spoilt(document, FaultKind.DOTNET_DATES, instance="web-0"))
+    found = json.loads(broken_document(document, FaultKind.DOTNET_DATES, instance="web-0"))
     assert found["Events"] == [{"NotBefore": dotnet}]
 
 

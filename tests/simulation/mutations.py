@@ -165,7 +165,7 @@ MUTATIONS = [
     Mutation(
         "forgets to count a change",
         "core/decide.py",
-        "if same_activation and visible_face(before) != visible_face(draft.scope):",
+        "if same_activation and visible_content(before) != visible_content(draft.scope):",
         "if not before.events:",
         "6 same number, same document",
         seeds=(0,),
@@ -173,7 +173,7 @@ MUTATIONS = [
     Mutation(
         "counts a change that nobody can see",
         "core/decide.py",
-        "if same_activation and visible_face(before) != visible_face(draft.scope):",
+        "if same_activation and visible_content(before) != visible_content(draft.scope):",
         "if before.is_activated:",
         "6 same number, same document",
         seeds=(3,),

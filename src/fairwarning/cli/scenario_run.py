@@ -21,6 +21,7 @@ from fairwarning.common.toml_table import Mistake
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
+from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.fleet_file import Fleet, read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
@@ -115,7 +116,7 @@ class PrivateServer:
         self._polled = threading.Event()
         self._background = Background()
         try:
-            wanted = None if fleet is None else read_json(fleet)
+            wanted = None if fleet is None else read_json(fleet, DRIVER_CATALOGUE)
             self._node = self._background.call(self._start(wanted, metadata))
         except BaseException:
             self._background.stop()

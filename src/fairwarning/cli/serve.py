@@ -27,6 +27,7 @@ from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
 from fairwarning.core.refusals import Refused
 from fairwarning.core.resources import expand
 from fairwarning.core.roster import refuse_address
+from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
@@ -466,7 +467,7 @@ def raise_file_limit() -> None:
 # A fleet file on this machine, read or refused with its line.
 def read_fleet(path: Path) -> Fleet:
     try:
-        return read_toml(read_text(path))
+        return read_toml(read_text(path), DRIVER_CATALOGUE)
     except OSError as problem:
         raise Problem(f"{path} cannot be read: {problem.strerror}; name another file") from None
     except FleetProblem as problem:

@@ -1,1 +1,1 @@
-"""What client, agent and server share."""
+"""Client, agent and server share these modules, which import nothing of the server."""

@@ -1,4 +1,4 @@
-"""How a command says that it did not work: one line on standard error, and exit code 1."""
+"""A command that did not work says so in one line on standard error, and ends with exit code 1."""
 
 from typing import IO, Any
 
@@ -8,9 +8,10 @@ from fairwarning.common.escape import one_line
 
 
 class Problem(click.ClickException):
-    """`status`, `code` and `body` are the server's; without an answer they are empty.
+    """What went wrong. `status`, `code` and `body` are the server's; they are empty if it gave no
+    answer.
 
-    `place` stands in front: the program, or the line of a file, as compilers say it.
+    `place` stands in front: the program, or the line of a file, as compilers write it.
     """
 
     exit_code = 1

@@ -1,10 +1,14 @@
-"""Text of others on our terminal: it must not move the cursor or change colours. Pure."""
+"""Text from others is made safe for our terminal: it must not move the cursor or change colours.
+Pure.
+"""
 
 import unicodedata
 
 
 def clean(text: str) -> str:
-    """Line breaks and tabs stay; every other control and format character becomes visible."""
+    """The text with every control and format character made visible, except line
+    breaks and tabs.
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text))
@@ -21,7 +25,7 @@ def _visible(character: str) -> str:
 
 
 def several(names: list[str], shown_max: int = 4) -> str:
-    """`web-0, web-1, web-2, web-3 and 8 more`."""
+    """The names as people read them: `web-0, web-1, web-2, web-3 and 8 more`."""
     if len(names) <= shown_max:
         return ", ".join(names)
     return f"{', '.join(names[:shown_max])} and {len(names) - shown_max} more"

@@ -1,4 +1,4 @@
-"""A group that imports a command only when it is used, so that `--help` comes at once."""
+"""A lazy group imports a command only when it is used, so that `--help` comes at once."""
 
 from importlib import import_module
 from typing import Any
@@ -8,10 +8,11 @@ from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
-    """`lazy` maps a name to `module:attribute` and the line that the list of commands shows.
+    """A group of commands. `lazy` maps a name to `module:attribute` and the line for the list of
+    commands.
 
-    The line is written down here and not taken from the command, because asking the command
-    would import it. A test keeps the two alike.
+    The line is written down here and not taken from the command, because asking the command would
+    import it. A test keeps the two alike.
     """
 
     def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]], **kwargs: Any) -> None:

@@ -1,4 +1,6 @@
-"""Ends a program that leads a process group of its own, and all that it started there."""
+"""This module ends a program that leads a process group of its own, and all that it
+started there.
+"""
 
 import asyncio
 import logging
@@ -17,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
-    """All of its group is first asked and then made to, at once if this is cancelled meanwhile."""
+    """Ask the whole group to end, and then make it end; at once if this is cancelled meanwhile."""
     _signal(process.pid, signal.SIGTERM)
     try:
         await _done(_gone(process), grace_s)
@@ -33,7 +35,7 @@ async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
 
 
 async def end_of_others(group: int, grace_s: float) -> bool:
-    """The same for a group whose leader somebody else has started. False: some of it is left."""
+    """End a group whose leader somebody else has started. Returns False if some of it is left."""
     _signal(group, signal.SIGTERM)
     try:
         await _done(_empty(group), grace_s)
@@ -44,10 +46,10 @@ async def end_of_others(group: int, grace_s: float) -> bool:
 
 
 async def _done(work: Coroutine[object, object, object], within_s: float) -> None:
-    """Returns at the latest after that time.
+    """Wait for the process, for this time at most.
 
-    Not by `asyncio.timeout`, which in a task that is being cancelled raises what Python 3.11.2
-    takes for the cancellation.
+    It does not use `asyncio.timeout`, which in a task that is being cancelled raises what Python
+    3.11.2 takes for the cancellation.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -68,14 +70,16 @@ async def _empty(group: int) -> None:
 
 
 def _clear_away(group: int) -> None:
-    """As the first process of a container we are the parent of whoever has lost his own."""
+    """Reap processes that lost their parent: as the first process of a container we
+    inherit them.
+    """
     with suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG) != (0, 0):
             pass
 
 
 def _signal(group: int, number: int) -> bool:
-    """False if nobody of the group is left."""
+    """Send the signal. Returns False if no process of the group is left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

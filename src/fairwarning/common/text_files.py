@@ -1,4 +1,4 @@
-"""Reads a file that a person named, whatever it turns out to be."""
+"""This module reads a file that a person named, whatever it turns out to be."""
 
 import errno
 from pathlib import Path
@@ -7,7 +7,7 @@ FILE_MB_MAX = 64
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Raises OSError, whose `strerror` says why the file cannot be read."""
+    """The content of the file. Raises OSError, whose `strerror` says why it cannot be read."""
     bytes_max = FILE_MB_MAX * 1024 * 1024
     try:
         with open(path, "rb") as file:
@@ -21,7 +21,9 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """Raises OSError as `read_bytes` does, also for a file that is not text."""
+    """The text of the file. Raises OSError as `read_bytes` does, also for a file that
+    is not text.
+    """
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,9 +1,9 @@
-"""Where in a TOML text a value stands.
+"""This module says on which line of a TOML text a value stands.
 
-Theory of operation. The text has been parsed already, so it is known to be right, and this
-walk need only tell where keys and values begin. It notes the line of every path at which
-something is said for the first time: `("vm", 2, "addresses", 0)`. A path that is nowhere in
-the text, such as a key that is missing, stands where the nearest path above it does.
+Theory of operation. The text has been parsed already, so it is known to be right, and this walk
+need only tell where keys and values begin. It notes the line of every path at which something is
+said for the first time: `("vm", 2, "addresses", 0)`. A path that is nowhere in the text, such as a
+key that is missing, stands where the nearest path above it does.
 """
 
 import re

@@ -1,5 +1,7 @@
-"""Reads TOML text: the one way for every TOML file, so that no text can end in anything but a
-value or a `NotToml` with its line.
+"""This module reads TOML text for every TOML file: any text ends in a value, or in a `NotToml` with
+its line.
+
+Text that would cost the parser too much is refused before the parser sees it.
 """
 
 import re
@@ -11,7 +13,7 @@ _HINT = "a line is `key = value`, `[table]` or `[[array of tables]]`, and string
 
 
 class NotToml(ValueError):
-    """`message` says what is wrong and what to do, `line` where."""
+    """The text is no TOML. `message` says what is wrong and what to do, `line` where."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(f"line {line}: {message}")
@@ -20,7 +22,7 @@ class NotToml(ValueError):
 
 
 def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
-    """The text as lines count in it, and what it says. Raises NotToml."""
+    """The text as lines are counted in it, and the tables that it holds. Raises NotToml."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         refuse_costly(text)
@@ -38,13 +40,12 @@ def _syntax_problem(text: str, error: str) -> NotToml:
     return NotToml(f"this is not TOML: {what}; {_HINT}", number)
 
 
-# Refuses TOML that would cost its parser too much, before the parser sees it. Pure.
 KEY_PARTS_MAX = 20
 NESTING_MAX = 20
 KEYS_MAX = 200_000
 VALUES_MAX = 600_000
 WORD_CHARS_MAX = 1_000
-"""Of a name without quotes, a number or a time, with the spaces around it."""
+"""The length of a name without quotes, a number or a time, with the spaces around it."""
 _LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"
 _MARK = re.compile(r"[\"'#.=,\[\]{}\n]")
 # A group that repeats takes memory each time until the pattern ends, so it repeats a thousand times
@@ -61,7 +62,7 @@ class TooCostly(ValueError):
 
 
 def refuse_costly(text: str) -> None:
-    """Raises TooCostly."""
+    """Refuse text that would cost the parser too much. Raises TooCostly."""
     at = keys = values = parts = depth = 0
     while (found := _MARK.search(text, at)) is not None:
         start, mark = found.start(), found[0]
@@ -107,7 +108,7 @@ def refuse_costly(text: str) -> None:
 
 
 def end_of_string(text: str, at: int) -> int | None:
-    """Behind the string that begins at `at`; None: it does not end."""
+    """The position behind the string that begins at `at`; None if it does not end."""
     quote = text[at]
     is_long = text.startswith(quote * 3, at)
     if quote == "'" and not is_long:

@@ -1,7 +1,7 @@
-"""The api-versions of /metadata/scheduledevents and what each can show.
+"""This module lists the api-versions of /metadata/scheduledevents and what each can show.
 
-Scheduled Events has its own list, apart from the one of /metadata/instance. Field sets
-are strictly additive, and an event whose type is younger than the version is not shown.
+Scheduled Events has its own list, apart from the one of /metadata/instance. Each version has all
+fields of the one before it, and an event whose type is younger than the version is not shown.
 """
 
 from dataclasses import dataclass

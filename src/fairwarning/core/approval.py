@@ -1,4 +1,6 @@
-"""Who may agree to an early start, and what is agreed to in advance (promises 7 and 10)."""
+"""This module decides who may approve an early start, and what is approved in advance (promises 7
+and 10).
+"""
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft
@@ -19,7 +21,9 @@ from fairwarning.core.transitions import Approved, Drained, Seen
 
 
 def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
-    """One approval covers all Resources. Again, or once started, it changes nothing."""
+    """Approve the event for all its Resources. It changes nothing if the event is approved already
+    or has started.
+    """
     if by.kind == "instance":
         _refuse_stranger(draft.scope, InstanceName(by.name))
     if event.is_finished:
@@ -32,7 +36,9 @@ def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
 
 
 def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: Instant) -> None:
-    """An event that is over by now, or was seen before, is passed over."""
+    """Note that an instance was shown these events. An event that is over, or was seen before, is
+    skipped.
+    """
     for id in ids:
         event = draft.scope.events.get(id)
         if event is not None and not event.is_finished and event.sight is None:
@@ -40,7 +46,9 @@ def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: I
 
 
 def note_drained(draft: Draft, event: Event, name: InstanceName, now: Instant) -> None:
-    """Again, or once the event has started or is over, it changes nothing."""
+    """Note that an instance is ready for the event. It changes nothing the second time, or once the
+    event has started or is over.
+    """
     if name not in event.resources:
         raise Refused(
             Code.NOT_IN_SCOPE,

@@ -1,6 +1,6 @@
-"""What can be asked of a scope. Each is decided alone, on one scope, at one instant.
+"""A command is what can be asked of a scope. Each is decided alone, on one scope, at one instant.
 
-New ids come in with the command, so that asking twice is recognised as one question.
+New ids come in with the command, so that a repeated command is recognised as the same one.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,9 @@ from fairwarning.core.model import (
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """Announce a platform event. Neither notice nor instant given: the minimum notice."""
+    """Announce a platform event. It gets the minimum notice unless a notice or an
+    instant is given.
+    """
 
     event_id: EventId
     type: EventType
@@ -33,13 +35,13 @@ class Schedule(Struct, frozen=True, kw_only=True):
     description: str | None = None
     duration_s: int | None = None
     lasts_s: int | None = None
-    """How long it stays Started in a rehearsal; None: as long as the impact takes."""
+    """How long it stays Started in a rehearsal; None means as long as the impact takes."""
     already_happened: bool = False
     """A failure that nobody could announce: the event appears as Started."""
 
 
 class Operate(Struct, frozen=True, kw_only=True):
-    """Restart, redeploy, delete or whatever else the owner of the instance asks for."""
+    """Do to an instance what its owner asks for: restart it, redeploy it, delete it and so on."""
 
     event_id: EventId
     kind: OperationKind
@@ -47,7 +49,7 @@ class Operate(Struct, frozen=True, kw_only=True):
 
 
 class OperateAll(Struct, frozen=True, kw_only=True):
-    """The same operation on several instances: an event each, and all of them or none."""
+    """Do the same operation to several instances, with an event each; all of them or none."""
 
     kind: OperationKind
     targets: tuple[tuple[EventId, InstanceName], ...]
@@ -66,7 +68,9 @@ class ReportSeen(Struct, frozen=True, kw_only=True):
 
 
 class ReportDrained(Struct, frozen=True, kw_only=True):
-    """An instance of the event is ready for it. That is no approval: others may not be."""
+    """An instance of the event is ready for it. This is no approval, because others may not be
+    ready.
+    """
 
     event_id: EventId
     instance: InstanceName
@@ -78,7 +82,7 @@ class Cancel(Struct, frozen=True, kw_only=True):
 
 
 class Postpone(Struct, frozen=True, kw_only=True):
-    """NotBefore never moves: cancel the event and announce another in its place."""
+    """Cancel the event and announce another in its place, because NotBefore never moves."""
 
     event_id: EventId
     new_event_id: EventId
@@ -90,8 +94,10 @@ class Activate(Struct, frozen=True, kw_only=True):
 
 
 class BeginAnew(Struct, frozen=True, kw_only=True):
-    """Instances were shown documents that the store no longer knows of, so no number of this
-    activation is safe: count from 1 again under a new one. Of several who ask, one is granted.
+    """Begin a new activation, whose documents count from 1 again.
+
+    It is needed when instances were shown documents that the store has lost, so that no number of
+    this activation is safe. If several callers ask for it, it happens once.
     """
 
     activated_ms: Instant
@@ -102,11 +108,13 @@ class BeginAnew(Struct, frozen=True, kw_only=True):
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """Time has passed: do whatever is due."""
+    """Time has passed, so do whatever is due."""
 
 
 class ReportDone(Struct, frozen=True, kw_only=True):
-    """The driver says that the impact is over. Believed whatever the attempt: the key is one."""
+    """The driver says that the impact is over. It is believed whatever the attempt is, because all
+    attempts share one key.
+    """
 
     event_id: EventId
 
@@ -124,7 +132,9 @@ class RenewLease(Struct, frozen=True, kw_only=True):
 
 
 class Release(Struct, frozen=True, kw_only=True):
-    """A node that stops gives its work back, so that the next one need not wait."""
+    """A node that stops gives its work back, so that the next node need not wait for the lease to
+    end.
+    """
 
     event_id: EventId
     attempt: int
@@ -136,7 +146,9 @@ class AddInstances(Struct, frozen=True, kw_only=True):
 
 
 class ChangeModel(Struct, frozen=True, kw_only=True):
-    """All that a scale set's model says now; existing instances keep theirs until upgraded."""
+    """Change the whole model of a scale set. Existing instances keep theirs until they are
+    upgraded.
+    """
 
     terminate_notice_ms: int | None
     reimage_notice_ms: int | None = None
@@ -152,20 +164,21 @@ class ChangePolicy(Struct, frozen=True, kw_only=True):
 
 
 class Declare(Struct, frozen=True, kw_only=True):
-    """Make the scope what this roster says: add, change and remove instances, and its rules.
+    """Make the scope what this roster says: add, change and remove instances, and change the rules.
 
-    An instance that has an event pending is removed only by force, which cancels the event.
-    One that is due a Terminate event stays until its Terminate is over.
+    An instance that has an event pending is removed only by force, which cancels the event. One
+    that is due a Terminate event stays until its Terminate is over.
     """
 
     roster: Roster
     force: bool = False
     before: Roster | None = None
-    """What the scope was when this was thought out; if it is not that any more, refuse."""
+    """The roster that the caller saw; the command is refused if it has changed since."""
     terminates: Mapping[InstanceName, EventId] = {}
     """The id of the Terminate event for each instance that may need one to leave."""
     without_notice: frozenset[InstanceName] = frozenset()
-    """Who is removed at once although due a Terminate: somebody has named them and said so."""
+    """The instances that are removed at once although due a Terminate, because somebody named
+    them."""
 
 
 class ReportPower(Struct, frozen=True, kw_only=True):
@@ -174,7 +187,7 @@ class ReportPower(Struct, frozen=True, kw_only=True):
 
 
 RosterCommand = AddInstances | ChangeModel | UpgradeInstances | ChangePolicy | ReportPower | Declare
-"""About who is in the scope and under which rules."""
+"""A command that changes the instances or the rules of the scope."""
 Command = (
     Schedule
     | Operate

@@ -1,4 +1,4 @@
-"""How events end, and what their end does to the instances (promise 9)."""
+"""This module ends events, and does to the instances what follows from that (promise 9)."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -57,7 +57,9 @@ def _leave_behind(draft: Draft, event: Event, instance: Instance, now: Instant) 
 
 
 def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
-    """Once no target is left, there is nobody to warn."""
+    """Cancel the scheduled events that have no live instance left, because there is
+    nobody to warn.
+    """
     roster = draft.scope.roster
     for event in draft.scope.in_phase(Phase.SCHEDULED):
         if not any(roster.has_live(name) for name in event.resources):
@@ -66,8 +68,10 @@ def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
 
 
 def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
-    """A scope that carried all its past would be slow to write. The store keeps it, and an id
-    that was used once is refused by the store for ever.
+    """Take finished events and deleted instances out of the scope when they are old enough.
+
+    A scope with all its past would be slow to write. The store keeps the past, and refuses an id
+    that was used once for ever.
     """
     horizon = now - timing.retention_ms
     scope = draft.scope

@@ -1,9 +1,9 @@
-"""`decide`: the one door through which a scope changes.
+"""`decide` is the only way in which a scope changes.
 
-It answers a command with the transitions that follow from it at `now`, or refuses and
-changes nothing. Whatever was asked, it then does all that has become possible: start
-what may start, expire what is overdue, forget what is old. So no caller can leave a
-scope with something undone that is due.
+It answers a command with the transitions that follow from it at `now`, or refuses and changes
+nothing. After every command it also does all that has become possible: it starts what may start,
+expires what is overdue and forgets what is old. So no caller can leave a scope with something
+undone that is due.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from fairwarning.core.commands import (
 )
 from fairwarning.core.completion import complete, drop_events_of_deleted, forget_old
 from fairwarning.core.declare import declare, refuse_overtaken
-from fairwarning.core.document import visible_face
+from fairwarning.core.document import visible_content
 from fairwarning.core.driver_leases import expire, fail_attempt, hand_over, release, renew
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.lifecycle import Draft
@@ -76,7 +76,7 @@ from fairwarning.core.transitions import (
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What a decision did: the scope after it, and the transitions that lead there."""
+    """A change has the scope after a decision, and the transitions that lead there."""
 
     scope: Scope
     transitions: tuple[ScopeTransition, ...]
@@ -91,7 +91,10 @@ def decide(
     timing: Timing = DEFAULT_TIMING,
     node: NodeId | None = None,
 ) -> Change:
-    """Raises Refused, and nothing else. With a node, that node takes the work that is ready."""
+    """Decide the command. If a node is given, it takes the driver's work that is ready.
+
+    Raises Refused, and nothing else.
+    """
     draft = Draft(scope)
     _answer(draft, command, now, timing)
     _advance(draft, now, timing)
@@ -190,7 +193,9 @@ def _operate(
     now: Instant,
     timing: Timing,
 ) -> None:
-    """After a day of silence nobody is there to be told, even if no tick came in between."""
+    """Begin the operation. After a day of silence nobody is there to be told, even if no tick came
+    in between.
+    """
     _deactivate_if_idle(draft, now, timing)
     if not targets:
         raise Refused(Code.NO_TARGET, "an operation needs at least one instance; name one")
@@ -234,7 +239,9 @@ def _postpone(draft: Draft, command: Postpone, now: Instant) -> None:
 
 
 def _activate(draft: Draft, now: Instant, timing: Timing) -> None:
-    """The first request after a day of silence begins anew, even if no tick came in between."""
+    """Activate the scope. The first request after a day of silence begins a new activation, even if
+    no tick came in between.
+    """
     _deactivate_if_idle(draft, now, timing)
     if not draft.scope.is_activated:
         draft.add(Activated(at_ms=_activation_ms(draft.scope, now)))
@@ -248,7 +255,8 @@ def _begin_anew(draft: Draft, command: BeginAnew, now: Instant) -> None:
 
 
 def _activation_ms(scope: Scope, earliest: Instant) -> Instant:
-    """An instant that names no earlier activation of the scope, even if the clock stepped back.
+    """Choose an instant that names no earlier activation of the scope, even if the clock stepped
+    back.
 
     The last sign of an instance is never older than the activation, and outlives it.
     """
@@ -273,7 +281,9 @@ def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
 
 
 def _publish(draft: Draft, before: Scope) -> None:
-    """Promise 6. An activation begins at 1 with whatever is there to see."""
+    """Give the document its next number if instances can see a change (promise 6). An activation
+    begins at 1.
+    """
     same_activation = before.is_activated and before.activated_ms == draft.scope.activated_ms
-    if same_activation and visible_face(before) != visible_face(draft.scope):
+    if same_activation and visible_content(before) != visible_content(draft.scope):
         draft.add(DocumentChanged(incarnation=before.incarnation + 1))

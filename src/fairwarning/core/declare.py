@@ -75,7 +75,7 @@ def declare(draft: Draft, command: Declare, now: Instant) -> None:
 
 
 def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[Instance, ...]:
-    """Who is left out of `wanted` and stays until its Terminate event is over."""
+    """The instances that `wanted` leaves out and that stay until their Terminate event is over."""
     return tuple(
         each
         for each in scope.roster.live
@@ -88,7 +88,9 @@ def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[I
 def _terminate(
     scope: Scope, command: Declare, instance: Instance, update_domain: int, now: Instant
 ) -> Event:
-    """Under the rules as they are before the declaration, which may be about to lower them."""
+    """The event by which the instance leaves, under the rules from before the declaration, which
+    may be about to lower them.
+    """
     event_id = command.terminates.get(instance.name)
     if event_id is None:
         notice_ms = instance.model.terminate_notice_ms or 0
@@ -102,8 +104,9 @@ def _terminate(
 
 
 def declared(scope: Scope, wanted: Roster, without_notice: Names = ()) -> Roster:
-    """What the roster becomes now. Who is removed is missing from it; who leaves by a Terminate
-    event is still there.
+    """What the roster becomes now.
+
+    A removed instance is missing from it. One that leaves by a Terminate event is still in it.
     """
     before = scope.roster
     model = declared_model(before, wanted)
@@ -129,7 +132,7 @@ def _used_numbers(before: Roster, wanted: Roster) -> int:
 
 
 def _placed(instance: Instance, wanted: Roster) -> Instance:
-    """Where it is, unless there are fewer domains now."""
+    """The instance in its present domains, unless there are fewer domains now."""
     return replace(
         instance,
         update_domain=instance.update_domain % max(wanted.update_domains, 1),
@@ -138,7 +141,9 @@ def _placed(instance: Instance, wanted: Roster) -> Instance:
 
 
 def declared_model(before: Roster, wanted: Roster) -> Model:
-    """A declaration says the terminate notice; one that begins anew says all of it."""
+    """The model after the declaration, which sets the terminate notice only; one for a new set sets
+    all of it.
+    """
     rest = before.model if before.live else wanted.model
     return next_model(
         before.model,
@@ -164,7 +169,9 @@ def _with_deleted(target: Roster, before: Roster) -> Mapping[InstanceName, Insta
 def refuse_declaration(
     scope: Scope, wanted: Roster, *, force: bool, without_notice: Names = ()
 ) -> None:
-    """Every reason to refuse that the scope alone can tell; taken addresses are the store's."""
+    """Refuse for every reason that the scope alone can tell; only the store knows which addresses
+    are taken.
+    """
     before = scope.roster
     _refuse_another(scope, wanted)
     target = declared(scope, wanted, without_notice)
@@ -184,7 +191,7 @@ def refuse_declaration(
 
 
 def refuse_overtaken(scope: Scope, before: Roster | None) -> None:
-    """A declaration is the whole roster, so a stale one would undo what came in between."""
+    """Refuse a stale declaration: it is the whole roster, so it would undo what came in between."""
     if before is not None and before != scope.roster:
         raise Refused(
             Code.ROSTER_CHANGED,
@@ -213,7 +220,7 @@ def _identity(roster: Roster) -> tuple[str, str, str, str]:
 
 
 def _refuse_used_number(scope: Scope, target: Roster) -> None:
-    """A number is used once in the life of a set; one that was removed is declared anew."""
+    """Refuse a number that was used, unless the set was removed and this declares a new one."""
     before = scope.roster
     used = _used_numbers(before, target)
     for instance in target.live:
@@ -228,7 +235,9 @@ def _refuse_used_number(scope: Scope, target: Roster) -> None:
 
 
 def _refuse_lost_notice(scope: Scope, target: Roster) -> None:
-    """A Spot instance gets no Terminate events, so who is due one cannot become Spot."""
+    """Refuse to make an instance Spot that is due a Terminate event, because Spot instances get
+    none.
+    """
     for known in scope.roster.live:
         becomes_spot = (
             target.has_live(known.name) and target.instances[known.name].priority is Priority.SPOT
@@ -253,7 +262,9 @@ def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
 
 
 def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
-    """The driver may be asked about a started event again, and must find what it knew."""
+    """Say what the driver would no longer recognise. It may be asked about a started
+    event again.
+    """
     if (before.driver, before.driver_settings) != (target.driver, target.driver_settings):
         return "its driver would change"
     for name in event.resources:

@@ -1,4 +1,7 @@
-"""Who is about to be deleted. They live until they are gone, but no capacity counts them."""
+"""This module tells which instances are about to be deleted.
+
+They live until they are gone, but no capacity counts them.
+"""
 
 from fairwarning.core.model import (
     Event,
@@ -13,7 +16,7 @@ from fairwarning.core.notice import has_terminate_notice
 
 
 def takes_away(event: Event) -> bool:
-    """Whether its owner asked for the end of the instance."""
+    """Whether the event deletes its instance because the owner asked for that."""
     is_asked = event.type is EventType.TERMINATE and event.source is Source.USER
     return is_asked or event.operation is OperationKind.DELETE
 

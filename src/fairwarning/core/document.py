@@ -1,4 +1,4 @@
-"""What an instance sees: its scope's visible events, projected onto an api-version.
+"""A document is what an instance sees: its scope's visible events, for an api-version.
 
 The order of keys, the compact form and the types are those of live captures of Azure.
 """
@@ -15,22 +15,24 @@ _WIRE_STATUS = {Phase.SCHEDULED: "Scheduled", Phase.STARTED: "Started"}
 
 
 def visible_events(scope: Scope) -> tuple[Event, ...]:
-    """Oldest first, so that an event never changes its place while it lives."""
+    """The events that instances see, oldest first, so that an event never changes its place."""
     shown = [each for each in scope.events.values() if each.announced and each.ended_ms is None]
     shown.sort(key=lambda each: (each.created_ms, each.id))
     return tuple(shown)
 
 
-def visible_face(scope: Scope) -> tuple[tuple[str, Phase], ...]:
-    """Equal faces mean equal documents: ids fix all else, and only the phase can change."""
+def visible_content(scope: Scope) -> tuple[tuple[str, Phase], ...]:
+    """A value that is equal for equal documents: the ids decide all else, and only the phase can
+    change.
+    """
     return tuple((each.id, each.phase) for each in visible_events(scope))
 
 
 def document_tag(activated_ms: Instant | None, incarnation: int, events: Iterable[Event]) -> str:
-    """The name of a document, as an HTTP entity tag: its incarnation, activation and content.
+    """The HTTP entity tag of a document, made from its incarnation, activation and content.
 
-    The content is in it for the case that the store has lost a document that was shown, and
-    has given its number to another one.
+    The content is in it for the case that the store has lost a document that was shown, and has
+    given its number to another one.
     """
     said = "".join(f"{e.id} {e.phase} {e.created_ms} {e.not_before_ms}\n" for e in events)
     return f'"{incarnation}-{activated_ms or 0:x}-{crc32(said.encode()):08x}"'

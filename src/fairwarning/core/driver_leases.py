@@ -1,11 +1,12 @@
-"""The driver's side: leases, attempts, back-off, giving up (promise 4 and 9).
+"""This module decides about the driver's work: leases, attempts, back-off and giving up (promises 4
+and 9).
 
-Theory of operation. A started event carries its work in the scope itself, so there is no
-second queue to fall out of step. Whichever node runs a transaction takes what is ready in
-that same commit (`HandedOver`), under a lease. If the node falls silent, the lease runs
-out, and the next node tries again under the same key, asking the driver first what became
-of it. A failed attempt waits and is tried again; after the last one the event ends failed.
-An attempt that was only interrupted (a node restarted) does not count as a failure.
+Theory of operation. A started event carries its work in the scope itself, so there is no second
+queue to fall out of step. The node that runs a transaction takes what is ready in that same commit
+(`HandedOver`), under a lease. If the node falls silent, the lease runs out, and the next node tries
+again under the same key, asking the driver first what became of it. A failed attempt waits and is
+tried again; after the last one the event ends failed. An attempt that was only interrupted (a node
+restarted) does not count as a failure.
 """
 
 from fairwarning.core.instants import SECOND_MS, Instant, later
@@ -39,7 +40,7 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
 
 
 def renew(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant, t: Timing) -> None:
-    """Keeps the lease of a node that still has the work; a node that lost it gets nothing."""
+    """Renew the lease of a node that still has the work; a node that lost it gets nothing."""
     work = event.work
     if work is None or work.node != node or work.attempt != attempt:
         return
@@ -87,7 +88,7 @@ def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: 
 
 
 def backoff_ms(failures: int, timing: Timing) -> int:
-    """Doubles with each failure up to the limit."""
+    """How long to wait before the next attempt. It doubles with each failure, up to the limit."""
     return min(timing.backoff_ms << (failures - 1), timing.backoff_ms_max)
 
 

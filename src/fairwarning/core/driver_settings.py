@@ -1,37 +1,71 @@
-"""Which settings each driver knows, so that a fleet file with a slip is refused when it is read."""
+"""A driver declares its settings in these types, so that a slip is refused when a fleet is read.
+
+The core knows the kinds of values, and no driver: each driver declares its own settings beside its
+code (`drivers/`), and `boot.py` hands the declarations to whatever reads fleets.
+"""
 
 import re
 import shlex
 from collections.abc import Mapping
+from enum import StrEnum
 from urllib.parse import urlsplit
 
-from fairwarning.common.durations import parse_duration_ms
+from msgspec import Struct
 
-DRIVER_SETTINGS: Mapping[str, frozenset[str]] = {
-    "simulated": frozenset(),
-    "command": frozenset({"run", "timeout"}),
-    "webhook": frozenset({"url", "secret_env"}),
-}
-REQUIRED_SETTINGS: Mapping[str, frozenset[str]] = {
-    "simulated": frozenset(),
-    "command": frozenset({"run"}),
-    "webhook": frozenset({"url"}),
-}
+from fairwarning.common.durations import DURATION_EXAMPLES, parse_duration_ms
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def driver_problem(driver: str, settings: Mapping[str, str]) -> str | None:
-    """What is wrong with them and what to do, or None. Never repeats a value: it may be secret."""
-    known = DRIVER_SETTINGS.get(driver)
-    if known is None:
-        return f"no driver is called {driver!r}; use one of {', '.join(DRIVER_SETTINGS)}"
-    for name in sorted(settings.keys() - known):
-        use = f"it knows {', '.join(sorted(known))}" if known else "it has none"
-        return f"driver {driver!r} has no setting {name!r}; {use}"
-    for name in sorted(REQUIRED_SETTINGS[driver] - settings.keys()):
-        return f"driver {driver!r} needs {name!r}; add it"
-    problems = (_value_problem(name, value) for name, value in settings.items())
-    return next((f"driver {driver!r}: {each}" for each in problems if each), None)
+class SettingKind(StrEnum):
+    """What the value of a setting must be."""
+
+    COMMAND_LINE = "command line"
+    DURATION = "duration"
+    URL = "URL"
+    VARIABLE = "environment variable"
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    name: str
+    kind: SettingKind
+    is_required: bool = False
+
+
+class DriverSettings(Struct, frozen=True, kw_only=True):
+    """All settings that a driver has."""
+
+    driver: str
+    """The name of the driver in a fleet file."""
+    settings: tuple[Setting, ...] = ()
+
+    def problem(self, given: Mapping[str, str]) -> str | None:
+        """What is wrong with these settings and what to do, or None.
+
+        It never repeats a value, which may be secret.
+        """
+        known = {each.name: each for each in self.settings}
+        for name in sorted(given.keys() - known.keys()):
+            use = f"it knows {', '.join(sorted(known))}" if known else "it has none"
+            return f"driver {self.driver!r} has no setting {name!r}; {use}"
+        for each in self.settings:
+            if each.is_required and each.name not in given:
+                return f"driver {self.driver!r} needs {each.name!r}; add it"
+        problems = (_value_problem(known[name], value) for name, value in given.items())
+        return next((f"driver {self.driver!r}: {each}" for each in problems if each), None)
+
+
+DriverCatalogue = Mapping[str, DriverSettings]
+"""The settings of every driver that there is, by the driver's name."""
+
+
+def driver_problem(
+    drivers: DriverCatalogue, driver: str, settings: Mapping[str, str]
+) -> str | None:
+    """What is wrong with the driver that a fleet names or with its settings, or None."""
+    if driver not in drivers:
+        return f"no driver is called {driver!r}; use one of {', '.join(drivers)}"
+    return drivers[driver].problem(settings)
 
 
 def split_command(run: str) -> list[str] | None:
@@ -50,15 +84,16 @@ def is_http_url(text: str) -> bool:
         return False
 
 
-def _value_problem(name: str, value: str) -> str | None:
-    match name:
-        case "run" if split_command(value) is None:
-            return "'run' is no command line; give a program and its arguments, quotes closed"
-        case "timeout" if not parse_duration_ms(value):
-            return "'timeout' is no duration; write it like 30s, 10m or PT10M"
-        case "url" if not is_http_url(value):
-            return "'url' is no address; give one that begins with http:// or https://"
-        case "secret_env" if not _VARIABLE.fullmatch(value):
-            return "'secret_env' is the name of an environment variable; give a name"
+def _value_problem(setting: Setting, value: str) -> str | None:
+    name = repr(setting.name)
+    match setting.kind:
+        case SettingKind.COMMAND_LINE if split_command(value) is None:
+            return f"{name} is no command line; give a program and its arguments, quotes closed"
+        case SettingKind.DURATION if not parse_duration_ms(value):
+            return f"{name} is no duration; write one like {DURATION_EXAMPLES}"
+        case SettingKind.URL if not is_http_url(value):
+            return f"{name} is no address; give one that begins with http:// or https://"
+        case SettingKind.VARIABLE if not _VARIABLE.fullmatch(value):
+            return f"{name} is the name of an environment variable; give a name"
         case _:
             return None

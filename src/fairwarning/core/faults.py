@@ -1,7 +1,7 @@
-"""What an endpoint may be told to do wrong, so that handlers can be tested. Pure.
+"""A fault is what an endpoint may be told to do wrong, so that handlers can be tested. Pure.
 
-Each kind is something that real endpoints were seen to do, or that a handler must survive
-because the protocol allows it. Chance comes in with the call, as time does.
+Each kind is something that real endpoints were seen to do, or that a handler must survive because
+the protocol allows it. Chance comes in with the call, as time does.
 """
 
 import json
@@ -18,7 +18,6 @@ from fairwarning.core.model import InstanceName
 
 DELAY_MS_MAX = 120_000
 COUNT_MAX = 1_000_000
-# Documents with something wrong in them, made from right ones. Pure.
 UNKNOWN_TYPE = "HostDefragmentation"
 
 
@@ -42,15 +41,15 @@ class FaultKind(StrEnum):
     UNKNOWN_FIELDS = "unknown-fields"
     """Fields that no version has, in the document and in each event."""
     INCARNATION_RESET = "incarnation-reset"
-    """Counts from 1 again, as after a day of silence."""
+    """The incarnation is 1 again, as after a day of silence."""
     STALE = "stale"
     """The document as it was before the last change."""
     DUPLICATE = "duplicate"
-    """Each event twice."""
+    """Each event is in the document twice."""
 
 
 class Part(StrEnum):
-    """Which requests a fault is for."""
+    """The part of the endpoint whose requests a fault strikes."""
 
     POLL = "poll"
     APPROVE = "approve"
@@ -70,17 +69,17 @@ DOCUMENT_KINDS = frozenset(
         FaultKind.DUPLICATE,
     }
 )
-"""They change what a poll reads, and mean nothing to other requests."""
+"""These kinds change what a poll reads, and mean nothing to other requests."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
     id: str
     kind: FaultKind
     instances: tuple[InstanceName, ...] = ()
-    """Empty: every instance of a test fleet."""
+    """The instances that it strikes; empty means every instance of a test fleet."""
     on: Part = Part.POLL
     count: int | None = None
-    """So many requests more; None: no end."""
+    """How many more requests it strikes; None means until it is cleared."""
     probability: float = 1.0
     from_ms: Instant | None = None
     until_ms: Instant | None = None
@@ -94,7 +93,7 @@ class Fault(Struct, frozen=True, kw_only=True):
         return is_used_up or (self.until_ms is not None and now >= self.until_ms)
 
     def strikes(self, name: InstanceName, part: Part, now: Instant, chance: float) -> bool:
-        """`chance` is drawn evenly from 0 up to 1."""
+        """Whether the fault strikes this request; `chance` is drawn evenly from 0 up to 1."""
         return (
             not self.is_over(now)
             and (self.from_ms is None or now >= self.from_ms)
@@ -109,8 +108,10 @@ UNKNOWN_EVENT_ID = "00000000-0000-4000-8000-00000000FADE"
 UNKNOWN_FIELD = "FairwarningUnknownField"
 
 
-def spoilt(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
-    """`instance` is who asks; an event that is made up concerns it."""
+def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
+    """The document with this fault in it. `instance` is the caller; an invented event
+    concerns it.
+    """
     body: dict[str, Any] = json.loads(document)
     events: list[dict[str, Any]] = body["Events"]
     match kind:
@@ -133,7 +134,7 @@ def spoilt(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
 
 
 def _dated(events: list[dict[str, Any]], write: Callable[[datetime], str]) -> list[dict[str, Any]]:
-    """A date that is empty stays so."""
+    """The time in this form; an empty one stays empty."""
     return [
         {**each, "NotBefore": write(parsedate_to_datetime(each["NotBefore"]).astimezone(UTC))}
         if each["NotBefore"]
@@ -143,7 +144,7 @@ def _dated(events: list[dict[str, Any]], write: Callable[[datetime], str]) -> li
 
 
 def _dotnet(when: datetime) -> str:
-    """`4/11/2022 10:26:58 PM +00:00`: nothing is padded but minutes and seconds."""
+    """A time like `4/11/2022 10:26:58 PM +00:00`: nothing is padded but minutes and seconds."""
     hour = when.hour % 12 or 12
     half = "AM" if when.hour < 12 else "PM"
     return f"{when.month}/{when.day}/{when.year} {hour}:{when:%M:%S} {half} +00:00"

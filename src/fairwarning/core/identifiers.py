@@ -1,4 +1,6 @@
-"""GUIDs that Azure makes up and we derive, so that every view of a thing shows the same one."""
+"""This module derives the GUIDs and computer names that Azure makes up, so that every view shows
+the same ones.
+"""
 
 from hashlib import sha1
 
@@ -10,9 +12,9 @@ _NAMESPACE = bytes.fromhex("6f1c9f3e52a44c3b9a8e0d8c1d2f7a10")
 
 
 def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
-    """A UUID of version 5: the same text has the same one, everywhere and always.
+    """A UUID of version 5: the same text always gives the same one.
 
-    Made by hand: the core has no random source, and `uuid` brings one.
+    It is made by hand, because the core has no random source, and `uuid` brings one.
     """
     digest = sha1(namespace + text.encode(), usedforsecurity=False).digest()[:16]
     number = int.from_bytes(digest)
@@ -23,7 +25,9 @@ def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
 
 
 def vm_id(scope: Scope, instance: Instance) -> str:
-    """Stable for the instance's life, and different for its namesakes elsewhere."""
+    """The vmId, which is stable for the instance's life and different for instances of the same
+    name elsewhere.
+    """
     return guid_of(f"{scope.id}/{instance.name}")
 
 
@@ -31,8 +35,8 @@ def placement_group_id(scope: Scope) -> str:
     return guid_of(scope.id)
 
 
-# What an instance calls itself: its name, but in a scale set a prefix and six characters.
 def computer_name(roster: Roster, instance: Instance) -> str:
+    """What an instance calls itself: its name, but in a scale set a prefix and six characters."""
     is_of_a_set = roster.kind is ScopeKind.SCALE_SET
     # A machine of its own that joined a flexible set is not named after it.
     if not is_of_a_set or not instance.name.startswith(f"{roster.resource}_"):

@@ -23,7 +23,7 @@ def later(instant: Instant, by_ms: int) -> Instant:
 
 
 def to_whole_second(instant: Instant) -> Instant:
-    """Rounded up: the wire shows whole seconds, and what is shown must not be early."""
+    """The instant rounded up: the wire shows whole seconds, and what is shown must not be early."""
     return Instant(-(-instant // SECOND_MS) * SECOND_MS)
 
 

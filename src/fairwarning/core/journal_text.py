@@ -1,7 +1,7 @@
-"""Any line of the journal as one English sentence, for the history, the logs and the notifications.
+"""Writes any line of the journal as one English sentence, for history, logs and notifications.
 
-A sentence has no full stop and does not say when or by whom its line was written: the line
-has these beside it.
+A sentence has no full stop and does not say when or by whom its line was written: the line has
+these beside it.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def sentence(transition: Transition) -> str:
 
 
 def in_words(instant: Instant) -> str:
-    """`2026-11-16 09:30:00 UTC`."""
+    """The instant written like `2026-11-16 09:30:00 UTC`."""
     return f"{to_datetime(instant):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -155,7 +155,7 @@ def _announced(event: Event) -> str:
 
 
 def _what(event: Event) -> str:
-    """The type, unless what the owner asked for says more."""
+    """The type of the event, unless the operation that the owner asked for says more."""
     if event.operation is None:
         return event.type
     says_more = event.type is EventType.POWER or event.operation is OperationKind.REIMAGE
@@ -163,7 +163,7 @@ def _what(event: Event) -> str:
 
 
 def _noted(note: Noted) -> str:
-    """`token:ci` and `created` make `token ci created`."""
+    """The sentence of a note: `token:ci` and `created` make `token ci created`."""
     return _because(f"{note.subject.replace(':', ' ', 1)} {note.action}", note.detail)
 
 
@@ -183,12 +183,13 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-# Transitions as others may see them: without what a driver must know and nobody else.
 HIDDEN = "…"
 
 
 def without_secrets(transition: Transition) -> Transition:
-    """The settings of a driver may hold keys: a URL with a password, a command with a token."""
+    """The transition without the driver's settings, which may hold a URL with a password or a
+    command with a token.
+    """
     if isinstance(transition, Unknown):
         return replace(transition, body=HIDDEN)
     if not isinstance(transition, RosterDeclared):

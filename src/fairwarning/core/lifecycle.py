@@ -116,7 +116,7 @@ def _with_event(scope: Scope, transition: EventTransition) -> Scope:
 
 
 def _not_taken(scope: Scope) -> Scope:
-    """A resource is no longer removed once the end of one of its instances does not happen."""
+    """The scope with its resource no longer removed, if one of its instances stays after all."""
     if not scope.roster.is_removed or not stayers(scope):
         return scope
     return replace(scope, roster=replace(scope.roster, is_removed=False))
@@ -227,14 +227,15 @@ def _with(roster: Roster, *instances: Instance) -> Roster:
 
 
 def number_of(roster: Roster, name: InstanceName) -> int | None:
-    """7 for `workers_7` in a uniform scale set; elsewhere names have no number."""
+    """The number of an instance of a uniform scale set: 7 for `workers_7`; elsewhere None."""
     _, _, digits = name.rpartition("_")
     is_number = roster.is_numbered and digits.isascii() and digits.isdigit()
     return int(digits) if is_number else None
 
 
-# A scope and the transitions that are being decided on it. Lives for one decision.
 class Draft:
+    """A scope and the transitions that are being decided on it. It lives for one decision."""
+
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.transitions: list[ScopeTransition] = []

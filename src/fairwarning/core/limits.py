@@ -1,4 +1,4 @@
-"""A limit on everything that a caller can make grow, and the times of the engine."""
+"""This module has a limit for everything that a caller can make grow, and the engine's times."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,14 @@ from fairwarning.core.model import OperationKind, Phase, Scope
 from fairwarning.core.refusals import Code, Refused
 
 SCOPE_INSTANCES_MAX = 100
-"""A placement group holds no more (Azure's limit)."""
+"""How many instances a placement group holds (Azure's limit)."""
 FLEXIBLE_NAME_CHARS_MAX = 44
-"""Of an instance that a flexible scale set has made (Azure's limit); other names have up to 64."""
+"""The length of a name that a flexible scale set makes (Azure's limit); other names have up to
+64."""
 FLEXIBLE_SET_CHARS_MAX = FLEXIBLE_NAME_CHARS_MAX - len("_12345678")
 SCOPE_EVENTS_MAX = 1_000
 FINISHED_KEPT_MAX = 4
-"""So many of the last events stay in their scope; all others are in the store's history alone."""
+"""How many finished events stay in their scope; older ones are in the store's history alone."""
 DELETED_KEPT_MAX = 100
 DESCRIPTION_CHARS_MAX = 1_024
 EVENT_DURATION_S_MAX = 7 * 24 * 3600
@@ -27,19 +28,19 @@ class Timing:
     """The durations that the rules run on. An operator may set each."""
 
     idle_ms: int = 24 * HOUR_MS
-    """Without a request for so long, a scope is switched off."""
+    """How long a scope stays activated without a request."""
     idle_grace_ms: int = 15 * MINUTE_MS
     """Requests are noted in the store no more often than this, so the switch waits that long."""
     retention_ms: int = DAY_MS
-    """Finished events and deleted instances stay in their scope so long, if they are not many."""
+    """How long finished events and deleted instances stay in their scope, if they are not many."""
     lease_ms: int = 30 * SECOND_MS
     """How long a node may be silent before another takes over its driver work."""
     attempt_ms: int = 30 * MINUTE_MS
     """How long one try of a driver may take, beyond the event's own duration."""
     attempts_max: int = 5
-    """So many failures of the driver, and the event ends as failed."""
+    """After how many failures of the driver the event ends as failed."""
     handovers_max: int = 100
-    """So many attempts in all, those that a dying node interrupted included."""
+    """How many attempts there are in all, also those that a dying node interrupted."""
     backoff_ms: int = SECOND_MS
     backoff_ms_max: int = MINUTE_MS
 
@@ -47,9 +48,10 @@ class Timing:
 DEFAULT_TIMING = Timing()
 
 
-# Free text from outside: whatever it says, it must be possible to store and to send.
 def refuse_text(what: str, text: str) -> None:
-    """Half of a surrogate pair, which JSON can smuggle in, is no text."""
+    """Refuse text that cannot be stored and sent: one with half of a surrogate pair, which JSON
+    allows.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -59,25 +61,27 @@ def refuse_text(what: str, text: str) -> None:
         ) from None
 
 
-# How many user operations may be pending at once in a subscription.
 OPERATIONS_PENDING_MAX = 10
+"""How many user operations may be pending at once in a subscription."""
 _COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})
 
 
 def is_counted(command: Command) -> bool:
-    """Whether the limit has a say in this command."""
+    """Whether the limit on pending operations applies to this command."""
     return isinstance(command, Operate | OperateAll) and command.kind in _COUNTED
 
 
 def pending_operations(scope: Scope) -> int:
-    """Announced and not yet started."""
+    """How many user operations of the scope are announced and have not started."""
     return sum(
         each.operation in _COUNTED and each.announced for each in scope.in_phase(Phase.SCHEDULED)
     )
 
 
 def refuse_over_limit(before: Scope, after: Scope, pending: int, pending_max: int) -> None:
-    """`pending` counts the whole subscription before this change; a limit of 0 is none."""
+    """Refuse if too many operations are pending. `pending` counts the whole subscription before
+    this change; a limit of 0 is none.
+    """
     added = pending_operations(after) - pending_operations(before)
     if not pending_max or added <= 0:
         return

@@ -1,4 +1,4 @@
-"""The nouns: scope, roster, instance, event. Values only; the rules are elsewhere.
+"""The values that the rules are about: scope, roster, instance, event. The rules are elsewhere.
 
 Everything is frozen. A change makes a new value, so a reader can keep the old one.
 """
@@ -25,11 +25,12 @@ class EventType(StrEnum):
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
     POWER = "Power"
-    """Of our own: a start, stop or deallocation. It runs unannounced and is in no document."""
+    """A start, stop or deallocation, a type of our own. It runs unannounced and is in no
+    document."""
 
 
 ANNOUNCED_TYPES = tuple(each for each in EventType if each is not EventType.POWER)
-"""Those that Azure knows: they can be scheduled, and instances can see them."""
+"""The types that Azure knows: they can be scheduled, and instances can see them."""
 
 
 class Source(StrEnum):
@@ -88,7 +89,7 @@ class Power(StrEnum):
 
 
 class Actor(Struct, frozen=True, kw_only=True):
-    """Who asked: an instance, a person, a policy, or the engine itself."""
+    """The one who asked: an instance, a person, a policy, or the engine itself."""
 
     kind: str
     name: str
@@ -113,15 +114,17 @@ def policy_actor(name: str) -> Actor:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """What a scale set says that its instances are. An instance keeps the one it was made with."""
+    """What a scale set says that its instances are. An instance keeps the model that it was made
+    with.
+    """
 
     generation: int = 1
     terminate_notice_ms: int | None = None
-    """None: no Terminate events."""
+    """How long before a delete it is announced; None means that there are no Terminate events."""
     reimage_notice_ms: int | None = None
-    """None: a reimage is not announced."""
+    """How long before a reimage it is announced; None means that it is not."""
     profile: str = ""
-    """Changes with whatever else the model says, so that a change of that counts as one too."""
+    """It changes with everything else of the model, so that any change counts as a new model."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -145,7 +148,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     power: Power = Power.RUNNING
     model: Model = Model()
     handle: str = ""
-    """What the driver calls it; empty: its name."""
+    """What the driver calls the instance; empty means its name."""
     deleted_ms: Instant | None = None
 
     @property
@@ -154,7 +157,7 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 class Roster(Struct, frozen=True, kw_only=True):
-    """Who is in a scope and under which rules. Changes seldom, and is stored apart."""
+    """The instances of a scope and its rules. It changes seldom, and is stored apart."""
 
     kind: ScopeKind
     subscription: str
@@ -173,15 +176,15 @@ class Roster(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     model: Model = Model()
     is_numbered: bool = False
-    """A uniform scale set: its instances have numbers, and none is given out twice."""
+    """Whether it is a uniform scale set, whose instances have numbers; none is given out twice."""
     next_number: int = 0
-    """A set that was removed and is declared again is a new one, and begins at 0."""
+    """The number of the next instance. A set that was removed and is declared again begins at 0."""
     is_removed: bool = False
-    """Its owner removed all of it, and nothing was added since: whoever is still in it leaves. If
-    one of them does not leave after all (the event was cancelled, or failed), this is false again.
-    A scale set is removed when all its placement groups are."""
+    """Whether its owner removed all of it and nothing was added since. Instances that are still
+    in it leave; if one does not leave after all (the event was cancelled, or failed), this is
+    false again. A scale set is removed when all its placement groups are."""
     computer_name_prefix: str = ""
-    """What the computer names in a scale set begin with; empty: the resource's name."""
+    """What the computer names in a scale set begin with; empty means the resource's name."""
     instances: Mapping[InstanceName, Instance] = {}
 
     def latest_model_applied(self, instance: Instance) -> bool:
@@ -196,7 +199,9 @@ class Roster(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was removed and has nobody left: who declares it again makes a new one."""
+        """Whether it was removed and has nobody left, so that declaring it again makes
+        a new one.
+        """
         return self.is_removed and not self.live
 
 
@@ -206,19 +211,21 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """Which instance was the first to be shown an event, and when."""
+    """The instance that was the first to be shown an event, and when."""
 
     by: InstanceName
     at_ms: Instant
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """The driver's side of a started event: which attempt, whose, and until when."""
+    """The driver's work on a started event: which attempt it is, which node has it,
+    and until when.
+    """
 
     attempt: int = 0
     failures: int = 0
     node: NodeId | None = None
-    """None: nobody has it, and the next node to look may take it from `ready_ms` on."""
+    """The node that has the work; None means that the next node may take it from `ready_ms` on."""
     ready_ms: Instant
     lease_until_ms: Instant | None = None
     attempt_until_ms: Instant | None = None
@@ -236,15 +243,16 @@ class Event(Struct, frozen=True, kw_only=True):
     description: str = ""
     duration_s: int = -1
     lasts_s: int | None = None
-    """How long the simulated driver keeps it Started; None: as long as the impact takes."""
+    """How long the simulated driver keeps it Started; None means as long as the impact takes."""
     operation: OperationKind | None = None
     announced: bool = True
-    """False: a user operation that nobody is to be told of. It runs at once, unseen."""
+    """False for a user operation that no instance is told of: it runs at once, unseen."""
     approvals: tuple[Approval, ...] = ()
     sight: Sight | None = None
-    """None: no instance has been shown it yet."""
+    """The first instance that was shown it; None means that none was yet."""
     drained: tuple[InstanceName, ...] = ()
-    """Who of its instances has said that it is ready. An extension: Azure has no such word."""
+    """The instances that have said that they are ready. Azure has no such thing; it is our
+    extension."""
     start_cause: StartCause | None = None
     started_ms: Instant | None = None
     ended_ms: Instant | None = None
@@ -254,7 +262,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_s(self) -> int:
-        """How long it is under way, as far as the event says."""
+        """How long the event is under way, as far as it says."""
         return max(self.duration_s, self.lasts_s or 0, 0)
 
     @property
@@ -267,13 +275,13 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """The unit of consistency: all of it changes in one transaction."""
+    """A scope is the unit of consistency: all of it changes in one transaction."""
 
     id: ScopeId
     roster: Roster
     revision: int = 0
     incarnation: int = 0
-    """0 while the scope is not activated."""
+    """The number of the document; 0 while the scope is not activated."""
     activated_ms: Instant | None = None
     last_seen_ms: Instant | None = None
     events: Mapping[EventId, Event] = {}

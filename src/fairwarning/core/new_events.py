@@ -1,4 +1,4 @@
-"""From a request to a new event: every check that a caller can fail, before anything changes."""
+"""This module makes a new event from a request, after every check that a caller can fail."""
 
 import re
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
 
 
 def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
-    """The event of a user's operation; unannounced if nobody is to be told."""
+    """The event of a user's operation; it is unannounced if nobody is to be told."""
     instance = find_instance(scope, command.instance)
     event_type = _TYPE_OF[command.kind]
     if command.kind is OperationKind.EVICT:
@@ -161,7 +161,9 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
 
 
 def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
-    """A delete and a reimage are if the instance's own model says so, a change of power never."""
+    """Whether the operation is announced: a delete and a reimage if the instance's own model says
+    so, a change of power never.
+    """
     match kind:
         case OperationKind.DELETE:
             return has_terminate_notice(scope.roster, instance)
@@ -271,7 +273,7 @@ def refuse_used_id(event_id: EventId) -> None:
     )
 
 
-# The sentences that Azure puts into Description, word for word where one is known.
+# Azure's own sentences for Description, word for word where one is known.
 PLATFORM: Mapping[EventType, str] = {
     EventType.FREEZE: "Host server is undergoing maintenance.",
     EventType.REBOOT: "Host server is undergoing maintenance.",

@@ -1,4 +1,6 @@
-"""How much warning each type is due, and whether a proposed NotBefore gives it (promise 2)."""
+"""This module says how much notice each type is due, and whether a NotBefore gives it
+(promise 2).
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -26,7 +28,7 @@ MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
 TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
 TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
 REIMAGE_NOTICE_MS = 15 * MINUTE_MS
-"""Azure knows no other."""
+"""The only notice that Azure allows for a reimage."""
 
 
 def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
@@ -43,7 +45,9 @@ def has_terminate_notice(roster: Roster, instance: Instance) -> bool:
 
 
 def scheduled_notice_ms(roster: Roster, event_type: EventType, targets: Iterable[Instance]) -> int:
-    """What a caller gets who says none: the minimum, or of a Terminate what the models say."""
+    """The notice of a platform event that names none: the minimum, or for a Terminate what the
+    models say.
+    """
     own = [each.model.terminate_notice_ms for each in targets]
     said = [notice_ms for notice_ms in own if notice_ms is not None]
     if event_type is not EventType.TERMINATE or not said:
@@ -54,7 +58,9 @@ def scheduled_notice_ms(roster: Roster, event_type: EventType, targets: Iterable
 def operation_notice_ms(
     roster: Roster, kind: OperationKind, event_type: EventType, instance: Instance
 ) -> int:
-    """Of a delete and a reimage, the instance's own model says; a higher minimum still holds."""
+    """The notice of an operation. For a delete and a reimage the instance's own model says it; a
+    higher minimum still holds.
+    """
     floor_ms = roster.policy.notice_ms.get(event_type, 0)
     if kind is OperationKind.DELETE:
         return max(floor_ms, instance.model.terminate_notice_ms or TERMINATE_NOTICE_MS_MIN)
@@ -94,7 +100,7 @@ def not_before(
     notice_ms: int | None,
     not_before_ms: Instant | None,
 ) -> Instant:
-    """The announced instant, or a refusal if it breaks the promise of notice."""
+    """The instant to announce. Refuses one that breaks the promise of notice."""
     floor_ms = 0 if roster.test else minimum_notice_ms(roster.policy, event_type)
     if notice_ms is None:
         notice_ms = minimum_notice_ms(roster.policy, event_type)
@@ -122,7 +128,7 @@ def not_before(
 
 
 def parse_terminate_notice_ms(said: object) -> int:
-    """A scale set's `notBeforeTimeout`, whatever was written there: 5 to 15 minutes."""
+    """The `notBeforeTimeout` of a scale set, 5 to 15 minutes. Refuses anything else."""
     notice_ms = _duration_ms(said, Code.TERMINATE_NOTICE_INVALID, "choose from PT5M to PT15M")
     refuse_terminate_notice(notice_ms)
     return notice_ms

@@ -1,7 +1,7 @@
-"""Every way in which the rules say no.
+"""This module names every way in which the rules say no.
 
-A refusal is an answer, not a fault: it has a stable code and a sentence that says
-what to do. `docs/refusals.md` has a section for each code, and a test keeps it so.
+A refusal is an answer, not a fault: it has a stable code and a sentence that says what to do.
+`docs/refusals.md` has a section for each code, and a test keeps it so.
 """
 
 from enum import StrEnum

@@ -1,7 +1,7 @@
-"""From what an operator declares to the scopes that the engine keeps.
+"""This module makes the scopes that the engine keeps from the resources that an operator declares.
 
-Instances are spread over update and fault domains round-robin, as Azure does. A scale set
-of more than a hundred instances becomes several scopes, one for each placement group.
+Instances are spread over update and fault domains round-robin, as Azure does. A scale set of more
+than a hundred instances becomes several scopes, one for each placement group.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class Member:
     tags: Mapping[str, str] = field(default_factory=dict)
     handle: str = ""
     update_domain: int | None = None
-    """None: placed for it, and kept there."""
+    """The domain to be in; None means that one is chosen, and kept."""
     fault_domain: int | None = None
     left_out: frozenset[str] = frozenset()
     """The keys that its declaration leaves out."""
@@ -87,7 +87,7 @@ class AvailabilitySet:
     name: str
     members: tuple[Member, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Of every member; its own win."""
+    """The tags of every member; a member's own tags come first."""
     update_domains: int = 5
     fault_domains: int = 2
     policy: Policy = Policy()
@@ -105,9 +105,9 @@ class ScaleSet:
     capacity: int = 0
     orchestration: Orchestration = Orchestration.UNIFORM
     addresses: tuple[str, ...] = ()
-    """Handed out in order, one an instance."""
+    """The addresses that are handed out in order, one for each instance."""
     suffixes: tuple[str, ...] = ()
-    """Flexible only: the eight characters of each name, from the caller."""
+    """For a flexible set: the eight characters that each name ends with, from the caller."""
     tags: Mapping[str, str] = field(default_factory=dict)
     terminate_notice_ms: int | None = None
     priority: Priority = Priority.REGULAR
@@ -134,7 +134,9 @@ Resource = VirtualMachine | AvailabilitySet | ScaleSet | CloudService
 
 
 def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0) -> ScopeId:
-    """Readable, unique across the fleet, and stable: `SUBSCRIPTION/GROUP/scale-set/workers/0`."""
+    """The id of a scope: readable, unique across the fleet and stable, such as
+    `SUBSCRIPTION/GROUP/scale-set/workers/0`.
+    """
     parts = [place.subscription, place.resource_group, kind, name]
     if kind is ScopeKind.SCALE_SET:
         parts.append(str(placement_group))
@@ -276,14 +278,16 @@ def _scale_set_names(resource: ScaleSet, first_number: int) -> list[InstanceName
 
 
 def suffixes_of(name: str) -> Iterator[str]:
-    """Endless, and the same each time: a file that is read twice means the same instances."""
+    """Endless suffixes for names, the same each time: a file that is read twice means the same
+    instances.
+    """
     for number in count():
         digest = int.from_bytes(sha256(f"{name}/{number}".encode()).digest())
         yield base36(digest % 36**SUFFIX_CHARS).lower().rjust(SUFFIX_CHARS, "0")
 
 
 def distinct_suffixes(name: str, number: int) -> tuple[str, ...]:
-    """So many of them, distinct whatever the digest does."""
+    """The first `number` suffixes that differ from each other."""
     found: dict[str, None] = {}
     for suffix in suffixes_of(name):
         if len(found) == number:

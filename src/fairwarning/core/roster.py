@@ -1,4 +1,4 @@
-"""Changes to who is in a scope, and the checks that a declaration must pass."""
+"""This module adds and upgrades instances, changes the rules of a scope, and checks rosters."""
 
 import ipaddress
 import re
@@ -45,7 +45,7 @@ _PLACE = re.compile(r"[A-Za-z0-9_.()-]{0,89}[A-Za-z0-9_()-]")
 
 
 def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
-    """New instances are of the newest model, whatever they say."""
+    """Add instances. They are of the newest model, whatever they say."""
     roster = draft.scope.roster
     instances = tuple(replace(each, model=roster.model, deleted_ms=None) for each in instances)
     for instance in instances:
@@ -122,7 +122,7 @@ def next_model(
     reimage_notice_ms: int | None,
     profile: str,
 ) -> Model:
-    """The same one as long as it says the same."""
+    """The model with these values, under a new generation if it says something new."""
     said = replace(
         model,
         terminate_notice_ms=terminate_notice_ms,
@@ -157,7 +157,9 @@ def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
 
 
 def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> InstancesUpgraded:
-    """To the latest model. The history says who is not warned of its end any more."""
+    """The change that brings these instances to the latest model. The history says which are no
+    longer warned of their end.
+    """
     has_none = roster.model.terminate_notice_ms is None
     models = {name: roster.instances[name].model for name in names}
     return InstancesUpgraded(
@@ -177,12 +179,12 @@ def change_policy(draft: Draft, policy: Policy) -> None:
 
 
 def refuse_scope(scope: Scope) -> None:
-    """The checks of a scope that is declared for the first time."""
+    """Refuse a scope that is declared for the first time and breaks a rule."""
     refuse_roster(scope.id, scope.roster)
 
 
 def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
-    """What every declaration must pass, the first and each that changes it."""
+    """Refuse a roster that breaks a rule, in the first declaration and in each later one."""
     refuse_name(roster.resource)
     if roster.kind is ScopeKind.SCALE_SET and not roster.is_numbered:
         refuse_flexible_name(roster.resource)
@@ -210,7 +212,9 @@ def _room(kind: ScopeKind) -> int:
 
 
 def refuse_place(what: str, text: str) -> None:
-    """A part of a scope's id: no slash, and nothing that a path or a shell would trip over."""
+    """Refuse a part of a scope's id that has a slash, or anything that a path or a shell would trip
+    over.
+    """
     if not _PLACE.fullmatch(text):
         raise Refused(
             Code.FLEET_INVALID,
@@ -258,7 +262,9 @@ def refuse_name(name: str) -> None:
 
 
 def refuse_flexible_name(name: str) -> None:
-    """Of a flexible scale set, whose instances are named after it."""
+    """Refuse a name for a flexible scale set that its instances, which are named after it, could
+    not have.
+    """
     if len(name) > FLEXIBLE_SET_CHARS_MAX:
         raise Refused(
             Code.NAME_INVALID,
@@ -269,9 +275,10 @@ def refuse_flexible_name(name: str) -> None:
 
 
 def refuse_address(text: str) -> None:
-    """Only the canonical form, so that equal addresses are equal strings.
+    """Refuse an address that is not in its canonical form, so that equal addresses are equal
+    strings.
 
-    A link-local IPv6 address may be there once on each link, so it can't say who asks.
+    A link-local IPv6 address may be there once on each link, so it can't say which instance asks.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])

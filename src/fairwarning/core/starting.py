@@ -1,11 +1,11 @@
-"""Whether a scheduled event may start now, and if not, what it waits for.
+"""This module says whether a scheduled event may start now, and if not, what it waits for.
 
-Theory of operation. An event is *ready* when somebody agreed or its time has come
-(promise 1). A ready event is *blocked* while a started one is in its way: on one of its
-instances, or, between platform events, in another update domain of the scope (promise 3).
-An approved Terminate is *held* while another of the scope is pending, unapproved and not
-yet due (promise 8). Blocking depends on the scope alone and holding on other events'
-NotBefore, so a blocked event needs no timer of its own: what unblocks it is a transition.
+Theory of operation. An event is *ready* when somebody agreed or its time has come (promise 1). A
+ready event is *blocked* while a started one is in its way: on one of its instances, or, between
+platform events, in another update domain of the scope (promise 3). An approved Terminate is *held*
+while another of the scope is pending, unapproved and not yet due (promise 8). Blocking depends on
+the scope alone and holding on other events' NotBefore, so a blocked event needs no timer of its
+own: what unblocks it is a transition.
 """
 
 from collections.abc import Iterator
@@ -57,10 +57,11 @@ def is_held(scope: Scope, event: Event, now: Instant) -> bool:
 
 
 def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
-    """When silence alone lets an approved Terminate go; None if no barrier holds it.
+    """When an approved Terminate may start although nobody approves the others; None if none holds
+    it.
 
-    Both rules of Azure's page: it waits for every pending delete of the scope that nobody
-    has approved, simultaneous or not, but never beyond its own NotBefore.
+    Both rules of Azure's page: it waits for every pending delete of the scope that nobody has
+    approved, simultaneous or not, but never beyond its own NotBefore.
     """
     if event.type is not EventType.TERMINATE or not event.is_approved:
         return None
@@ -73,7 +74,7 @@ def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
 
 
 def is_all_down(scope: Scope) -> bool:
-    """No live instance runs, so nobody could be disturbed and nobody could approve."""
+    """Whether no live instance runs, so that nobody could be disturbed and nobody could approve."""
     live = scope.roster.live
     return bool(live) and all(each.power is not Power.RUNNING for each in live)
 
@@ -91,8 +92,8 @@ def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
     return None
 
 
-# When time matters next. Between two deadlines the clock cannot change a scope.
 def next_deadline(scope: Scope, timing: Timing) -> Instant | None:
+    """When time matters next. Between two deadlines the clock cannot change a scope."""
     return min(_deadlines(scope, timing), default=None)
 
 
@@ -107,14 +108,15 @@ def _deadlines(scope: Scope, timing: Timing) -> Iterator[Instant]:
 
 
 def idle_deadline(scope: Scope, timing: Timing) -> Instant:
-    """From here on a silent scope counts as idle; the grace covers what is noted late."""
+    """When a silent scope becomes idle; the grace covers requests that are noted late."""
     assert scope.last_seen_ms is not None
     return later(scope.last_seen_ms, timing.idle_ms + timing.idle_grace_ms)
 
 
-# Why a scheduled event has not started yet, as a sentence for whoever asks.
-def waits(scope: Scope, event: Event, now: Instant) -> str | None:
-    """None if it waits for nothing: it has started, is over, or starts this instant."""
+def why_waiting(scope: Scope, event: Event, now: Instant) -> str | None:
+    """Why the event has not started yet, as a sentence; None if it has started, is over, or starts
+    this instant.
+    """
     if event.phase is not Phase.SCHEDULED:
         return None
     if start_cause(event, now) is None:

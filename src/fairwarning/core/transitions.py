@@ -1,4 +1,6 @@
-"""What can happen to a scope. The journal is a list of these; folding them gives the scope."""
+"""A transition is what can happen to a scope. The journal is a list of them; applying them in order
+gives the scope.
+"""
 
 from msgspec import Struct
 
@@ -62,7 +64,7 @@ class Cancelled(Struct, frozen=True, kw_only=True):
 
 
 class HandedOver(Struct, frozen=True, kw_only=True):
-    """A node has the work, in the same commit in which it became possible."""
+    """A node took the work, in the same commit in which it became possible."""
 
     event_id: EventId
     attempt: int
@@ -77,7 +79,9 @@ class LeaseRenewed(Struct, frozen=True, kw_only=True):
 
 
 class AttemptLost(Struct, frozen=True, kw_only=True):
-    """The node fell silent or gave the work back. What it did is not known: look first."""
+    """The node fell silent or gave the work back. What it did is not known, so the driver is asked
+    first.
+    """
 
     event_id: EventId
     attempt: int
@@ -106,9 +110,10 @@ class Activated(Struct, frozen=True, kw_only=True):
     """The document counts from 1 from here on, under a tag of its own."""
 
     at_ms: Instant
-    """Also the name of this activation. No other one of the scope has it."""
+    """When the scope was activated. It also identifies the activation: no other of the scope has
+    it."""
     reason: str = ""
-    """Why a scope that was activated begins anew; empty: an instance asked for the document."""
+    """Why a scope that was activated begins anew; empty if an instance asked for the document."""
 
 
 class Deactivated(Struct, frozen=True, kw_only=True):
@@ -116,7 +121,9 @@ class Deactivated(Struct, frozen=True, kw_only=True):
 
 
 class DocumentChanged(Struct, frozen=True, kw_only=True):
-    """What instances can see is different now. Once a transaction, however much changed."""
+    """What instances can see is different now. A transaction has one at most, however
+    much changed.
+    """
 
     incarnation: int
 
@@ -144,7 +151,7 @@ class ModelChanged(Struct, frozen=True, kw_only=True):
 class InstancesUpgraded(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
     lose_notice: tuple[InstanceName, ...] = ()
-    """Who of them had a terminate notice and has none from now on."""
+    """The instances that had a terminate notice and have none from now on."""
 
 
 class PolicyChanged(Struct, frozen=True, kw_only=True):
@@ -152,13 +159,15 @@ class PolicyChanged(Struct, frozen=True, kw_only=True):
 
 
 class RosterDeclared(Struct, frozen=True, kw_only=True):
-    """The operator says who is in the scope and under which rules; this is all of it."""
+    """The operator declared the instances and rules of the scope; this is all of them."""
 
     roster: Roster
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Something outside all scopes: a token was made, a rollout paused. History only."""
+    """Something happened outside all scopes: a token was made, a rollout paused. It is history
+    only.
+    """
 
     subject: str
     """What it is about, as `rollout:patch-tuesday`."""
@@ -175,7 +184,7 @@ class Unknown(Struct, frozen=True, kw_only=True):
 
     kind: str
     body: str
-    """As it is stored. It may hold secrets, because nobody knows what is in it."""
+    """The line as it is stored. It may hold secrets, because nobody knows what is in it."""
     event_id: EventId | None = None
 
 
@@ -213,14 +222,14 @@ ScopeTransition = (
     EventTransition | RosterTransition | Activated | Deactivated | DocumentChanged | Forgotten
 )
 KnownTransition = ScopeTransition | Noted
-"""What this version writes."""
+"""A transition that this version writes."""
 Transition = KnownTransition | Unknown
-"""What a journal may hold."""
+"""A transition that a journal may hold."""
 
 HOUSEKEEPING = (LeaseRenewed, Forgotten)
-"""Stored with the scope, but no part of its history."""
+"""These are stored with the scope, but are no part of its history."""
 
 
 def kind_of(transition: Transition) -> str:
-    """Its name in the journal."""
+    """The name of a transition in the journal."""
     return transition.kind if isinstance(transition, Unknown) else type(transition).__name__

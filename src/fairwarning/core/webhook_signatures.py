@@ -1,7 +1,7 @@
-"""Signatures of what we post: the Standard Webhooks scheme. Pure; the time comes in.
+"""This module signs what we post, by the Standard Webhooks scheme. Pure; the time comes in.
 
-The signed text is `ID.TIMESTAMP.BODY`, the signature HMAC-SHA256 in base64 behind `v1,`, the
-key the base64 behind `whsec_`.
+The signed text is `ID.TIMESTAMP.BODY`, the signature HMAC-SHA256 in base64 behind `v1,`, the key
+the base64 behind `whsec_`.
 """
 
 import base64
@@ -18,7 +18,7 @@ KEY_BYTES_MAX = 64
 
 
 class BadSecret(ValueError):
-    """The text is no signing secret. Its message never has the text."""
+    """The text is no signing secret. The message never repeats the text."""
 
 
 def secret_of(key: bytes) -> str:

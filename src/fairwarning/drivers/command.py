@@ -13,7 +13,12 @@ from typing import IO
 
 from fairwarning.common.durations import parse_duration_ms
 from fairwarning.common.process_group import end
-from fairwarning.core.driver_settings import driver_problem, split_command
+from fairwarning.core.driver_settings import (
+    DriverSettings,
+    Setting,
+    SettingKind,
+    split_command,
+)
 from fairwarning.drivers.order_json import Action, found_in, handle_of, order_json
 from fairwarning.drivers.poll_until_done import poll_until_over
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
@@ -25,6 +30,13 @@ GRACE_S = 5.0
 OUTPUT_BYTES_MAX = 4_096
 """How much of the end of the output is read."""
 OWN_PREFIX = "FAIRWARNING_"
+SETTINGS = DriverSettings(
+    driver="command",
+    settings=(
+        Setting(name="run", kind=SettingKind.COMMAND_LINE, is_required=True),
+        Setting(name="timeout", kind=SettingKind.DURATION),
+    ),
+)
 
 
 class CommandDriver:
@@ -72,7 +84,7 @@ async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
 
 
 def _command(order: Order) -> list[str]:
-    problem = driver_problem("command", order.settings)
+    problem = SETTINGS.problem(order.settings)
     words = split_command(order.settings.get("run", ""))
     if problem is not None or words is None:
         raise DriverFailed(f"{problem}; change the fleet")

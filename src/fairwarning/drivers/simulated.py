@@ -7,6 +7,7 @@ The order alone tells that, so a restart in the middle changes nothing.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fairwarning.core.driver_settings import DriverSettings
 from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.core.model import EventType, InstanceName
 from fairwarning.engine.protocols import Alarm, Clock, DriverFailed, Found, Lease, Order
@@ -20,6 +21,7 @@ UNKNOWN_DURATION_S: Mapping[EventType, int] = {
     EventType.POWER: 5,
 }
 """How long an impact takes if the event does not say."""
+SETTINGS = DriverSettings(driver="simulated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from fairwarning.core.driver_settings import driver_problem
+from fairwarning.core.driver_settings import DriverSettings, Setting, SettingKind
 from fairwarning.core.webhook_signatures import BadSecret, signed_headers
 from fairwarning.drivers.order_json import Action, order_json
 from fairwarning.drivers.poll_until_done import POLL_MS, poll_until_over
@@ -23,6 +23,13 @@ TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 16_384
 REASON_CHARS_MAX = 400
 """How much of the service's reason for a failure is kept."""
+SETTINGS = DriverSettings(
+    driver="webhook",
+    settings=(
+        Setting(name="url", kind=SettingKind.URL, is_required=True),
+        Setting(name="secret_env", kind=SettingKind.VARIABLE),
+    ),
+)
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -66,7 +73,7 @@ class WebhookDriver:
             raise DriverFailed(f"the service says {last.state}: {why}")
 
     async def _ask(self, order: Order, action: Action) -> Answer:
-        problem = driver_problem("webhook", order.settings)
+        problem = SETTINGS.problem(order.settings)
         if problem is not None:
             raise DriverFailed(f"{problem}; change the fleet")
         body = order_json(order, action)

@@ -1,4 +1,6 @@
-"""The faults that are set now, on this node. None survives a restart: a rehearsal is over then."""
+"""This module keeps the faults that are set now on this node. None survives a restart, which ends a
+rehearsal.
+"""
 
 import random
 import secrets
@@ -19,7 +21,7 @@ class TooManyFaults(Exception):
 
 
 class Faults:
-    """Faults strike in the order in which they were set; one at most for each request."""
+    """The faults strike in the order in which they were set, at most one for each request."""
 
     def __init__(self, clock: Clock, seed: int | None = None) -> None:
         self._clock = clock
@@ -30,7 +32,7 @@ class Faults:
         """How often each kind has struck since the start."""
 
     def listen(self, listener: Callable[[Sequence[Fault]], None]) -> None:
-        """Hears which faults are set, whenever that may have changed."""
+        """Call the listener with the faults that are set, whenever they may have changed."""
         self._listeners.append(listener)
         listener([*self._set.values()])
 
@@ -44,7 +46,7 @@ class Faults:
         return fault
 
     def clear(self, id: str | None = None) -> int:
-        """One, or all. How many went."""
+        """Clear one fault, or all. Returns how many were cleared."""
         gone = [*self._set] if id is None else [id] if id in self._set else []
         for each in gone:
             del self._set[each]
@@ -56,7 +58,7 @@ class Faults:
         return [*self._set.values()]
 
     def draw(self, name: InstanceName, part: Part) -> Fault | None:
-        """The fault that strikes this request."""
+        """The fault that strikes this request, or None."""
         now = self._clock.now()
         for fault in self._set.values():
             chance = self._dice.random() if fault.probability < 1 else 0.0

@@ -1,7 +1,7 @@
-"""Notes in the store which scopes are asked for, so that idle ones can be told from others.
+"""This module notes in the store which scopes are asked for, so that idle ones are recognised.
 
-Polls only set a flag. Now and then the flags become one write, often enough that the grace
-of the idle rule covers the delay.
+Polls only set a flag. Now and then the flags become one write, often enough that the grace of the
+idle rule covers the delay.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""Whose address it is, as far as the newest rosters say that this node knows.
+"""This module says which instance has an address, by the newest rosters that this node knows.
 
-Theory of operation. In the store an address has one owner. The news of two scopes may come in
-any order, so here both may claim an address for a while: the scope that has it, and one that
-has let it go without our knowing yet. As long as two claim it, it is nobody's, because an
-answer to the wrong instance would break isolation; the caller reads both again. As soon as one
-lets go, the other is its owner.
+Theory of operation. In the store an address has one owner. The news of two scopes may come in any
+order, so here both may claim an address for a while: the scope that has it, and one that has let it
+go without our knowing yet. As long as two claim it, it is nobody's, because an answer to the wrong
+instance would break isolation; the caller reads both again. As soon as one lets go, the other is
+its owner.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ class AddressIndex:
         return self._claims.get(scope_id, _NONE)
 
     def claim(self, scope_id: ScopeId, addresses: Mapping[str, InstanceName]) -> set[ScopeId]:
-        """Replaces all that the scope claims. Returns the other scopes that claim some of it."""
+        """Replace all that the scope claims. Returns the other scopes that claim some of it."""
         before = self.claims_of(scope_id)
         if addresses:
             self._claims[scope_id] = addresses

@@ -1,7 +1,8 @@
-"""The journal as a stream: every entry once, in commit order, from any position on.
+"""The change feed is the journal as a stream: every entry once, in commit order, from any position
+on.
 
-If the store's past has changed, a reader goes on from the newest entry that both pasts share:
-it is told all that has happened since, and what it was told of the lost past stays told.
+If the store's past has changed, a reader goes on from the newest entry that both pasts share: it is
+told all that has happened since, and what it was told of the lost past stays told.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The system's clock, and one that tests and rehearsals move by hand."""
+"""This module has the system's clock, and a virtual one that tests and rehearsals move by hand."""
 
 import asyncio
 import heapq
@@ -14,7 +14,9 @@ _SLICE_MS = 1_000
 
 
 class SystemAlarm:
-    """For one sleeper at a time. Its timer is bare: every impact under way has two of these."""
+    """The alarm of one sleeper. It uses a bare timer to be cheap: every impact under way has two of
+    these.
+    """
 
     def __init__(self, clock: "SystemClock") -> None:
         self._clock = clock
@@ -112,7 +114,9 @@ class VirtualAlarm:
 
 
 class VirtualClock:
-    """Stands still until told. It knows who is at work, so `advance` can wait for them."""
+    """A clock that stands still until it is moved. It knows who is at work, so `advance` can wait
+    for them.
+    """
 
     def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
         self._now = start
@@ -136,7 +140,9 @@ class VirtualClock:
         return VirtualAlarm(self)
 
     async def advance(self, by_ms: int) -> None:
-        """Every timer on the way fires in order, each after all that came before is done."""
+        """Move the clock. Every timer on the way fires in order, each after all that came before is
+        done.
+        """
         await self.advance_to(Instant(self._now + by_ms))
 
     async def advance_to(self, target: Instant) -> None:
@@ -150,18 +156,18 @@ class VirtualClock:
         self._now = max(self._now, target)
 
     async def settle(self) -> None:
-        """Returns when everybody who uses this clock is asleep."""
+        """Return when everybody who uses this clock is asleep."""
         while self._busy:
             self._idle.clear()
             await self._idle.wait()
 
     def step(self, by_ms: int) -> None:
-        """Moves the hands without ringing anything, forward or back, as an operator's slip does."""
+        """Set the clock forward or back without ringing anything, as an operator's mistake does."""
         self._now = Instant(self._now + by_ms)
         self._stepped_ms += by_ms
 
     def next_ms(self) -> Instant | None:
-        """When the first sleeper wants to be woken."""
+        """When the first sleeper wants to be woken, or None."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
@@ -184,13 +190,14 @@ class VirtualClock:
         return until, waiter
 
 
-# A virtual clock that runs by itself, faster or slower than the real one.
 STRIDE_MS = 20
-"""Of real time."""
+"""How often a running virtual clock is moved, in real time."""
 SPEED_MAX = 100_000
 
 
 class Pacer:
+    """A pacer makes a virtual clock run by itself, faster or slower than the real one."""
+
     def __init__(
         self,
         clock: VirtualClock,

@@ -1,15 +1,15 @@
-"""What instances may see, ready in memory, for every scope of the fleet.
+"""This module keeps the documents of every scope of the fleet ready in memory.
 
-Theory of operation. A poll must not touch the store, so each scope has a `View` that is
-replaced when its scope changes: by the signal of this node's own commits, before the caller
-hears of them, and by a re-read when another node signals. The higher revision wins, so the
-order in which news arrives does not matter. A view keeps its scope only while it shows events;
-an idle fleet costs a few hundred bytes an instance.
+Theory of operation. A poll must not touch the store, so each scope has a `View` that is replaced
+when its scope changes: by the signal of this node's own commits, before the caller hears of them,
+and by a re-read when another node signals. The higher revision wins, so the order in which news
+arrives does not matter. A view keeps its scope only while it shows events; an idle fleet costs a
+few hundred bytes an instance.
 
-That rule holds as long as the store keeps its past. When it has stepped back, a new era begins:
-a view of an earlier era is replaced by what is read in this one, whatever its revision, and
-until then it stays as it is. A scope is shown again only after it has begun anew, if a number
-of its activation may have been served with another document.
+That rule holds as long as the store keeps its past. When it has stepped back, a new era begins: a
+view of an earlier era is replaced by what is read in this one, whatever its revision, and until
+then it stays as it is. A scope is shown again only after it has begun anew, if a number of its
+activation may have been served with another document.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from fairwarning.engine.step_back import StepBack, must_begin_anew
 
 PAGE_SCOPES_MAX = 1_000
 RELOAD_SCOPES_MAX = 200
-"""In one page while instances are being answered, who wait for as long as it takes to decode."""
+"""How many scopes are read in a page during a reload: polls wait while a page is decoded."""
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]
@@ -52,7 +52,7 @@ class Summary(NamedTuple):
 
 
 class Views:
-    """The whole fleet, by address and by name."""
+    """The views of the whole fleet, by address and by name."""
 
     def __init__(self, store: Store, begin_anew: BeginsAnew) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Views:
         """Hears the revision of each view that changes."""
 
     async def load(self) -> None:
-        """Reads the fleet once, at the start."""
+        """Read the fleet once, at the start."""
         async for page in self._stored(PAGE_SCOPES_MAX):
             for scope in page:
                 await self._take(scope, self._era)
@@ -90,7 +90,7 @@ class Views:
         await self._rereads.close()
 
     def put(self, scope: Scope) -> None:
-        """The scope as a commit of this node has left it. Such news may come late."""
+        """Show the scope as a commit of this node has left it. Such news may come late."""
         view = self._views.get(scope.id)
         if view is None or (view.era == self._era and scope.revision > view.revision):
             if self._accept(scope):
@@ -114,14 +114,18 @@ class Views:
             raise OtherPast("the store has less than this node has shown; ask again in a moment")
 
     def on_signal(self, signal: Signal) -> None:
-        """A commit of this node brings its scope along; another's must be read."""
+        """Follow a signal: a commit of this node brings its scope along; another node's is read
+        again.
+        """
         if signal.scope is not None:
             self.put(signal.scope)
         elif signal.scope_id:
             self._rereads.read_soon(signal.scope_id)
 
     def on_entry(self, entry: Entry) -> None:
-        """Makes good what signals of other nodes were lost: the journal loses nothing."""
+        """Read what the journal tells, because signals of other nodes may be lost and the journal
+        loses nothing.
+        """
         if not entry.scope_id:
             # A line outside all scopes: there is nothing to see anew.
             return
@@ -130,12 +134,12 @@ class Views:
             self._rereads.read_soon(entry.scope_id)
 
     async def refresh(self, *scope_ids: ScopeId) -> None:
-        """Shows what is stored now of these scopes, or newer. Raises StoreDown."""
+        """Show what is stored now of these scopes, or newer. Raises StoreDown."""
         await self._rereads.read_all(scope_ids)
 
     @property
     def behind_since_s(self) -> float:
-        """Since when news of some scope waits to be shown; infinite: there is none."""
+        """Since when news of some scope waits to be shown; infinite if there is none."""
         return self._rereads.oldest_s
 
     @property
@@ -144,13 +148,13 @@ class Views:
         return self._step_back is not None
 
     def begin_era(self, step_back: StepBack) -> None:
-        """From here on only what is read from now on counts."""
+        """Count only what is read from now on."""
         self._era += 1
         self._step_back = step_back.joined(self._step_back)
         self.contradicted.clear()
 
     async def reload(self) -> None:
-        """Follows a step back with all views. Raises StoreDown; call it again then."""
+        """Follow a step back with all views. Raises StoreDown; call it again then."""
         era = self._era
         async for page in self._stored(RELOAD_SCOPES_MAX):
             for scopes in batches([each for each in page if self._must_begin_anew(each)]):
@@ -195,7 +199,7 @@ class Views:
         return scope.revision == view.revision and not view.is_of(scope)
 
     async def _take(self, scope: Scope, era: int) -> None:
-        """What was read in this era."""
+        """Show a scope that was read in this era."""
         view = self._views.get(scope.id)
         if view is not None and era == self._era and self._must_begin_anew(scope):
             scope = await self._anew(scope, view)
@@ -224,7 +228,9 @@ class Views:
         return (await self._begin_anew(scope.id, command)).scope
 
     async def begin_anew(self, view: View) -> None:
-        """An instance has a document of this activation that the store has lost."""
+        """Begin a new activation, because an instance has a document of this one that the store has
+        lost.
+        """
         assert view.activated_ms is not None
         command = BeginAnew(
             activated_ms=view.activated_ms, served_ms=view.activated_ms, reason=LOST
@@ -232,7 +238,9 @@ class Views:
         self.put((await self._begin_anew(view.scope_id, command)).scope)
 
     def _accept(self, scope: Scope) -> bool:
-        """False if it can't have come from what is shown, so that the store has stepped back."""
+        """Show the scope. False if it can't follow from what is shown, so that the store has
+        stepped back.
+        """
         view = self._views.get(scope.id)
         if view is None:
             view = self._views[scope.id] = View(scope.id, is_test=scope.roster.test)
@@ -251,33 +259,37 @@ class Views:
         return found if isinstance(found, list) else [found]
 
     def deleted(self, name: str) -> list[ScopeId]:
-        """Where an instance of this name was deleted, as long as its scope remembers it."""
+        """The scope in which an instance of this name was deleted, as long as the scope remembers
+        it.
+        """
         return [id for id, names in self._deleted.items() if name in names]
 
     def has_scope(self, scope_id: ScopeId) -> bool:
-        """Whether there is such a scope, and somebody in it."""
+        """Whether there is such a scope with an instance in it."""
         return bool(self._members.get(scope_id))
 
     def ids(self) -> list[ScopeId]:
-        """Of every scope that has somebody in it."""
+        """The ids of all scopes that have instances."""
         return [id for id, members in self._members.items() if members]
 
     def test_views(self) -> list[View]:
-        """Activated scopes of test fleets."""
+        """The views of the activated scopes of test fleets."""
         return [v for v in self._views.values() if v.is_test and v.activated_ms is not None]
 
     def has_test_scope(self) -> bool:
         return any(self._views[id].is_test for id in self.ids())
 
     def scopes_called(self, last: str) -> Sequence[ScopeId]:
-        """Those whose id ends in this part, or has it last but one: a scale set's name."""
+        """The scopes whose id has this name as its last part, or as the last but one: a scale set's
+        name.
+        """
         if self._called_at != self.generation:
             self._called_at = self.generation
             self._called = _by_last_parts(self.ids())
         return self._called.get(last, ())
 
     def search(self, text: str) -> list[ScopeId]:
-        """Scopes whose id, or an instance's name, holds this text, whatever its case."""
+        """The scopes that have this text in their id or in an instance's name, in any case."""
         wanted = text.lower()
         return sorted(
             id
@@ -286,7 +298,7 @@ class Views:
         )
 
     def some_names(self, limit: int) -> list[str]:
-        """The first by the alphabet, of the first thousand that were enrolled."""
+        """The first names by the alphabet, of the first thousand that came."""
         return sorted(islice(self._by_name, 1_000))[:limit]
 
     def is_asked(self, scope_id: ScopeId) -> bool:
@@ -308,7 +320,7 @@ class Views:
         )
 
     def sample(self, now_s: float, since_s: float) -> None:
-        """Works out who polls and how often, over the time since the last sample."""
+        """Work out which instances poll and how often, since the last sample."""
         for members in self._members.values():
             for member in members.values():
                 count = member.polls - member.sampled
@@ -354,21 +366,23 @@ class Views:
             self._rereads.read_soon(view.scope_id)
 
     def _remove(self, view: View) -> None:
-        """The store does not know this scope, and never did in the past that it has now."""
+        """Remove a scope that the store does not know, and never did in the past that
+        it has now.
+        """
         self._change_members(view, set(), {})
         del self._views[view.scope_id]
         del self._members[view.scope_id]
         self._deleted.pop(view.scope_id, None)
 
     def _note_deleted(self, id: ScopeId, roster: Roster, live: set[InstanceName]) -> None:
-        """Most scopes have lost nobody, and cost nothing here."""
+        """Remember deleted instances. Most scopes have none, and cost nothing here."""
         if len(live) < len(roster.instances):
             self._deleted[id] = frozenset(roster.instances.keys() - live)
         else:
             self._deleted.pop(id, None)
 
     def _add_name(self, member: Member) -> None:
-        """Names are unique in most fleets, so most entries are no list."""
+        """Enter a name. Names are unique in most fleets, so most entries are no list."""
         others = self._by_name.get(member.name)
         if others is None:
             self._by_name[member.name] = member

@@ -1,11 +1,12 @@
-"""Keeps the views true to a store that other nodes write too, and that may lose its past.
+"""The follower keeps the views true to a store that other nodes write too, and that may lose its
+past.
 
-Theory of operation. Signals can be lost, the journal cannot, so whatever it tells is read. That
-the store has stepped back (a fail-over that lost data, a backup that was restored) is noticed
-in three ways: entries that were read from the journal are gone; a scope is read with a lower
-revision than before; or a commit that this node knows of never appears in the journal, in which
-case its scope is read again. It is then followed: all views are read anew, and a scope of which
-instances may have been shown a lost document begins anew under another tag.
+Theory of operation. Signals can be lost, the journal cannot, so whatever it tells is read. That the
+store has stepped back (a fail-over that lost data, a backup that was restored) is noticed in three
+ways: entries that were read from the journal are gone; a scope is read with a lower revision than
+before; or a commit that this node knows of never appears in the journal, in which case its scope is
+read again. It is then followed: all views are read anew, and a scope of which instances may have
+been shown a lost document begins anew under another tag.
 """
 
 import asyncio
@@ -40,21 +41,21 @@ LOOKS_MAX = 4
 _log = logging.getLogger(__name__)
 
 
-class Heard(NamedTuple):
+class UnconfirmedRevision(NamedTuple):
     revision: int
     looks: int = 0
     """How often its scope was read again because of it."""
 
 
-_NOTHING = Heard(-1)
+_NOTHING = UnconfirmedRevision(-1)
 
 
-class Unproved:
-    """Revisions that this node was told of and has not met in the journal yet."""
+class UnconfirmedRevisions:
+    """The revisions that this node was told of and has not met in the journal yet."""
 
     def __init__(self) -> None:
-        self._new: dict[ScopeId, Heard] = {}
-        self._old: dict[ScopeId, Heard] = {}
+        self._new: dict[ScopeId, UnconfirmedRevision] = {}
+        self._old: dict[ScopeId, UnconfirmedRevision] = {}
         """Those that were there at the last look."""
         self._own: dict[ScopeId, dict[int, Instant]] = {}
         """When this node has committed a revision: that one must have a line in the journal."""
@@ -63,10 +64,10 @@ class Unproved:
 
     def note(self, scope_id: ScopeId, revision: int) -> None:
         if revision > self._new.get(scope_id, _NOTHING).revision:
-            self._new[scope_id] = Heard(revision)
+            self._new[scope_id] = UnconfirmedRevision(revision)
 
     def may_expect(self, scope_id: ScopeId, revision: int, at_ms: Instant) -> bool:
-        """Notes a commit of this node; its answer may be later than its line in the journal.
+        """Note a commit of this node; its reply may be later than its line in the journal.
 
         False if the journal has shown another commit as this revision.
         """
@@ -92,7 +93,7 @@ class Unproved:
         return is_right and is_complete
 
     def overdue(self) -> list[ScopeId]:
-        """Those that were already there the last time this was called."""
+        """The revisions that were already there when this was called the last time."""
         # First what this node has committed itself: other news is mostly only late.
         by_weight = sorted(self._old.items(), key=lambda each: each[0] not in self._own)
         taken = dict(by_weight[:READ_AGAIN_MAX])
@@ -107,14 +108,14 @@ class Unproved:
         return list(taken)
 
     def clear(self) -> list[ScopeId]:
-        """All that were there."""
+        """Forget all revisions."""
         left = sorted({*self._new, *self._old, *self._own})
         self._new, self._old, self._own, self._met = {}, {}, {}, {}
         return left
 
 
 class Follower:
-    """One for each node on a shared store."""
+    """The follower of a node on a shared store."""
 
     def __init__(
         self, store: Store, feed: Feed, views: Views, on_step_back: Callable[[], None]
@@ -123,7 +124,7 @@ class Follower:
         self._views = views
         self._on_step_back = on_step_back
         self._reader = JournalReader(store, marks_max=REMEMBERED_MAX)
-        self._unproved = Unproved()
+        self._unconfirmed = UnconfirmedRevisions()
         self._waiting: list[asyncio.Future[None]] = []
         """Those who want to know whether the store has stepped back."""
         self._wake: asyncio.Event | None = None
@@ -131,12 +132,14 @@ class Follower:
         self._true_s = float("-inf")
         """When a look began that came to the end of the journal."""
         self.step_backs = 0
-        views.on_news = self._unproved.note
+        views.on_news = self._unconfirmed.note
         views.on_contradiction = self._ring
         feed.find_loss = partial(self.check, at_once=True)
 
     async def begin(self) -> None:
-        """Before the views are loaded, so that no change falls in between."""
+        """Begin at the end of the journal, before the views are loaded, so that no change falls in
+        between.
+        """
         self._true_s = _now_s()
         await self._reader.begin_at_end(REMEMBERED_AT_START)
 
@@ -148,18 +151,18 @@ class Follower:
         return asyncio.create_task(self._run(), name="follower")
 
     def expect(self, receipt: Receipt) -> None:
-        """A commit of this node, whose lines the journal must show."""
+        """Note a commit of this node, whose lines the journal must show."""
         if any(not isinstance(each, HOUSEKEEPING) for each in receipt.transitions):
             scope = receipt.scope
-            if not self._unproved.may_expect(scope.id, scope.revision, receipt.at_ms):
+            if not self._unconfirmed.may_expect(scope.id, scope.revision, receipt.at_ms):
                 self._views.contradicted.add(scope.id)
                 self._ring()
 
     async def check(self, *, at_once: bool = False) -> None:
-        """Looks whether the store has stepped back, unless that was done a moment ago.
+        """Look whether the store has stepped back, unless that was done a moment ago.
 
-        `at_once` looks also then. Returns when the scopes that are known to be concerned are
-        shown as they are stored. Raises StoreDown.
+        `at_once` looks also then. Returns when the scopes that are known to be concerned are shown
+        as they are stored. Raises StoreDown.
         """
         if self._wake is None:
             return
@@ -188,7 +191,7 @@ class Follower:
                 answer(self._waiting)
 
     async def _safe_round(self) -> float:
-        """How long to wait for the next one, unless somebody rings."""
+        """Do a round, and return how long to wait for the next one unless somebody rings."""
         try:
             has_more = await self._round()
         except StoreDown:
@@ -200,7 +203,7 @@ class Follower:
         return 0 if has_more else RECHECK_S
 
     async def _round(self) -> bool:
-        """Whether there may be more to read at once."""
+        """Read what is new. Returns whether there may be more to read at once."""
         waiting, self._waiting = self._waiting, []
         began_s = _now_s()
         try:
@@ -223,7 +226,7 @@ class Follower:
             await self._follow(change.common, change.lost)
             return True
         for entry in page:
-            if not self._unproved.is_met_by(entry):
+            if not self._unconfirmed.is_met_by(entry):
                 self._views.contradicted.add(entry.scope_id)
             self._views.on_entry(entry)
             self._reader.passed(entry)
@@ -237,16 +240,16 @@ class Follower:
         return bool(page)
 
     async def _prove(self) -> None:
-        """All of the journal is read, so what it has not shown by now is looked up."""
+        """Look up what the journal has not shown although all of it is read."""
         if _now_s() - self._proved_s >= CHECK_EVERY_S:
             self._proved_s = _now_s()
-            await self._views.refresh(*self._unproved.overdue())
+            await self._views.refresh(*self._unconfirmed.overdue())
 
     async def _follow(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
         # Where something new is known to wait comes first, then what instances ask for.
         changed = sorted(self._views.contradicted)
         # What was not met in the journal may be lost too, and written anew under its number.
-        others = {*self._unproved.clear(), *(each.scope_id for each in lost if each.scope_id)}
+        others = {*self._unconfirmed.clear(), *(each.scope_id for each in lost if each.scope_id)}
         others.difference_update(changed)
         asked_first = sorted(others, key=lambda each: (not self._views.is_asked(each), each))
         concerned = [*changed, *asked_first]

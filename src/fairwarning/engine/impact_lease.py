@@ -1,8 +1,8 @@
-"""A node's hold on one impact: how long it is known to last, renewal, and giving it back.
+"""This module knows how long a node's lease on one impact lasts, renews it and gives it back.
 
-The store says until when a lease lasts, by its own clock. A node measures it from the moment
-when it began the transaction, on a clock that no step changes: the store read its clock after
-that moment, so the lease lasts at least as long, however late the reply came.
+The store says until when a lease lasts, by its own clock. A node measures it from the moment when
+it began the transaction, on a clock that no step changes: the store read its clock after that
+moment, so the lease lasts at least as long, however late the reply came.
 """
 
 import logging
@@ -17,7 +17,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
 RETRY_PAUSE_MS = 500
-"""Between two tries to reach a store that is down."""
+"""The pause between two tries to reach a store that is down."""
 
 Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
 _log = logging.getLogger(__name__)
@@ -61,14 +61,14 @@ class Lease:
         return is_renamed or is_next
 
     def extend(self, work: Work, until_ms: int) -> None:
-        """The call under way is this attempt from now on."""
+        """Take the call under way as this attempt from now on."""
         assert work.node is not None
         assert work.lease_until_ms is not None
         self.attempt, self._node, self._failures = work.attempt, work.node, work.failures
         self._until_ms, self._stored_until_ms = until_ms, work.lease_until_ms
 
     def renewed_order(self) -> Order:
-        """The order as it is to be carried out now: the lease may have been renewed since."""
+        """The order to carry out now, with the lease as it was renewed."""
         if self._stored_until_ms == self.order.lease_until_ms:
             return self.order
         return replace(self.order, lease_until_ms=self._stored_until_ms)
@@ -90,11 +90,11 @@ class Lease:
                 # Otherwise the reply was late, and the lease is ours: it is renewed once more.
 
     async def renew(self) -> int | None:
-        """How long the lease lasts from here, in milliseconds.
+        """Renew the lease, and return how long it lasts from here, in milliseconds.
 
-        None if the next attempt was handed to us while the reply was on its way, so that it
-        says nothing of the lease that we have now. Raises LeaseLost if the scope says that the
-        work is no longer ours, or StoreDown.
+        Returns None if the next attempt was handed to us while the reply was on its way, so that it
+        says nothing of the lease that we have now. Raises LeaseLost if the scope says that the work
+        is no longer ours, or StoreDown.
         """
         order, attempt, node = self.order, self.attempt, self._node
         began_ms = self._clock.steady_ms()
@@ -131,6 +131,8 @@ class Lease:
 
 
 def known_until_ms(receipt: Receipt, work: Work, began_ms: int) -> int:
-    """The store read its clock after the transaction was begun, so the lease lasts at least so."""
+    """Until when the lease lasts at least: the store read its clock after the transaction was
+    begun.
+    """
     assert work.lease_until_ms is not None
     return began_ms + (work.lease_until_ms - receipt.at_ms)

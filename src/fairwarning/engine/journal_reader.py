@@ -1,10 +1,10 @@
-"""Reads the journal and notices when what it has read is no longer there.
+"""The journal reader reads the journal and notices when what it has read is no longer there.
 
-Theory of operation. A healthy store never changes its past. After a fail-over that lost data,
-or when a backup is restored under running nodes, it does: entries that were read are gone, and
-positions may be given out again. So each page is asked for together with the last entry that
-was read. If that is not the first of the page, the past has changed. The reader then looks
-for the newest entry that both pasts share, among the last ones that it remembers.
+Theory of operation. A healthy store never changes its past. After a fail-over that lost data, or
+when a backup is restored under running nodes, it does: entries that were read are gone, and
+positions may be given out again. So each page is asked for together with the last entry that was
+read. If that is not the first of the page, the past has changed. The reader then looks for the
+newest entry that both pasts share, among the last ones that it remembers.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ class Mark(NamedTuple):
 
 
 class PastChanged(Exception):
-    """Entries that were read are no longer in the store. `lost` has those, the oldest first."""
+    """Entries that were read are no longer in the store. `lost` has them, the oldest first."""
 
     def __init__(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
         super().__init__(f"{len(lost)} entries of the journal are gone")
@@ -57,7 +57,7 @@ class JournalReader:
         return self._marks[-1] if self._marks else None
 
     async def page(self, limit: int) -> list[Entry]:
-        """What comes behind the last entry that was passed. Raises PastChanged or StoreDown."""
+        """The entries behind the last one that was passed. Raises PastChanged or StoreDown."""
         if not self._marks:
             return await self._store.journal(after=self._after, limit=limit)
         last = self._marks[-1]
@@ -67,20 +67,20 @@ class JournalReader:
         return page[1:]
 
     def passed(self, entry: Entry) -> None:
-        """The next page begins behind this entry."""
+        """Begin the next page behind this entry."""
         self._marks.append(mark_of(entry))
 
     def go_back(self, common: Mark) -> None:
-        """Goes on behind this entry, one of those that it remembers."""
+        """Go on behind this entry, one of those that are remembered."""
         while self._marks[-1] != common:
             self._marks.pop()
 
     async def begin_before(self, position: Position, number: int = 1) -> None:
-        """Goes on with whatever comes at this place or behind it, in the store's present order."""
+        """Go on with what comes at this place or behind it, in the store's present order."""
         self._begin(await self._store.history(before=position, limit=number))
 
     async def begin_at_end(self, number: int) -> None:
-        """Goes on with what is committed from now on, and remembers so many entries before."""
+        """Go on with what is committed from now on, and remember some entries before it."""
         self._begin(await self._store.history(limit=number))
 
     def _begin(self, newest_first: list[Entry]) -> None:

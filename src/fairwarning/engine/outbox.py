@@ -1,17 +1,17 @@
-"""Carries out the impacts that this node has taken, and reports what became of them.
+"""The outbox carries out the impacts that this node has taken, and reports what became of them.
 
-Theory of operation. `HandedOver` is committed together with the start, so a crash at any
-line leaves the work in the scope, under a lease that runs out. Nothing here is remembered
-across a restart: the node that takes over asks the driver what became of the key. While a
-driver works, the lease is renewed; if the scope says that the work is no longer ours, the
-driver call is dropped without a report.
+Theory of operation. `HandedOver` is committed together with the start, so a crash at any line
+leaves the work in the scope, under a lease that runs out. Nothing here is remembered across a
+restart: the node that takes over asks the driver what became of the key. While a driver works, the
+lease is renewed; if the scope says that the work is no longer ours, the driver call is dropped
+without a report.
 
-Receipts may come late and in any order, so each is compared with the newest revision of
-its scope that was seen here. An older one says nothing. So an attempt that was started and
-has ended can never look new again.
+Receipts may come late and in any order, so each is compared with the newest revision of its scope
+that was seen here. An older one says nothing. So an attempt that was started and has ended can
+never look new again.
 
-A reply of the store may also be late by more than the lease, so a driver is called only while
-the lease is known to hold for some time yet (`lease.py`).
+A reply of the store may also be late by more than the lease, so a driver is called only while the
+lease is known to hold for some time yet (`impact_lease.py`).
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class Outbox:
         return {task: each for task, each in self._tasks.items() if each.order.key == event_id}
 
     async def stop(self) -> None:
-        """End the driver calls. From now on nothing is begun, and `give_back` is to follow."""
+        """End the driver calls. From now on nothing is begun, and `give_back` must follow."""
         self._is_closed = True
         running = dict(self._tasks)
         for task in running:
@@ -137,9 +137,10 @@ class Outbox:
         self._left += running.values()
 
     async def give_back(self) -> None:
-        """Let go of all that is still ours, so that another node, or the next start, need not wait.
+        """Give back all work that is still ours, so that another node, or the next start, need not
+        wait.
 
-        It is called once no commit of this node is on its way, or that one's work would be kept.
+        Call it once no commit of this node is on its way, or the work of that commit would be kept.
         """
         left, self._left = self._left, []
         await asyncio.gather(*(lease.give_back() for lease in left))
@@ -152,7 +153,9 @@ class Outbox:
     async def _run(
         self, driver: str, lease: Lease, alarm: Alarm, earlier: Sequence[asyncio.Task[None]]
     ) -> None:
-        """`earlier` attempts may still hang here although their time is over; they are ended."""
+        """Carry out the impact. `earlier` attempts may still hang here although their time is over;
+        they are ended.
+        """
         for task in earlier:
             task.cancel()
         if earlier:
@@ -173,7 +176,7 @@ class Outbox:
                 await asyncio.gather(job, return_exceptions=True)
 
     async def _attempt(self, name: str, lease: Lease, alarm: Alarm, keeper: Alarm) -> Report | None:
-        """Whatever a driver does becomes a report; None if the work is no longer ours."""
+        """Turn whatever the driver does into a report; None if the work is no longer ours."""
         order = lease.order
         try:
             driver = self._drivers.get(name)
@@ -203,7 +206,9 @@ class Outbox:
     async def _report_of(
         self, job: asyncio.Task[Report | None], lease: Lease, alarm: Alarm
     ) -> Report | None:
-        """Renews the lease until the job ends; None if the work was taken away meanwhile."""
+        """Renew the lease until the job ends, and return its report; None if the work was taken
+        away meanwhile.
+        """
         pause_ms = self._timing.lease_ms // 2
         while True:
             await alarm.pause(pause_ms)

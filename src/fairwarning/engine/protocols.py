@@ -1,4 +1,4 @@
-"""What the engine needs from outside, each a contract small enough to implement three times."""
+"""This module has what the engine needs from outside (store, clock, driver) as small protocols."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -43,11 +43,12 @@ class ScopeBusy(Exception):
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """What a step may know beyond its scope."""
+    """What a step may know apart from its scope."""
 
     now_ms: Instant
     pending_operations: int = 0
-    """In the whole subscription; counted only if the transaction asked for it."""
+    """How many operations are pending in the subscription; counted only if the transaction asked
+    for it."""
 
 
 Step = Callable[[Scope, Moment], Change]
@@ -81,16 +82,16 @@ class Due(Struct, frozen=True, kw_only=True):
 
 
 class Signal(Struct, frozen=True, kw_only=True):
-    """This scope changed, look again. Losing one only delays."""
+    """A signal says that a scope changed and must be looked at. A lost one only delays."""
 
     scope_id: ScopeId
     next_deadline_ms: Instant | None
     scope: Scope | None = None
-    """As it is now, if this node made the change; another's must be read."""
+    """The scope as it is now, if this node made the change; another node's must be read."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """A small document of the control plane: a token, a rollout, a target of notifications."""
+    """A small document of the control plane: a token, a rollout, a notification target."""
 
     kind: str
     key: str
@@ -105,10 +106,10 @@ class RecordChanged(Exception):
 
 
 class Fence(Struct, frozen=True, kw_only=True):
-    """A record that must still be as it was read when a change is stored, or nothing is stored.
+    """A fence names a record that must be unchanged when a change is stored, or nothing is stored.
 
-    The check and the change are one commit. So whoever changes the record afterwards finds all
-    that was done behind the fence, and whoever comes too late does nothing.
+    The check and the change are one commit. So whoever changes the record afterwards finds all that
+    was done behind the fence, and whoever comes too late does nothing.
     """
 
     record: Record
@@ -127,7 +128,7 @@ class FenceBroken(Exception):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """Which events of all that ever were. Empty: any."""
+    """A choice of events among all that ever were. An empty field allows any."""
 
     phases: tuple[Phase, ...] = ()
     types: tuple[EventType, ...] = ()
@@ -137,7 +138,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A place in the list of events, which is sorted by creation and then by id."""
+    """A mark is a place in the list of events, which is sorted by creation and then by id."""
 
     created_ms: Instant
     event_id: EventId
@@ -147,7 +148,7 @@ Listener = Callable[[Signal], None]
 
 
 class Store(Protocol):
-    """Durable scopes and their journal. It decides nothing; `tests/stores` is its contract.
+    """The store keeps scopes and their journal. It decides nothing; `tests/stores` is its contract.
 
     Every method raises StoreDown when the store cannot answer. Those that take fences raise
     FenceBroken if one of them does not hold, and have then stored nothing.
@@ -155,7 +156,7 @@ class Store(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes may write too, so that a lost signal must be made good."""
+        """Whether other nodes may write too, so that lost signals must be made up for."""
         ...
 
     async def open(self) -> None: ...
@@ -163,13 +164,13 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
     def listen(self, listener: Listener) -> None:
-        """Calls `listener` in the event loop after each commit, this node's or another's."""
+        """Call `listener` in the event loop after each commit, of this node or of another."""
         ...
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
-        """All of the scopes or none. Refuses an id or an address that is taken."""
+        """Create all of the scopes or none. Refuses an id or an address that is taken."""
         ...
 
     async def transact(
@@ -198,23 +199,25 @@ class Store(Protocol):
         ...
 
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
-        """In order of id, so that a reader can page through the fleet."""
+        """The ids of scopes in order, so that a reader can page through the fleet."""
         ...
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        """The same page, whole."""
+        """The scopes of the same page."""
         ...
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        """Any event that ever was, finished ones too. Refuses an unknown id."""
+        """Any event that ever was, also a finished one. Refuses an unknown id."""
         ...
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
-        """Whose address this is."""
+        """The scope and instance that have this address, or None."""
         ...
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        """Instances of these scopes asked for their document; no part of the history."""
+        """Note that instances of these scopes asked for their document; it is no part of the
+        history.
+        """
         ...
 
     async def due(self, limit: int) -> Due:
@@ -222,7 +225,9 @@ class Store(Protocol):
         ...
 
     async def end(self) -> Position:
-        """Whoever goes on from here misses nothing that is committed from now on."""
+        """The end of the journal. A reader that goes on from here misses nothing that is committed
+        from now on.
+        """
         ...
 
     async def journal(
@@ -247,7 +252,7 @@ class Store(Protocol):
         event_id: EventId | None = None,
         limit: int,
     ) -> list[Entry]:
-        """The same entries, newest first; `event_id` picks the story of one event."""
+        """Entries of the journal, newest first; `event_id` chooses those of one event."""
         ...
 
     async def events(
@@ -265,7 +270,9 @@ class Store(Protocol):
     async def records(
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
-        """In order of key (compared byte by byte), `after` excluded and `until` included."""
+        """Records in order of key (compared byte by byte), `after` excluded and
+        `until` included.
+        """
         ...
 
     async def keep(
@@ -280,10 +287,10 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        """Writes a record; with a note, also a line of history, in the same commit.
+        """Write a record; with a note, also a line of history, in the same commit.
 
-        `expected` is the revision that it must have now, 0 for none; raises RecordChanged.
-        The line has scope_id "" and revision 0.
+        `expected` is the revision that it must have now, 0 for none; raises RecordChanged. The line
+        has scope_id "" and revision 0.
         """
         ...
 
@@ -298,25 +305,27 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        """Removes a record, and says whether there was one."""
+        """Delete a record. Returns whether there was one."""
         ...
 
 
 class Alarm(Protocol):
-    """One sleeper's clock: waits for an instant or until it is rung, whichever is first."""
+    """The alarm of one sleeper waits for an instant or until it is rung, whichever is first."""
 
     async def wait(self, until: Instant | None) -> None:
-        """Returns at `until`, or as soon as somebody rings; at once if it was rung before."""
+        """Return at `until`, or as soon as somebody rings; at once if it was rung before."""
         ...
 
     async def pause(self, for_ms: int | None) -> None:
-        """The same for a duration, which no step of the clock makes longer or shorter."""
+        """Wait for a duration, which no step of the clock makes longer or shorter, or until
+        somebody rings.
+        """
         ...
 
     def ring(self) -> None: ...
 
     def close(self) -> None:
-        """The sleeper is gone. A virtual clock no longer waits for it."""
+        """End the alarm. A virtual clock no longer waits for its sleeper."""
         ...
 
 
@@ -328,25 +337,29 @@ class Clock(Protocol):
         ...
 
     def alarm(self) -> Alarm:
-        """For one activity; until it waits or closes, a virtual clock takes it to be busy."""
+        """An alarm for one activity; a virtual clock takes it to be busy until it
+        waits or closes.
+        """
         ...
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """An impact to carry out, the same under every attempt but for its number and its node."""
+    """An order is an impact to carry out, the same in every attempt but for its number and its
+    node.
+    """
 
     key: EventId
     attempt: int
     """1, 2, …: whoever has seen a higher one of this key must refuse a lower one."""
     node: NodeId
-    """Who has this attempt."""
+    """The node that has this attempt."""
     lease_until_ms: Instant
-    """Until when it is known to have it, by the store's clock; a living node renews that."""
+    """Until when the node is known to have it, by the store's clock; a living node renews that."""
     may_be_under_way: bool = False
     """Whether an earlier attempt may have begun it, so that `find` must be asked first."""
     type: EventType
     operation: OperationKind | None = None
-    """What an owner asked for, where the type alone does not say; None: the platform's doing."""
+    """What an owner asked for, where the type alone does not say; None if the platform did it."""
     scope_id: ScopeId
     instances: tuple[Instance, ...]
     duration_s: int
@@ -369,7 +382,7 @@ class DriverFailed(Exception):
 
 
 class LeaseLost(Exception):
-    """Another node has the work now, or may have it. Nothing more is to be done here."""
+    """Another node has the work now, or may have it. Nothing more may be done here."""
 
 
 class Lease(Protocol):
@@ -379,19 +392,19 @@ class Lease(Protocol):
 
 
 class Driver(Protocol):
-    """What really freezes, reboots, redeploys, stops or deletes an instance."""
+    """A driver really freezes, reboots, redeploys, stops or deletes an instance."""
 
     async def find(self, order: Order) -> Found:
         """What became of this key. It is asked before each order that may be under way."""
         ...
 
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
-        """Returns when the impact is over; raises DriverFailed if it could not be done.
+        """Return when the impact is over; raise DriverFailed if it could not be done.
 
-        A key acts at most once: if it is under way, join it; if it is done, return. A lower
-        attempt than one already seen of its key is refused. The lease was confirmed just
-        before the call; who waits for anything before acting confirms it again. Sleep with
-        `alarm` and with nothing else, so that a virtual clock can move.
+        A key acts at most once: if it is under way, join it; if it is done, return. A lower attempt
+        than one already seen of its key is refused. The lease was confirmed just before the call; a
+        driver that waits for anything before acting confirms it again. Sleep with `alarm` and with
+        nothing else, so that a virtual clock can move.
         """
         ...
 
@@ -401,8 +414,10 @@ Ids = Callable[[], EventId]
 
 
 class Apart(Protocol):
-    """Does long work of our own where it holds nobody up."""
+    """A way to do long work of our own where it holds nobody up."""
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
-        """`is_long`: it may take more than a moment. Then it changes nothing that it is given."""
+        """Do the work. `is_long` says that it may take more than a moment; then it changes nothing
+        that it is given.
+        """
         ...

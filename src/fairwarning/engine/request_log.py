@@ -1,4 +1,4 @@
-"""What instances of test fleets asked lately, while somebody looks on.
+"""The request log keeps what instances of test fleets asked lately, while somebody looks on.
 
 To look at every request costs the endpoint its fast path, so it is done for a while only.
 """
@@ -28,7 +28,7 @@ class Request(Struct, frozen=True, kw_only=True):
     events: tuple[str, ...]
     """The ids that it approves, as the caller wrote them."""
     fault: FaultKind | None
-    """What went wrong with it on purpose."""
+    """The fault that struck the request."""
 
 
 class Requests:
@@ -43,11 +43,11 @@ class Requests:
 
     @property
     def left_s(self) -> float:
-        """By the real clock: how long a person looks on is no part of the story."""
+        """How long requests are still noted, by the real clock, by which people look on."""
         return max(0.0, self._until_s - time.monotonic()) if self._end is not None else 0.0
 
     def watch(self, for_s: float) -> None:
-        """From now on, and not longer than that."""
+        """Note requests from now on, for this long at most."""
         was_off = self._end is None
         if self._end is not None:
             self._end.cancel()
@@ -57,7 +57,7 @@ class Requests:
             self.switch(True)
 
     def stop(self) -> None:
-        """What was noted stays to be read."""
+        """Note no more requests. Those that were noted can still be read."""
         if self._end is not None:
             self._end.cancel()
             self._end = None
@@ -68,5 +68,5 @@ class Requests:
         self._kept.appendleft(request)
 
     def list(self) -> "list[Request]":
-        """Newest first."""
+        """The requests that were noted, newest first."""
         return [*self._kept]

@@ -1,7 +1,8 @@
-"""Reads scopes again when there may be news of them: one read of a scope at a time, none lost.
+"""This module reads scopes again when there may be news of them: one read of a scope at a time,
+none lost.
 
-What is asked for while a scope is being read is read once more behind it, because the read that
-is under way may have begun too early. An outage of the store only delays.
+What is asked for while a scope is being read is read once more behind it, because the read that is
+under way may have begun too early. An outage of the store only delays.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ class Rereads:
             self._running[scope_id] = asyncio.create_task(self._run(scope_id))
 
     async def read_now(self, scope_id: ScopeId) -> None:
-        """Returns when a read that began after this call is over. Raises StoreDown."""
+        """Return when a read that began after this call is over. Raises StoreDown."""
         if self._is_closed:
             raise StoreDown("this node has stopped; ask another")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -51,13 +52,13 @@ class Rereads:
         await done
 
     async def read_all(self, scope_ids: Collection[ScopeId]) -> None:
-        """The same for many, some at a time."""
+        """Read many scopes as `read_now` does, some at a time."""
         for batch in batches(list(scope_ids)):
             await asyncio.gather(*(self.read_now(scope_id) for scope_id in batch))
 
     @property
     def oldest_s(self) -> float:
-        """Since when news of some scope waits to be read; infinite: there is none."""
+        """Since when news of some scope waits to be read; infinite if there is none."""
         return min(self._since_s.values(), default=float("inf"))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Rollouts as records of the store: written only over the revision that was read."""
+"""Rollouts are kept as records of the store, each written only over the revision that was read."""
 
 from collections.abc import AsyncIterator
 
@@ -35,7 +35,9 @@ class RolloutRecords:
         """Counts the pasts of the store. What was asked for in an earlier one is not remembered."""
 
     def forget(self) -> None:
-        """The store has stepped back: a revision may have another body, and the past other ends."""
+        """Forget what is remembered, because the store has stepped back: a revision may have
+        another body.
+        """
         self._until = None
         self._read.clear()
         self._era += 1
@@ -55,15 +57,16 @@ class RolloutRecords:
         return None if record is None else self._kept(record, era)
 
     async def page(self, after: str, limit: int) -> list[Rollout]:
-        """Newest first."""
+        """A page of rollouts, newest first."""
         era, begin = self._era, _key(after) if is_rollout_id(after) else ""
         records = await self._store.records(KIND, after=begin, limit=limit)
         return [self._kept(record, era).rollout for record in records]
 
     async def unfinished(self, now: Instant) -> list[Kept]:
-        """Reads back to the oldest that was unfinished the last time, and no further.
+        """The unfinished rollouts, read back to the oldest that was unfinished the last time.
 
-        But at least a day: nodes' clocks differ, and a new one may not have the newest id.
+        It reads at least a day, because nodes' clocks differ, and a new one may not have the newest
+        id.
         """
         era = self._era
         found = [k async for k in self._back_to(self._until) if k.rollout.ended_ms is None]
@@ -72,7 +75,7 @@ class RolloutRecords:
         return found
 
     async def find_seeded(self, seed: str, now: Instant) -> RolloutId:
-        """The rollout of the last day that was made for this question."""
+        """The rollout of the last day that was created with this seed."""
         async for kept in self._back_to(_yesterday(now)):
             if kept.rollout.seed == seed:
                 return kept.rollout.id
@@ -98,7 +101,9 @@ class RolloutRecords:
         why: str = "",
         action: str | None = None,
     ) -> Kept:
-        """With an action, the history says so. Raises RecordChanged if another was first."""
+        """Write the rollout; with an action, the history has a line. Raises RecordChanged if
+        another was first.
+        """
         note = None
         if action is not None:
             detail = rollout.outcome or rollout.spec.name
@@ -123,7 +128,9 @@ class RolloutRecords:
 
 
 def _key(id: str | RolloutId) -> str:
-    """Ids begin with their time. With each digit turned round, the newest key comes first."""
+    """The key of a record. Ids begin with their time; with each digit turned round, the newest key
+    comes first.
+    """
     return id.translate(_NINES)
 
 

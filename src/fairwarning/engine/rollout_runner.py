@@ -1,10 +1,10 @@
-"""Carries rollouts on: asks the pure `advance` what to do next, notes it, and does it.
+"""The rollout runner asks the pure `advance` what a rollout does next, notes it, and does it.
 
-Theory of operation. Nothing is remembered here: each look begins with the record and the
-scopes as they are stored, so a restart, or a second node, goes on where the first left off.
-Whoever changes the record first has its way; whoever is too late reads again. The runner
-sleeps until the instant that `advance` names, and a signal of a scope that matters wakes it.
-On a shared store a signal can be lost, so there it also looks again now and then.
+Theory of operation. Nothing is remembered here: each look begins with the record and the scopes as
+they are stored, so a restart, or a second node, goes on where the first left off. The first change
+of a record wins; whoever is too late reads again. The runner sleeps until the instant that
+`advance` names, and a signal of a scope that matters wakes it. On a shared store a signal can be
+lost, so there it also looks again now and then.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ OUTAGE_PAUSE_MS = 500
 REFUSED_PAUSE_MS = 1_000
 
 _OUTSIDE = ScopeId("")
-"""Whose signals tell that a rollout was made or decided on, perhaps by another node."""
+"""The scope id of signals that tell of changed rollouts, perhaps by another node."""
 _log = logging.getLogger(__name__)
 
 

@@ -1,4 +1,4 @@
-"""Rollouts for those who ask for them: make, see, pause, resume, cancel.
+"""This module creates, shows, pauses, resumes and cancels rollouts for whoever asks.
 
 What is decided here is only noted in the rollout's record; `rollout_runner.py` acts on it.
 """
@@ -33,7 +33,7 @@ from fairwarning.engine.service import Engine
 PAGE_SCOPES_MAX = 1_000
 READ_ONE_BY_ONE_MAX = 50
 SHORT_MAX = 100
-"""Scopes, times what is in the calendar, of an estimate that takes only a moment."""
+"""Up to this product of scopes and calendar entries an estimate takes only a moment."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Rollouts:
-    """One for each node. Everything raises StoreDown when the store cannot answer."""
+    """The rollouts of a node. Everything raises StoreDown when the store cannot answer."""
 
     def __init__(
         self, engine: Engine, store: Store, clock: Clock, apart: Apart | None = None
@@ -62,8 +62,10 @@ class Rollouts:
         return other
 
     async def start(self) -> None:
-        """Before the engine's own start, so that what became overdue while no node was up, and
-        whose window is closed by now, is taken back before it can begin.
+        """Begin to carry rollouts on.
+
+        It comes before the engine's own start, so that what became overdue while no node was up,
+        and whose window is closed by now, is taken back before it can begin.
         """
         try:
             await self._runner.look()
@@ -72,7 +74,7 @@ class Rollouts:
         self._running = self._runner.start()
 
     async def stop(self) -> None:
-        """Rollouts go on at the next start, or on another node."""
+        """Stop. Rollouts go on at the next start, or on another node."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -88,7 +90,7 @@ class Rollouts:
     async def create(
         self, spec: RolloutSpec, *, by: Actor, why: str = "", seed: str | None = None
     ) -> Rollout:
-        """With a seed, `made_for` finds it for a day."""
+        """Create a rollout. With a seed, `made_for` finds it for a day."""
         refuse_text("reason", why + by.name)
         refuse_spec(spec)
         scopes = await self._chosen(spec)
@@ -114,12 +116,12 @@ class Rollouts:
             return estimated
 
     async def made_for(self, seed: str) -> Rollout:
-        """Refuses if there is none of the last day."""
+        """The rollout that was created with this seed. Refuses if there is none of the last day."""
         found = await self._records.find_seeded(seed, await self._runner.now())
         return await self.get(found)
 
     async def get(self, id: str) -> Rollout:
-        """With estimates in the steps that are still to come."""
+        """The rollout, with estimates in the steps that are still to come."""
         rollout = (await self._records.find(id)).rollout
         if rollout.phase is not RolloutPhase.RUNNING:
             return rollout
@@ -128,18 +130,18 @@ class Rollouts:
         return await self._estimated(rollout, present, await self._runner.now())
 
     async def page(self, after: str = "", limit: int = 50) -> list[Rollout]:
-        """Newest first, from the one after `after` on; without estimates."""
+        """Rollouts newest first, from the one after `after` on, without estimates."""
         return await self._records.page(after, limit)
 
     async def pause(self, id: str, *, by: Actor, why: str = "") -> Rollout:
-        """Nothing more is announced. What is announced goes on."""
+        """Announce nothing more. What is announced goes on."""
         return await self._decide(id, _to(RolloutPhase.PAUSED), "paused", by, why)
 
     async def resume(self, id: str, *, by: Actor, why: str = "") -> Rollout:
         return await self._decide(id, _to(RolloutPhase.RUNNING), "resumed", by, why)
 
     async def cancel(self, id: str, *, by: Actor, why: str = "") -> Rollout:
-        """What is announced is cancelled, what has started goes on to its end."""
+        """Cancel what is announced; what has started goes on to its end."""
         return await self._decide(id, _cancelled(by, why), "cancelled", by, why)
 
     async def _decide(
@@ -167,13 +169,15 @@ class Rollouts:
         return await self._apart(estimate, rollout, scopes, now, is_long=is_long)
 
     async def _chosen(self, spec: RolloutSpec) -> tuple[Scope, ...]:
-        """In the order that was asked for; of a whole fleet, those that have instances."""
+        """The scopes in the order that was asked for; of a whole fleet, those that
+        have instances.
+        """
         if not spec.scope_ids:
             return tuple([scope async for scope in self._fleet() if scope.roster.live])
         return tuple([await self._store.read(id) for id in dict.fromkeys(spec.scope_ids)])
 
     async def _present(self, scope_ids: Collection[ScopeId]) -> Scopes:
-        """Those that still exist."""
+        """The scopes that still exist."""
         if len(scope_ids) > READ_ONE_BY_ONE_MAX:
             return {scope.id: scope async for scope in self._fleet() if scope.id in scope_ids}
         found: dict[ScopeId, Scope] = {}

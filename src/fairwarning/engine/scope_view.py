@@ -1,4 +1,4 @@
-"""One scope as its instances see it, and the instances that look."""
+"""A view is one scope as its instances see it, with the instances that look."""
 
 import logging
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class View:
         self._tag: str | None = None
 
     def put(self, scope: Scope, *, is_same_past: bool = True) -> None:
-        """Shows this scope from now on, and wakes whoever waits if the document is another.
+        """Show this scope from now on, and wake the held polls if the document is another.
 
         In one past of the store the same incarnation is the same document. In two it need not be.
         """
@@ -63,7 +63,7 @@ class View:
         self.wake()
 
     def is_of(self, scope: Scope) -> bool:
-        """Whether this shows the scope at just this revision."""
+        """Whether this shows the scope at exactly this revision."""
         if scope.revision != self.revision or scope.activated_ms != self.activated_ms:
             return False
         if scope.activated_ms is None:
@@ -86,7 +86,7 @@ class View:
 
     @property
     def tag(self) -> str:
-        """The name of the document, made when it is first asked for."""
+        """The tag of the document, made when it is first asked for."""
         if self._tag is None:
             shown = () if self._shown is None else visible_events(self._shown)
             self._tag = document_tag(self.activated_ms, self.incarnation, shown)
@@ -111,7 +111,7 @@ class View:
                 _log.exception("a waiting client of %s could not be told", self.scope_id)
 
     def document(self, version: ApiVersion) -> bytes:
-        """The body for an activated scope."""
+        """The body of the document, for an activated scope."""
         found = self._documents.get(version.name)
         if found is None:
             if self._shown is None:

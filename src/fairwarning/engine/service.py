@@ -1,4 +1,4 @@
-"""The engine: a command becomes one transaction, and what follows from it is carried out."""
+"""The engine turns a command into one transaction, and carries out what follows from it."""
 
 import asyncio
 import logging
@@ -42,19 +42,20 @@ from fairwarning.engine.timers import Ticker
 _log = logging.getLogger(__name__)
 
 Observer = Callable[[Receipt, Actor, str, float], None]
-"""Hears of each commit of this node: what, by whom, why, and how many seconds it took."""
+"""A function that is called after each commit of this node: what, by whom, why, and in how many
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What an operator may set about the engine."""
+    """The rules of the engine that an operator may set."""
 
     timing: Timing = field(default=DEFAULT_TIMING)
     operations_pending_max: int = OPERATIONS_PENDING_MAX
 
 
 class Engine:
-    """One node. Any number of them may share a store; none leads."""
+    """The engine of one node. Any number of nodes may share a store; none leads."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Engine:
         self._listen()
 
     async def show(self) -> Views:
-        """Keeps every document ready in memory from now on, for an endpoint on this node."""
+        """Keep every document ready in memory from now on, for an endpoint on this node."""
         views = self._views = Views(self._store, self._submit_own)
         self._listen()
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
@@ -124,7 +125,7 @@ class Engine:
         return self._views
 
     async def stop(self) -> None:
-        """Work under way is given back; it goes on at the next start, under the same key."""
+        """Stop. Work under way is given back; it goes on at the next start, under the same key."""
         self._takes_work = False
         if self._running is not None:
             self._running.cancel()
@@ -145,12 +146,12 @@ class Engine:
         self._observers.append(observer)
 
     def on_step_back(self, listener: Callable[[], None]) -> None:
-        """Calls `listener` when the store has lost some of its past."""
+        """Call `listener` when the store has lost some of its past."""
         self._on_step_backs.append(listener)
 
     @property
     def step_backs(self) -> int:
-        """How often that was noticed since the start."""
+        """How often the store has lost some of its past since the start."""
         return 0 if self._follower is None else self._follower.step_backs
 
     @property
@@ -162,12 +163,12 @@ class Engine:
         return None if self._follower is None else self._follower.lag_s
 
     async def check_past(self) -> None:
-        """Returns once the views follow the store, if it has stepped back. Raises StoreDown."""
+        """Return once the views follow the store, if it has stepped back. Raises StoreDown."""
         if self._follower is not None:
             await self._follower.check()
 
     async def _follow(self, scope_id: ScopeId) -> None:
-        """Returns once the views show what is stored of a scope again. Raises StoreDown.
+        """Return once the views show what is stored of a scope again. Raises StoreDown.
 
         The follower itself must never wait for this: it would wait for its own end.
         """
@@ -181,7 +182,7 @@ class Engine:
     async def declare(
         self, resources: Iterable[Resource], *, by: Actor, why: str = ""
     ) -> tuple[Scope, ...]:
-        """Adds resources to the fleet, all or none."""
+        """Add resources to the fleet, all or none."""
         scopes = tuple(scope for resource in resources for scope in expand(resource))
         await self.create(scopes, by=by, why=why)
         return scopes
@@ -189,7 +190,7 @@ class Engine:
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
-        """Adds scopes as they are, all or none. Refuses an id or an address that is taken."""
+        """Add scopes as they are, all or none. Refuses an id or an address that is taken."""
         refuse_text("reason", why + by.name)
         await self._store.create(scopes, by=by, why=why, fences=fences)
 
@@ -202,7 +203,9 @@ class Engine:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Returns once the change is durable. Raises Refused, FenceBroken or StoreDown."""
+        """Carry out the command, and return once the change is durable. Raises Refused, FenceBroken
+        or StoreDown.
+        """
         refuse_text("reason", why + by.name)
         try:
             try:
@@ -220,7 +223,7 @@ class Engine:
     async def approve(
         self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> Receipt:
-        """From outside the scope, where only the event's id is known."""
+        """Approve an event of which only the id is known, from outside its scope."""
         scope_id, _ = await self._store.find_event(event_id)
         command = Approve(event_id=event_id, by=by)
         return await self.submit(scope_id, command, by=by, why=why, fences=fences)
@@ -229,7 +232,7 @@ class Engine:
         return self._feed.changes(after)
 
     async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
-        """A scope forgets its past, the store does not."""
+        """Refuse an event that is over. A scope forgets its past, the store does not."""
         found, event = await self._store.find_event(event_id)
         if found == scope_id:
             raise Refused(
@@ -273,7 +276,9 @@ class Engine:
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """A caller may go away; the transaction goes on to its end, and so does its work."""
+        """Run the transaction. A caller may go away; the transaction and its work go
+        on to the end.
+        """
         loop = asyncio.get_running_loop()
         transaction = loop.create_task(
             self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)

@@ -1,4 +1,6 @@
-"""What a change of the store's past means for a document that this node has served. Pure."""
+"""This module says what a step back of the store means for a document that this node has served.
+Pure.
+"""
 
 from dataclasses import dataclass
 
@@ -13,12 +15,12 @@ class StepBack:
     """The store has lost entries of its journal: a fail-over, or a backup that was restored."""
 
     common_ms: Instant | None
-    """When the newest entry was written that both pasts share; None: it is not known."""
+    """When the newest entry was written that both pasts share; None if that is not known."""
     lost: frozenset[ScopeId]
     """Scopes that are known to have lost something."""
 
     def joined(self, earlier: "StepBack | None") -> "StepBack":
-        """Both at once, for views that have followed neither."""
+        """Both step backs at once, for views that have followed neither."""
         if earlier is None:
             return self
         known = self.common_ms is not None and earlier.common_ms is not None

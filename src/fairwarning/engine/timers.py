@@ -1,9 +1,9 @@
-"""Fires what is due, on time, without polling the store.
+"""The ticker does what is due, on time, without polling the store.
 
-Theory of operation. The store knows the earliest deadline of all scopes; the ticker asks
-for it once and sleeps until then. Every commit sends a signal with its scope's deadline,
-and an earlier one wakes the ticker. On a shared store a signal can be lost, so there it
-also looks again now and then.
+Theory of operation. The store knows the earliest deadline of all scopes; the ticker asks for it
+once and sleeps until then. Every commit sends a signal with its scope's deadline, and an earlier
+one wakes the ticker. On a shared store a signal can be lost, so there it also looks again now and
+then.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Ticker:
         self._is_asleep = False
 
     def on_signal(self, signal: Signal) -> None:
-        """Wakes the ticker only for a deadline before the one that it sleeps towards."""
+        """Wake the ticker, but only for a deadline before the one that it sleeps towards."""
         deadline = signal.next_deadline_ms
         if deadline is None:
             return
@@ -100,7 +100,9 @@ class Ticker:
             self._is_asleep = False
 
     async def _tick_all(self, due: Due) -> bool:
-        """Whether a scope must be looked at again: another node held it, or its turn broke."""
+        """Tick these scopes. Returns whether one must be looked at again: another node held it, or
+        its tick broke.
+        """
         results = await asyncio.gather(
             *(self._tick(scope_id) for scope_id in due.scope_ids), return_exceptions=True
         )

@@ -1,4 +1,4 @@
-"""The fleet file: what a person wrote, read, compared with the fleet, and made so."""
+"""A fleet file is read here, compared with the fleet, and applied."""
 
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.plan import (

@@ -1,4 +1,6 @@
-"""Carries a plan out, one transaction a scope, and then creates what is new."""
+"""This module carries a plan out, with one transaction for each scope, and then creates what is
+new.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -15,7 +17,7 @@ PAGE_SCOPES_MAX = 500
 
 
 async def current_scopes(store: Store) -> list[Scope]:
-    """All there are, those without instances too: their ids are taken."""
+    """All scopes of the store, also those without instances, because their ids are taken."""
     found: list[Scope] = []
     after: ScopeId | None = None
     while page := await store.scopes(after=after, limit=PAGE_SCOPES_MAX):
@@ -27,7 +29,8 @@ async def current_scopes(store: Store) -> list[Scope]:
 async def apply(
     engine: Engine, plan: Plan, *, force: bool, by: Actor, why: str = ""
 ) -> tuple[EventId, ...]:
-    """The Terminate events by which instances leave. Raises Refused or StoreDown.
+    """Carry out the plan. Returns the Terminate events by which instances leave. Raises Refused or
+    StoreDown.
 
     What can be refused is refused before anything changes. If somebody else changes the fleet
     meanwhile, or the store fails, some scopes are done; planning and applying again completes it.
@@ -46,7 +49,7 @@ async def carry_out(
     by: Actor,
     why: str,
 ) -> tuple[EventId, ...]:
-    """The same for a plan in batches, which has been looked at already."""
+    """Carry out a plan in batches that was checked already, as `apply` does."""
     latest: dict[ScopeId, Roster] = {}
     begun: list[EventId] = []
     for step in chain.from_iterable(declares):
@@ -67,5 +70,7 @@ async def carry_out(
 
 
 def _left_out(before: Roster, wanted: Roster) -> list[InstanceName]:
-    """Whether one of them needs a Terminate to leave is decided when the change is made."""
+    """The instances that a step leaves out. Whether one of them needs a Terminate to leave is
+    decided when the change is made.
+    """
     return [each.name for each in before.live if not wanted.has_live(each.name)]

@@ -1,4 +1,6 @@
-"""What a declaration would change, in words for people who must decide whether they want it."""
+"""This module says in words what a declaration would change, for people who must
+decide about it.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -29,7 +31,7 @@ def changes_of_new(scope: Scope) -> tuple[FleetChange, ...]:
 
 
 def changes_of(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[FleetChange, ...]:
-    """Empty if the scope is already what `wanted` says, or on its way there."""
+    """The changes to a scope, none if it is already what `wanted` says, or on its way there."""
     before, after = scope.roster, declared(scope, wanted, without_notice)
     doomed = tuple(cancelled_by(scope, wanted, without_notice))
     if after.live and not before.live:
@@ -43,7 +45,7 @@ def changes_of(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tupl
 
 
 def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
-    """None if the Terminate by which it leaves is pending already."""
+    """The change by which the instance leaves; None if its Terminate is pending already."""
     if pending_terminate(scope, instance.name) is not None:
         return None
     notice_ms = _notice_ms(scope, instance)
@@ -162,7 +164,7 @@ def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _changed_keys(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Without the values, which may be secret."""
+    """The names of the settings that change, without the values, which may be secret."""
     keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     return f"driver settings {', '.join(keys)} changed" if keys else ""
 

@@ -1,4 +1,4 @@
-"""What an operator wants of the fleet, and what has to happen for it."""
+"""The values of a fleet file: the fleet that an operator wants, and the plan that leads there."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from fairwarning.core.resources import Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What is to be there."""
+    """The resources that are to be there."""
 
     resources: tuple[Resource, ...] = ()
 
@@ -25,27 +25,27 @@ class Action(StrEnum):
 class FleetChange(Struct, frozen=True, kw_only=True):
     action: Action
     what: str
-    """`instance web-3` or `scope SUBSCRIPTION/GROUP/availability-set/web`."""
+    """What changes: `instance web-3`, or `scope SUBSCRIPTION/GROUP/availability-set/web`."""
     scope: ScopeId
     detail: str = ""
     events: tuple[EventId, ...] = ()
     """Pending events that this cancels; without force it is refused."""
     terminate_notice_ms: int | None = None
-    """Of an instance that is due a Terminate event: how long before it is announced."""
+    """How long before it leaves an instance is told that is due a Terminate event."""
     without_notice: bool = False
-    """It is due one, and leaves at once all the same."""
+    """Whether an instance that is due a Terminate event leaves at once all the same."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One declaration, one transaction."""
+    """A step is one declaration, in one transaction."""
 
     before: Scope
-    """As it was when the plan was made."""
+    """The scope as it was when the plan was made."""
     roster: Roster
     without_notice: frozenset[InstanceName] = frozenset()
-    """Who is due a Terminate event and is removed at once."""
+    """The instances that are due a Terminate event and are removed at once."""
     says_driver: bool = True
-    """False: the declaration leaves the driver out, and the roster has the default."""
+    """False if the declaration leaves the driver out, so that the roster has the default."""
 
     @property
     def scope_id(self) -> ScopeId:
@@ -55,7 +55,7 @@ class Step(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     changes: tuple[FleetChange, ...] = ()
     kept: tuple[ScopeId, ...] = ()
-    """Not in the file, and not the file's to remove."""
+    """The scopes that are not in the file, and are not the file's to remove."""
     declares: tuple[Step, ...] = ()
     """To be submitted as Declare, in this order, before anything is created."""
     creates: tuple[Scope, ...] = ()

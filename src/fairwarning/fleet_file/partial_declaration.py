@@ -1,9 +1,9 @@
-"""A declaration of a part of the fleet: what it leaves out stays as it is.
+"""A partial declaration leaves what it does not say as it is.
 
 `Place.left_out` and `Member.left_out` name the keys that were not written. What belongs to the
-resource is filled in before its instances are settled, what belongs to an instance afterwards,
-because only who lived before has something to keep. A resource that was removed is begun anew:
-of it stay the driver, and the handle of an instance that is still remembered, so that no
+resource is filled in before its instances are placed, what belongs to an instance afterwards,
+because only an instance that lived before has something to keep. A resource that was removed is
+made anew: of it stay the driver, and the handle of an instance that is still remembered, so that no
 declaration changes unasked what a driver acts on.
 """
 
@@ -35,7 +35,7 @@ _OF_INSTANCES = ("addresses", "tags", "priority", "eviction")
 
 
 def stands(groups: Iterable[Scope]) -> bool:
-    """Whether the resource of these scopes is there. A set may have no instances; a VM has one."""
+    """Whether the resource of these scopes exists. A set may have no instances; a VM has one."""
     rosters = [each.roster for each in groups]
     if any(each.live for each in rosters):
         return True
@@ -43,7 +43,9 @@ def stands(groups: Iterable[Scope]) -> bool:
 
 
 def completed(resource: Resource, groups: Sequence[Scope]) -> Resource:
-    """With what the resource has where the declaration says nothing. `groups` are its scopes."""
+    """The resource with its present values where the declaration says nothing. `groups` are its
+    scopes.
+    """
     if not groups:
         return resource
     roster = next((each.roster for each in groups if each.roster.live), groups[0].roster)
@@ -70,7 +72,7 @@ def completed(resource: Resource, groups: Sequence[Scope]) -> Resource:
 
 
 def kept(roster: Roster, scope: Scope | None, resource: Resource) -> Roster:
-    """With what each instance has where the declaration says nothing."""
+    """The roster with each instance's present values where the declaration says nothing."""
     if scope is None:
         return roster
     before, everyone = scope.roster, roster.live
@@ -96,7 +98,9 @@ def _policy(resource: Resource, roster: Roster) -> Policy:
 
 
 def _scale_set(resource: ScaleSet, roster: Roster, groups: Sequence[Scope]) -> ScaleSet:
-    """Who is about to be deleted does not count."""
+    """The scale set with its present size; an instance that is about to be deleted
+    does not count.
+    """
     staying = sum(len(each.roster.live) - len(leavers(each)) for each in groups)
     kind = Orchestration.UNIFORM if roster.is_numbered else Orchestration.FLEXIBLE
     more = {
@@ -113,7 +117,9 @@ def _scale_set(resource: ScaleSet, roster: Roster, groups: Sequence[Scope]) -> S
 
 
 def _filled(resource: R, roster: Roster, more: dict[str, Any]) -> R:
-    """`more` has the values by their keys in a fleet file."""
+    """The resource with the missing values filled in; `more` has them by their keys in a fleet
+    file.
+    """
     values = {key: getattr(roster, key) for key in _SAME_NAMES} | more
     fields = {"terminate_notice": "terminate_notice_ms", "instances": "members"}
     missing = {
@@ -125,7 +131,7 @@ def _filled(resource: R, roster: Roster, more: dict[str, Any]) -> R:
 
 
 def _likeness(groups: Sequence[Scope]) -> dict[str, Any]:
-    """Newcomers are like who came last."""
+    """The values that new instances get: those of the instance that came last."""
     everyone = [each for scope in groups for each in scope.roster.instances.values()]
     last = next(reversed([each for each in everyone if each.is_live] or everyone), None)
     if last is None:

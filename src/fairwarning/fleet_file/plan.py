@@ -1,11 +1,12 @@
-"""From the fleet as it is to the fleet as it is wanted: what would change, and in which order.
+"""This module plans how the fleet as it is becomes the fleet that is wanted: what changes, and in
+which order.
 
-Theory of operation. Each scope is one transaction, so a plan is a list of them: first the
-scopes that are there, each with the whole roster to declare, then those that are new. An
-address may pass from one scope to another, so whoever gives it up comes first; scopes that
-trade addresses with each other give them up in a step of their own. Every step leads towards
-the same end, so planning and applying again completes what was interrupted. Resources that
-the file does not own (`origin`) are never removed by it.
+Theory of operation. Each scope is one transaction, so a plan is a list of them: first the scopes
+that are there, each with the whole roster to declare, then those that are new. An address may pass
+from one scope to another, so the scope that gives it up comes first; scopes that trade addresses
+with each other give them up in a step of their own. Every step leads towards the same end, so
+planning and applying again completes what was interrupted. Resources that the file does not own
+(`origin`) are never removed by it.
 """
 
 from collections import defaultdict
@@ -43,19 +44,22 @@ _KINDS: Mapping[type[Resource], ScopeKind] = {
 
 
 def exists(scope: Scope) -> bool:
-    """A scope that has lost all its instances is history only; its id stays in the store."""
+    """Whether the scope has instances. One that has lost all is history only; its id stays in the
+    store.
+    """
     return bool(scope.roster.live)
 
 
 def plan(
     current: Sequence[Scope], desired: Fleet, *, prune: bool, without_notice: bool = False
 ) -> Plan:
-    """Raises Refused if the fleet could not be. `current` is everything that the store has.
+    """Plan the changes. `current` is everything that the store has. Raises Refused if the fleet is
+    impossible.
 
-    With `prune` the declaration is the whole fleet: resources of earlier files that this one
-    does not name are removed, and what it leaves out has its default. Without it, what is left
-    out stays as it is (`partial.py`). `without_notice` removes at once who is due a Terminate
-    event.
+    With `prune` the declaration is the whole fleet: resources of earlier files that this one does
+    not name are removed, and what it leaves out has its default. Without it, what is left out stays
+    as it is (`partial_declaration.py`). `without_notice` removes at once the instances that are due
+    a Terminate event.
     """
     known = {scope.id: scope for scope in current}
     resources = desired.resources
@@ -111,7 +115,7 @@ def _due(scope: Scope, wanted: Roster) -> frozenset[InstanceName]:
 
 
 def refuse_existing(current: Iterable[Scope], desired: Fleet) -> None:
-    """Of a declaration that is to create something: it never changes what is there."""
+    """Refuse a declaration that is to create something if it would change what is there."""
     # Azure's names are the same in any spelling.
     there = {_spelled_alike(key) for key in _standing(current)}
     for resource in desired.resources:
@@ -126,7 +130,7 @@ def refuse_existing(current: Iterable[Scope], desired: Fleet) -> None:
 
 
 def refuse_plan(plan: Plan, *, force: bool) -> None:
-    """Whatever would stop the plan halfway, as far as it can be known before it begins."""
+    """Refuse whatever would stop the plan halfway, as far as it can be known before it begins."""
     for step in plan.declares:
         unwarned = step.without_notice
         refuse_declaration(step.before, step.roster, force=force, without_notice=unwarned)
@@ -139,9 +143,10 @@ def removal(
     groups: Sequence[Scope] = (),
     without_notice: bool = False,
 ) -> Plan:
-    """Of the whole scope, or of these instances. Raises Refused if one is not there.
+    """Plan the removal of the whole scope, or of these instances. Raises Refused if one is not
+    there.
 
-    `groups` are all scopes of the resource: with the last one in which somebody stays, the
+    `groups` are all scopes of the resource: with the last one that has an instance to stay, the
     resource itself is removed.
     """
     roster = _removed(scope, names)
@@ -160,7 +165,7 @@ def removal(
 
 
 def confirmation(plan: Plan) -> str:
-    """Stands for exactly those who leave without notice in this plan; empty if nobody does.
+    """A text that stands for exactly the instances that leave without notice; empty if none does.
 
     It also stands for their scopes as they are, so that an old preview does not count.
     """
@@ -234,7 +239,9 @@ def _standing(current: Iterable[Scope]) -> set[tuple[str, ...]]:
 
 
 def _refuse_alike(current: Iterable[Scope], resources: Iterable[Resource]) -> None:
-    """Azure's names are the same in any spelling, so ARM would take one for the other."""
+    """Refuse names that differ only in spelling: for Azure they are the same, so ARM would confuse
+    them.
+    """
     there = _standing(current)
     taken = {_spelled_alike(key): key for key in there}
     for resource in resources:
@@ -267,7 +274,9 @@ def _refuse_shared_addresses(
     rosters: Mapping[ScopeId, Roster],
     without_notice: Mapping[ScopeId, Names],
 ) -> None:
-    """Who leaves by a Terminate event has its addresses until the event is over."""
+    """Refuse an address of two instances. One that leaves by a Terminate event keeps its addresses
+    until then.
+    """
     owners: dict[str, str] = {}
     for owner, instance in _owners(current, rosters, without_notice):
         for address in instance.addresses:
@@ -299,7 +308,7 @@ def _owners(
 
 
 def _in_order(declares: Mapping[ScopeId, Roster], known: Mapping[ScopeId, Scope]) -> Iterator[Step]:
-    """Never an address that another scope still has."""
+    """The steps in an order in which no address is given out that another scope still has."""
     holder = {
         address: scope_id for scope_id in declares for address in _addresses(known[scope_id].roster)
     }
@@ -321,7 +330,9 @@ def _in_order(declares: Mapping[ScopeId, Roster], known: Mapping[ScopeId, Scope]
 def _lenders(
     scope_id: ScopeId, left: Mapping[ScopeId, Roster], holder: Mapping[str, ScopeId]
 ) -> dict[ScopeId, set[str]]:
-    """Who must give up which addresses before this scope can have its roster."""
+    """The scopes that must give up addresses before this one can have its roster, and which
+    addresses.
+    """
     found: dict[ScopeId, set[str]] = defaultdict(set)
     for address in _addresses(left[scope_id]):
         lender = holder.get(address, scope_id)

@@ -1,4 +1,4 @@
-"""What is wrong with a fleet file, where, and what was expected instead."""
+"""This module says what is wrong with a fleet file, where, and what was expected instead."""
 
 import difflib
 import re
@@ -33,7 +33,7 @@ _WORDS = {
 
 
 class FleetProblem(Exception):
-    """A fleet cannot be read. It always says what to do; where, as far as that can be known."""
+    """A fleet cannot be read. The message says what to do; the place is given if it is known."""
 
     def __init__(
         self, message: str, *, line: int | None = None, pointer: str | None = None
@@ -48,11 +48,11 @@ class FleetProblem(Exception):
 
 
 class Crowd(FleetProblem):
-    """A declaration stands for more instances than whoever reads it allows."""
+    """A declaration stands for more instances than its reader allows."""
 
 
 class Misplaced(Exception):
-    """A mistake at a path; the reader makes a line or a pointer of it."""
+    """A mistake at a path, which the reader turns into a line or a pointer."""
 
     def __init__(self, path: Path, message: str, *, first: Path | None = None) -> None:
         super().__init__(message)
@@ -63,12 +63,12 @@ class Misplaced(Exception):
 
 
 class CrowdAt(Misplaced):
-    """The resource with which there are too many instances."""
+    """A crowd, at the resource with which there are too many instances."""
 
 
 @contextmanager
 def at(*path: str | int) -> Iterator[None]:
-    """A refusal of the core inside is a mistake of the file at this path."""
+    """Turn a refusal of the core inside into a mistake of the file at this path."""
     try:
         yield
     except Refused as refused:
@@ -81,7 +81,7 @@ def pointer_of(path: Path) -> str:
 
 
 def from_decoder(text: str) -> Misplaced:
-    """The decoder's message, in the words of this file format."""
+    """The mistake that the decoder found, in the words of this file format."""
     match = _AT.fullmatch(text)
     assert match is not None
     path = _path(match["path"] or "")

@@ -1,7 +1,7 @@
-"""Reads a fleet from TOML text, or from the same structure in JSON.
+"""This module reads a fleet from TOML text, or from the same structure in JSON.
 
-Both go the same way: the decoder checks keys and types, `resources.py` the values. Every
-mistake comes out as a FleetProblem with its line, or its pointer if there are no lines.
+Both go the same way: the decoder checks keys and types, `resources.py` the values. A mistake comes
+out as a FleetProblem with its line, or with its pointer if there are no lines.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import msgspec
 from fairwarning.common.toml_lines import Lines
 from fairwarning.common.toml_text import NotToml
 from fairwarning.common.toml_text import parse_toml as parse_any_toml
+from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.problems import (
     Crowd,
@@ -27,12 +28,19 @@ from fairwarning.fleet_file.schema import FleetShape
 
 
 def read_toml(
-    text: str, *, is_partial: bool = False, instances_max: int = FLEET_INSTANCES_MAX
+    text: str,
+    drivers: DriverCatalogue,
+    *,
+    is_partial: bool = False,
+    instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
-    """Raises FleetProblem. `is_partial`: it declares a part of the fleet (`partial.py`)."""
+    """Read a fleet file that may name these drivers. Raises FleetProblem.
+
+    With `is_partial` it declares a part of the fleet (`partial_declaration.py`).
+    """
     text, data = parse_toml(text)
     try:
-        return _read(data, instances_max, is_partial=is_partial)
+        return _read(data, drivers, instances_max, is_partial=is_partial)
     except Misplaced as mistake:
         line_of = Lines(text).of
         raise _kind_of(mistake)(
@@ -43,7 +51,9 @@ def read_toml(
 
 
 def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
-    """The text as lines count in it, and what it says. Raises FleetProblem with the line."""
+    """The text as lines are counted in it, and the tables that it holds. Raises FleetProblem with
+    the line.
+    """
     try:
         return parse_any_toml(text)
     except NotToml as problem:
@@ -51,22 +61,26 @@ def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def read_json(
-    data: object, *, is_partial: bool = False, instances_max: int = FLEET_INSTANCES_MAX
+    data: object,
+    drivers: DriverCatalogue,
+    *,
+    is_partial: bool = False,
+    instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
-    """The same for what a JSON text was decoded to. Raises FleetProblem."""
+    """Read a fleet from what a JSON text was decoded to, as `read_toml` does."""
     try:
-        return _read(data, instances_max, is_partial=is_partial)
+        return _read(data, drivers, instances_max, is_partial=is_partial)
     except Misplaced as mistake:
         message = _with_first(mistake, pointer_of)
         raise _kind_of(mistake)(message, pointer=pointer_of(mistake.path)) from None
 
 
-def _read(data: Any, instances_max: int, *, is_partial: bool) -> Fleet:
+def _read(data: Any, drivers: DriverCatalogue, instances_max: int, *, is_partial: bool) -> Fleet:
     try:
         shape = msgspec.convert(data, FleetShape)
     except msgspec.ValidationError as error:
         raise from_decoder(str(error)) from None
-    return Fleet(resources=resources_of(shape, data, instances_max, is_partial=is_partial))
+    return Fleet(resources=resources_of(shape, data, drivers, instances_max, is_partial=is_partial))
 
 
 def _kind_of(mistake: Misplaced) -> type[FleetProblem]:

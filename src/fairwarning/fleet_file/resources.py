@@ -1,8 +1,11 @@
-"""From the shapes of a file to the core's resources, with every check at the place it concerns."""
+"""This module makes the core's resources of the shapes of a file, and puts each mistake at its
+place.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Policy
 from fairwarning.core.notice import parse_terminate_notice_ms
@@ -55,24 +58,27 @@ FLEET_INSTANCES_MAX = 100_000
 def resources_of(
     fleet: FleetShape,
     written: Table,
+    drivers: DriverCatalogue,
     instances_max: int = FLEET_INSTANCES_MAX,
     *,
     is_partial: bool,
 ) -> tuple[Resource, ...]:
-    """In the order of kinds, and within a kind in the order of the file. Raises Misplaced.
+    """The resources in the order of kinds, and within a kind in the order of the file. Raises
+    Misplaced.
 
     `written` is what `fleet` was read from, which alone tells what is left out. In a partial
-    declaration (`partial.py`) that stays as it is, so nothing is compared with its default here:
-    the plan, which knows the fleet, does it.
+    declaration (`partial_declaration.py`) that stays as it is, so nothing is compared with its
+    default here: the plan, which knows the fleet, does it.
     """
     _refuse_crowd(fleet, instances_max)
-    place_of(fleet, fleet, (), is_partial=is_partial)
+    place_of(fleet, fleet, (), drivers, is_partial=is_partial)
     policy_of(fleet, fleet, (), test=True)  # Whether it is lowered depends on the resource.
     found: list[Resource] = []
     ids: list[tuple[str, Path]] = []
     for path, shape in _shapes(fleet):
         kind, number = path
-        resource = _read(fleet, shape, path, written[kind][number], is_partial=is_partial)
+        own = written[kind][number]
+        resource = _read(fleet, shape, path, own, drivers, is_partial=is_partial)
         with at(*path, "name"):
             first = expand(_comparable(resource) if is_partial else resource)[0]
         found.append(resource)
@@ -83,7 +89,7 @@ def resources_of(
 
 
 def _comparable(resource: Resource) -> Resource:
-    """Without what has to fit to something that the declaration leaves out."""
+    """The resource without what must fit to something that the declaration leaves out."""
     left_out = resource.place.left_out
     match resource:
         case ScaleSet() if "capacity" in left_out:
@@ -108,7 +114,7 @@ def _shapes(fleet: FleetShape) -> Iterator[tuple[tuple[str, int], ResourceShape]
 
 
 def _refuse_crowd(fleet: FleetShape, instances_max: int) -> None:
-    """Before anything is made of them: a short line can stand for a thousand instances."""
+    """Refuse too many instances before they are made: a short line can stand for a thousand."""
     count = 0
     for path, shape in _shapes(fleet):
         match shape:
@@ -150,11 +156,17 @@ def _refuse_repeats(what: str, said: Iterator[tuple[str, Path]]) -> None:
 
 
 def _read(
-    fleet: FleetShape, shape: ResourceShape, path: Path, written: Table, *, is_partial: bool
+    fleet: FleetShape,
+    shape: ResourceShape,
+    path: Path,
+    written: Table,
+    drivers: DriverCatalogue,
+    *,
+    is_partial: bool,
 ) -> Resource:
     with at(*path, "name"):
         refuse_name(shape.name)
-    place = place_of(fleet, shape, path, is_partial=is_partial)
+    place = place_of(fleet, shape, path, drivers, is_partial=is_partial)
     absent = {*shape.__struct_fields__} - {*written, *Defaults.__struct_fields__}
     place = replace(place, left_out=place.left_out | absent)
     policy = policy_of(fleet, shape, path, test=place.test)

@@ -1,7 +1,8 @@
-"""The keys of a fleet file and their types. What the values mean is in `resources.py`.
+"""This module has the keys of a fleet file and their types. What the values mean is in
+`resources.py`.
 
-Tables whose keys the operator chooses are left open here, because the message about a wrong
-value must name its key, and the decoder's does not.
+Tables whose keys the operator chooses are left open here, because the message about a wrong value
+must name its key, and the decoder's does not.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ class ApproveShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Defaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every resource may say for itself, and the top of the file for all."""
+    """The keys that every resource may have, and the top of the file for all of them."""
 
     test: bool | None = None
     subscription: str | None = None

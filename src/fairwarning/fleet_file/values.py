@@ -1,10 +1,12 @@
-"""Values that resources of several kinds have, each checked at its own place in the file."""
+"""This module reads the values that several kinds of resources have, and puts each mistake at its
+place.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairwarning.common.durations import DURATION_EXAMPLES, parse_duration_ms
-from fairwarning.core.driver_settings import driver_problem
+from fairwarning.core.driver_settings import DriverCatalogue, driver_problem
 from fairwarning.core.limits import INSTANCE_ADDRESSES_MAX, refuse_text
 from fairwarning.core.model import ANNOUNCED_TYPES, EventType, Policy
 from fairwarning.core.notice import refuse_lowered_notice
@@ -19,10 +21,12 @@ from fairwarning.fleet_file.problems import Misplaced, Path, at, suggestion
 from fairwarning.fleet_file.schema import Defaults, Table
 
 
-def place_of(top: Defaults, own: Defaults, path: Path, *, is_partial: bool) -> Place:
+def place_of(
+    top: Defaults, own: Defaults, path: Path, drivers: DriverCatalogue, *, is_partial: bool
+) -> Place:
     test, _ = _said(top, own, path, "test")
     driver, where = _said(top, own, path, "driver")
-    kind, settings = driver_of(driver, where)
+    kind, settings = driver_of(driver, where, drivers)
     return Place(
         subscription=_part(top, own, path, "subscription", DEFAULT_SUBSCRIPTION),
         resource_group=_part(top, own, path, "resource_group", DEFAULT_RESOURCE_GROUP),
@@ -38,7 +42,7 @@ def place_of(top: Defaults, own: Defaults, path: Path, *, is_partial: bool) -> P
 
 
 def _said(top: Defaults, own: Defaults, path: Path, key: str) -> tuple[Any, Path]:
-    """What the resource says, or else the top of the file; and where."""
+    """The value that the resource gives, or else the top of the file, and where it was written."""
     value = getattr(own, key)
     return (getattr(top, key), (key,)) if value is None else (value, (*path, key))
 
@@ -52,14 +56,16 @@ def _part(top: Defaults, own: Defaults, path: Path, key: str, default: str) -> s
     return str(text)
 
 
-def driver_of(driver: str | Table | None, path: Path) -> tuple[str, dict[str, str]]:
-    """The name alone, or a table with a `type` and what that driver needs."""
+def driver_of(
+    driver: str | Table | None, path: Path, drivers: DriverCatalogue
+) -> tuple[str, dict[str, str]]:
+    """The name and the settings of a driver, written as a name or as a table with a `type`."""
     table: Table = {"type": driver or "simulated"} if not isinstance(driver, dict) else driver
     settings = {key: _setting(value, (*path, key)) for key, value in table.items()}
     kind = settings.pop("type", None)
     if kind is None:
         raise Misplaced(path, 'a driver table needs a `type`, as in { type = "simulated" }')
-    problem = driver_problem(kind, settings)
+    problem = driver_problem(drivers, kind, settings)
     if problem is not None:
         raise Misplaced(path, problem)
     return kind, settings
@@ -133,7 +139,7 @@ def handle_of(handle: str, path: Path) -> str:
 
 
 def own_addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
-    """Of one instance."""
+    """The addresses of one instance."""
     if len(addresses) > INSTANCE_ADDRESSES_MAX:
         raise Misplaced(
             (*path, "addresses", INSTANCE_ADDRESSES_MAX),
@@ -146,7 +152,10 @@ def own_addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
 def shared_addresses(
     addresses: Sequence[str], path: Path, instances: int | None
 ) -> tuple[str, ...]:
-    """Handed out in order, one an instance; None: the plan will know how many there are."""
+    """The addresses that are handed out in order, one for each instance.
+
+    With `instances` None only the plan will know how many there are.
+    """
     if instances is not None and len(addresses) > instances:
         raise Misplaced(
             (*path, "addresses", instances),

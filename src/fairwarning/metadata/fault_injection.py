@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Protocol
 
 from fairwarning.core.api_versions import VERSIONS, ApiVersion
-from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind, Part, spoilt
+from fairwarning.core.faults import DOCUMENT_KINDS, Fault, FaultKind, Part, broken_document
 from fairwarning.core.model import ScopeId
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
@@ -148,7 +148,7 @@ class FaultInjector:
             body = self._stale.get(fault.id, {}).get((view.scope_id, version.name))
             body = body or b'{"DocumentIncarnation":1,"Events":[]}'
         else:
-            body = spoilt(view.document(version), fault.kind, instance=member.name)
+            body = broken_document(view.document(version), fault.kind, instance=member.name)
         tag = f'"{fault.kind}-{view.tag[1:]}'
         return Response(status=200, body=body, headers={"ETag": tag})
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.protocols import Clock, Store
@@ -39,6 +40,8 @@ class Control:
     faults: Faults
     requests: Requests
     azure: AzureDoor
+    drivers: DriverCatalogue
+    """Which drivers a fleet may name, and their settings."""
     leases: Leases
     offload: Offload
     """Runs computations that may take a second."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from fairwarning.common.durations import format_iso_duration
+from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.core.journal_text import listed as listed_names
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
@@ -54,6 +55,8 @@ class Wish(NamedTuple):
     document: Document
     prune: bool
     caller: Caller
+    drivers: DriverCatalogue
+    """Those that the document may name."""
     is_preview: bool = False
     """Nothing is to be done, so nothing of what is done is refused."""
     creates_only: bool = False
@@ -203,9 +206,11 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
     try:
         if document.is_toml:
             text = decoded_text(document.body)
-            return read_toml(text, is_partial=not wish.prune, instances_max=instances_max)
+            return read_toml(
+                text, wish.drivers, is_partial=not wish.prune, instances_max=instances_max
+            )
         data = decoded_json(document.body)
-        return read_json(data, is_partial=not wish.prune, instances_max=instances_max)
+        return read_json(data, wish.drivers, is_partial=not wish.prune, instances_max=instances_max)
     except FleetProblem as problem:
         if isinstance(problem, Crowd) and instances_max < FLEET_INSTANCES_MAX:
             raise

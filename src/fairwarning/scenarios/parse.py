@@ -5,6 +5,7 @@ from typing import Any
 from fairwarning.common.toml_lines import Lines, Path
 from fairwarning.common.toml_table import Mistake, suggestion, with_lines
 from fairwarning.common.toml_text import NotToml, parse_toml
+from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.fleet_file import FleetProblem, read_json
 from fairwarning.scenarios.model import (
     Action,
@@ -65,7 +66,7 @@ def _fleet(top: ScenarioTable) -> Json | None:
         return None
     fleet: Json = {"test": True, **raw}
     try:
-        read_json(fleet)
+        read_json(fleet, DRIVER_CATALOGUE)
     except FleetProblem as problem:
         top.mistakes.append((("fleet", *_path(problem.pointer or "")), problem.message))
     return fleet

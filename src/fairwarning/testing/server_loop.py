@@ -23,6 +23,7 @@ from fairwarning.core.model import (
     ScopeId,
     operator_actor,
 )
+from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
 from fairwarning.fleet_file import Fleet, read_json, read_toml
@@ -49,12 +50,12 @@ def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
     if fleet is None:
         return None
     if isinstance(fleet, dict):
-        return read_json({"test": True, **fleet})
+        return read_json({"test": True, **fleet}, DRIVER_CATALOGUE)
     is_file = isinstance(fleet, Path) or ("\n" not in fleet and fleet.endswith(".toml"))
     text = read_text(fleet) if is_file else str(fleet)
-    read = read_toml(text)
+    read = read_toml(text, DRIVER_CATALOGUE)
     _, tables = parse_toml(text)
-    return read if "test" in tables else read_json({"test": True, **tables})
+    return read if "test" in tables else read_json({"test": True, **tables}, DRIVER_CATALOGUE)
 
 
 def seeded_ids(seed: int) -> Callable[[], EventId]:

@@ -16,7 +16,7 @@ from fairwarning.core.rollouts.windows import (
     parse_window,
     stretches,
 )
-from tests.core.rollouts.test_parsing import windows
+from tests.core.rollouts.test_windows_parsing import windows
 
 ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia",
          "America/Havana", "Asia/Kathmandu", "Africa/Casablanca")  # fmt: skip

@@ -1,10 +1,10 @@
-"""What a rollout does next: pure, from how its events stand at one instant.
+"""This module decides what a rollout does next, from the state of its events at one instant. Pure.
 
-Theory of operation. A step is noted as announced before its event is, so that a pause or a
-cancel, on whichever node, is decided against the same record. A crash in between leaves a
-step whose event does not exist; it is announced again under the same id. An announcement is
-made only if there is room for it and its whole notice in open time (`windows.py`), and it is
-taken back if something has kept it from starting until that is no longer so.
+Theory of operation. A step is noted as announced before its event is, so that a pause or a cancel,
+on whichever node, is decided against the same record. A crash in between leaves a step whose event
+does not exist; it is announced again under the same id. An announcement is made only if there is
+room for it and its whole notice in open time (`windows.py`), and it is taken back if something has
+kept it from starting until that is no longer so.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class Withdraw(Struct, frozen=True, kw_only=True):
 
 
 class Advance(Struct, frozen=True, kw_only=True):
-    """First keep the rollout, then do the rest; after that, ask again."""
+    """What to do next. First store the rollout, then do the rest; after that, ask again."""
 
     rollout: Rollout
     announce: tuple[Announce, ...] = ()
@@ -70,7 +70,9 @@ def advance(
     *,
     past: Mapping[EventId, Event] | None = None,
 ) -> Advance:
-    """`scopes` must hold those that `turns.concerns` names; None for one that is gone."""
+    """Say what to do next. `scopes` must hold those that `concurrency.concerns` names; None for one
+    that is gone.
+    """
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
     sight = Sight(scopes=scopes, past=past or {})
@@ -113,7 +115,7 @@ class _Draft:
                 self._next_of(groups[scope_id], self._sight.scopes[scope_id])
 
     def hold(self) -> None:
-        """Nothing new. What was in flight either turns up or can no longer be announced."""
+        """Announce nothing new. A step in flight either turns up or can no longer be announced."""
         self._withdraw_late()
         for step in self._in_flight():
             self._put(to_waiting(step))
@@ -189,7 +191,7 @@ class _Draft:
             )
 
     def _give_up(self, step: RolloutStep) -> None:
-        """Only if the scope's minimum notice was raised beyond every window."""
+        """Fail the step: the scope's minimum notice was raised beyond every window."""
         self._put(replace(to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
         self._wake.append(self._now)
 
@@ -205,7 +207,9 @@ class _Draft:
                 self._wake.append(later(latest, 1))
 
     def _latest_start(self, step: RolloutStep, event: Event) -> Instant | None:
-        """An operator who postpones an event chooses its time, whatever the windows say."""
+        """When the event must have started, or None: an operator who postpones it chooses its time,
+        whatever the windows say.
+        """
         if event.id != event_id_of(self._rollout.id, step):
             return None
         spec = self._rollout.spec
@@ -213,7 +217,9 @@ class _Draft:
         return None if end is None else latest_start(spec, end)
 
     def _in_flight(self) -> list[RolloutStep]:
-        """Those whose time is over. A command with their NotBefore would be refused by now."""
+        """The steps in flight whose time is over: a command with their NotBefore would be refused
+        by now.
+        """
         over: list[RolloutStep] = []
         for step in self._rollout.steps:
             if is_in_flight(step, self._sight):

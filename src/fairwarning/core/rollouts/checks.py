@@ -1,4 +1,4 @@
-"""Whether a rollout makes sense, before anything of it is announced."""
+"""This module checks whether a rollout makes sense, before anything of it is announced."""
 
 from collections.abc import Callable, Iterable, Sequence
 from zoneinfo import ZoneInfo
@@ -32,7 +32,7 @@ BLACKOUTS_MAX = 400
 
 
 def refuse_spec(spec: RolloutSpec) -> None:
-    """What can be told from the question alone."""
+    """Refuse what is wrong with the request alone, whatever the fleet is."""
     if spec.type not in TYPES:
         raise _invalid(f"a rollout does {', '.join(TYPES)}, and not {spec.type}; choose one")
     _refuse_texts(spec)
@@ -53,7 +53,9 @@ def refuse_steps(steps: tuple[RolloutStep, ...]) -> None:
 
 
 def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> None:
-    """The notice must be enough for each scope, and must fit into a window with the impact."""
+    """Refuse a notice that is too short for a scope, or that fits into no window together with the
+    impact.
+    """
     fits: set[int] = set()
     for scope in scopes:
         roster = scope.roster
@@ -141,12 +143,13 @@ def _invalid(message: str) -> Refused:
     return Refused(Code.ROLLOUT_INVALID, message)
 
 
-# What an operator should know about a plan before it is carried out.
 _NAMED_MAX = 5
 
 
 def advice(spec: RolloutSpec, scopes: Sequence[Scope]) -> tuple[str, ...]:
-    """Sentences, each once, with the scopes that it is about."""
+    """What an operator should know before the plan is carried out: sentences, each once, with the
+    scopes that it is about.
+    """
     said = [
         f"{_names(found)}: {sentence}"
         for applies, sentence in _ABOUT_SCOPES

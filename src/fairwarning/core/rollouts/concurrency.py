@@ -1,8 +1,8 @@
-"""Whose turn it is: which scopes are under way, and which may be begun beside them.
+"""This module says which scopes of a rollout are under way, and which may be begun beside them.
 
-A scope has a place from its first announcement until the pause after its last update domain
-is over. Scopes get the free places in their order, and one that must wait for a window waits
-in its place, so the order is the order of the plan.
+A scope has a place from its first announcement until the pause after its last update domain is
+over. Scopes get the free places in their order, and one that must wait for a window waits in its
+place, so the order is the order of the plan.
 """
 
 from itertools import groupby
@@ -28,7 +28,7 @@ Steps = tuple[RolloutStep, ...]
 class Turns(Struct, frozen=True, kw_only=True):
     under_way: tuple[ScopeId, ...]
     begin: tuple[ScopeId, ...]
-    """Those that have a place now and of which nothing was announced yet."""
+    """The scopes that have a place now and of which nothing was announced yet."""
     resting_until: tuple[Instant, ...]
     """Scopes that are done, and whose place becomes free at these times."""
 

@@ -1,4 +1,4 @@
-"""The nouns of a rollout: what was asked (spec), what is left to do (steps), how it stands."""
+"""The values of a rollout: what was asked (spec), what is left to do (steps), how far it is."""
 
 import re
 from datetime import date
@@ -32,7 +32,7 @@ class StepPhase(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     SKIPPED = "skipped"
-    """Never announced: no instance was left, or the rollout was over first."""
+    """It was never announced: no instance was left, or the rollout was over first."""
 
 
 # Tuples, because finding an enum in a set takes many times as long, and steps may be thousands.
@@ -42,13 +42,16 @@ STOPPED = (RolloutPhase.FAILED, RolloutPhase.CANCELLED)
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """Open on these days between two times of the wall clock; after midnight if `to` is first."""
+    """A window is open on these days between two times of the wall clock, over midnight if `to` is
+    earlier.
+    """
 
     days: tuple[int, ...]
-    """On which it opens: 0 is Monday."""
+    """The days on which it opens; 0 is Monday."""
     from_minute: int
     to_minute: int
-    """Of the day, the end excluded; 1440 is midnight at its end."""
+    """The minute of the day at which it closes, excluded; 1440 is midnight at the end of the
+    day."""
 
     @property
     def day_names(self) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ class Blackout(Struct, frozen=True, kw_only=True):
 
 
 class Calendar(Struct, frozen=True, kw_only=True):
-    """When something may happen. No window: always, but for the blackouts."""
+    """When something may happen. Without windows that is always, except in blackouts."""
 
     windows: tuple[Window, ...] = ()
     time_zone: str = "UTC"
@@ -93,16 +96,17 @@ class RolloutSpec(Struct, frozen=True, kw_only=True):
 
     type: EventType
     scope_ids: tuple[ScopeId, ...] = ()
-    """In this order; empty: the whole fleet, as it is when the rollout is created."""
+    """The scopes in their order; empty means the whole fleet, as it is when the rollout is
+    created."""
     name: str = ""
     description: str | None = None
-    """What the events say; None: what the platform usually says."""
+    """The description of the events; None means what the platform usually says."""
     notice_ms: int | None = None
-    """None: the minimum notice of each scope."""
+    """The notice of the events; None means the minimum notice of each scope."""
     duration_s: int | None = None
     scopes_at_once: int = 1
     pause_ms: int = 0
-    """After each update domain, before the next one is announced in its place."""
+    """How long to wait after each update domain before the next one is announced."""
     stop_on_failure: bool = True
     windows: tuple[Window, ...] = ()
     time_zone: str = "UTC"
@@ -121,7 +125,7 @@ class RolloutStep(Struct, frozen=True, kw_only=True):
     instances: tuple[InstanceName, ...]
     phase: StepPhase = StepPhase.WAITING
     tries: int = 0
-    """So many announcements were withdrawn because their window closed first."""
+    """How many announcements were withdrawn because their window closed first."""
     event_id: EventId | None = None
     announced_ms: Instant | None = None
     not_before_ms: Instant | None = None
@@ -137,24 +141,25 @@ class Rollout(Struct, frozen=True, kw_only=True):
     steps: tuple[RolloutStep, ...]
     """The scopes in order, each with its update domains in ascending order."""
     ended_ms: Instant | None = None
-    """Set when nothing of it is under way any more."""
+    """When nothing of it was under way any more; None until then."""
     outcome: str = ""
     seed: str | None = None
-    """What the question was known by, if it may come twice and is to be answered once."""
+    """Identifies the request, so that a repeated one creates no second rollout."""
 
     @property
     def is_finished(self) -> bool:
-        """Nothing more will be announced, though an impact may still be under way."""
+        """Whether nothing more will be announced, though an impact may still be under way."""
         return self.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 
 
-# Names of rollouts and of their events.
 _NAMESPACE = bytes.fromhex("5b0d6f7c3d5e4b0a9c1e8a4b7f2d6e90")
 _ROLLOUT_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}", re.ASCII)
 
 
 def rollout_id(created: Instant, salt: EventId) -> RolloutId:
-    """`20261116-093000-3f9a1c`: when it was created, in UTC, and the end of a random id."""
+    """An id like `20261116-093000-3f9a1c`: when it was created, in UTC, and the end of
+    a random id.
+    """
     return RolloutId(f"{to_datetime(created):%Y%m%d-%H%M%S}-{salt[-6:].lower()}")
 
 

@@ -1,4 +1,6 @@
-"""What became of the events of a rollout, read from the scopes; the event is always right."""
+"""This module reads from the scopes what became of a rollout's events; the event is
+always right.
+"""
 
 from collections.abc import Mapping
 
@@ -31,12 +33,12 @@ class Sight(Struct, frozen=True, kw_only=True):
     """What can be seen of the fleet while deciding."""
 
     scopes: Mapping[ScopeId, Scope | None]
-    """None: it is gone. Absent: nobody looked."""
+    """The scopes; None for one that is gone, absent for one that was not read."""
     past: Mapping[EventId, Event] = {}
     """Events that have left their scope."""
 
     def event(self, scope_id: ScopeId, event_id: EventId) -> Event | None:
-        """Through all postponements to the one that took its place last."""
+        """The event, or the one that took its place last if it was postponed."""
         scope = self.scopes.get(scope_id)
         event = (scope.events.get(event_id) if scope else None) or self.past.get(event_id)
         if event is not None and event.replaced_by is not None:
@@ -104,6 +106,8 @@ _WORDS = {StepPhase.FAILED: "failed", StepPhase.CANCELLED: "was cancelled"}
 
 
 def is_in_flight(step: RolloutStep, sight: Sight) -> bool:
-    """Noted as announced, but no such event yet: a node is about to, or died before it could."""
+    """Whether the step is noted as announced without an event: a node is about to announce it, or
+    died before it could.
+    """
     is_looked_at = step.phase in ACTIVE and step.scope_id in sight.scopes
     return is_looked_at and sight.of_step(step) is None

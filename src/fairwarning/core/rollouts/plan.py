@@ -1,8 +1,9 @@
-"""Which instances when, before anything is announced, or for what is left of a rollout.
+"""This module says which instances are affected when, before a rollout begins or for what is left
+of it.
 
-It supposes that nobody approves early, that nothing fails, and that an impact takes its
-duration; where nobody says how long that is, `ASSUMED_DURATION_S`. Under these suppositions
-it is what the runner then does, to the millisecond: a test compares them.
+It supposes that nobody approves early, that nothing fails, and that an impact takes its duration;
+where nobody says how long that is, `ASSUMED_DURATION_S`. Under these suppositions it is what the
+runner then does, to the millisecond: a test compares them.
 """
 
 import heapq
@@ -44,7 +45,7 @@ FORECAST_DAYS_MAX = 2 * HORIZON_DAYS
 
 
 def ends_ms(steps: Steps) -> Instant | None:
-    """None if it never ends, as far as can be seen."""
+    """When the rollout ends; None if it never does, as far as can be seen."""
     ended = [step.ended_ms for step in steps if step.phase is not StepPhase.SKIPPED]
     known = [each for each in ended if each is not None]
     return max(known) if known and len(known) == len(ended) else None
@@ -52,13 +53,13 @@ def ends_ms(steps: Steps) -> Instant | None:
 
 class Plan(Struct, frozen=True, kw_only=True):
     steps: tuple[RolloutStep, ...]
-    """All waiting, with estimates for times."""
+    """The steps, all waiting, with estimates for their times."""
     ends_ms: Instant | None
     warnings: tuple[str, ...] = ()
 
 
 def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
-    """Refuses what `create` would refuse."""
+    """The rollout that `create` would start, with estimates. Refuses what `create` would refuse."""
     chosen = tuple(scopes)
     steps = checked_steps(spec, chosen, now)
     planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)
@@ -66,7 +67,7 @@ def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
 
 
 def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) -> Steps:
-    """The steps of a new rollout, or a refusal."""
+    """The steps of a new rollout. Refuses a rollout that breaks a rule."""
     refuse_spec(spec)
     steps = draw_up(scopes)
     refuse_steps(steps)
@@ -75,7 +76,7 @@ def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) ->
 
 
 def estimate(rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
-    """The rollout with estimates in its waiting steps. Nobody knows them while it is paused."""
+    """The rollout with estimates in its waiting steps; there are none while it is paused."""
     if rollout.phase is not RolloutPhase.RUNNING:
         return rollout
     due = turns(rollout, now)
@@ -99,7 +100,9 @@ def _forecast(
     now: Instant,
     places: list[Instant] | None = None,
 ) -> Steps:
-    """Each scope takes the place that becomes free first, in the order of the plan."""
+    """Estimate all scopes: each takes the place that becomes free first, in the order
+    of the plan.
+    """
     free = places or [now] * spec.scopes_at_once
     heapq.heapify(free)
     planned: list[RolloutStep] = []
@@ -166,9 +169,10 @@ def _pending_end(event: Event) -> Instant:
     return _end_of(event.type, event.duration_s, start)
 
 
-# From the scopes of a rollout to its steps, before anything has happened.
 def draw_up(scopes: Iterable[Scope]) -> tuple[RolloutStep, ...]:
-    """In the order of the scopes; one without live instances has no step."""
+    """The steps of a rollout before anything has happened, in the order of the scopes; a scope
+    without live instances has none.
+    """
     return tuple(step for scope in scopes for step in _steps_of(scope))
 
 

@@ -1,4 +1,6 @@
-"""How long one step takes at most, as far as that is known before it is announced."""
+"""This module says how long one step takes at most, as far as that is known before it
+is announced.
+"""
 
 from collections.abc import Mapping
 
@@ -21,7 +23,7 @@ half to take back in time one that could not start at all."""
 
 
 def notice_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """What was asked for, or more if the scope's minimum was raised since."""
+    """The notice of a step: what was asked for, or more if the scope's minimum was raised since."""
     minimum_ms = minimum_notice_ms(roster.policy, spec.type)
     if spec.notice_ms is None:
         return minimum_ms
@@ -33,7 +35,7 @@ def not_before(spec: RolloutSpec, roster: Roster, announced: Instant) -> Instant
 
 
 def known_duration_s(spec: RolloutSpec) -> int:
-    """As the event will say; -1 if nobody knows."""
+    """The duration that the event will say; -1 if nobody knows it."""
     if spec.duration_s is not None:
         return spec.duration_s
     return PLATFORM_DURATION_S.get(spec.type, -1)
@@ -44,17 +46,19 @@ def known_duration_ms(spec: RolloutSpec) -> int:
 
 
 def needed_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """From the announcement to the end of the impact; NotBefore is rounded up to a second."""
+    """The time from the announcement to the end of the impact; NotBefore is rounded up
+    to a second.
+    """
     return notice_ms(spec, roster) + SECOND_MS + known_duration_ms(spec) + SPARE_MS
 
 
 def latest_start(spec: RolloutSpec, closes: Instant) -> Instant:
-    """An event that has not started by then is taken back."""
+    """When an event of the step must have started; later it is taken back."""
     return Instant(closes - 1 - known_duration_ms(spec) - SPARE_MS // 2)
 
 
 def targets(roster: Roster, step: RolloutStep) -> tuple[Instance, ...]:
-    """The instances of the step that are still there. Later ones are not in the plan."""
+    """The instances of the step that still exist. Instances that came later are not in the plan."""
     found = (roster.instances.get(name) for name in step.instances)
     return tuple(
         each

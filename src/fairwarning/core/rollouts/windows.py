@@ -1,11 +1,11 @@
-"""When a calendar is open.
+"""This module says when a calendar is open.
 
 The rule: it is open at an instant if the clock on the wall of its time zone then shows a time
-inside one of its windows, on a day that is not blacked out. So a window that the wall clock
-skips in spring is not open that day, and one that it shows twice in autumn is open twice.
+inside one of its windows, on a day that is not blacked out. So a window that the wall clock skips
+in spring is not open that day, and one that it shows twice in autumn is open twice.
 
-An event may start at any time from its announcement to NotBefore, because an approval starts
-it. So room is sought for the whole of it, in one uninterrupted stretch of open time.
+An event may start at any time from its announcement to NotBefore, because an approval starts it. So
+room is sought for the whole of it, in one uninterrupted stretch of open time.
 """
 
 import re
@@ -41,7 +41,8 @@ def _covers(window: Window, local: datetime) -> bool:
 
 
 def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instant | None:
-    """The first instant from here on after which it stays open for `needed_ms`, ends included.
+    """The first instant from `instant` on after which the calendar stays open for `needed_ms`, ends
+    included.
 
     None if there is none within the horizon.
     """
@@ -59,7 +60,9 @@ def closes(calendar: Calendar, instant: Instant) -> Instant | None:
 
 
 def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
-    """Open time from here to the horizon, as long pieces as there are; None: it never ends."""
+    """The open time from here to the horizon, in pieces as long as possible; an end of None never
+    comes.
+    """
     if not calendar.windows and not calendar.blackouts:
         yield instant, None
         return
@@ -80,7 +83,9 @@ def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, I
 
 @lru_cache(4_096)
 def _changes(calendar: Calendar, day: int) -> tuple[tuple[Instant, bool], ...]:
-    """The instants of this UTC day at which the answer may change, and what it is from there on."""
+    """The instants of this UTC day at which the calendar may open or close, and which
+    of the two.
+    """
     edges = _edges(calendar, day)
     zone = ZoneInfo(calendar.time_zone)
     shifts = [
@@ -92,9 +97,10 @@ def _changes(calendar: Calendar, day: int) -> tuple[tuple[Instant, bool], ...]:
 
 
 def _edges(calendar: Calendar, day: int) -> list[Instant]:
-    """Midnight in UTC, and whenever the wall clock may show the begin or end of something.
+    """Midnight in UTC, and every instant at which the wall clock may show the beginning or end of
+    something.
 
-    Twice where the clock is set back; the times that it skips do no harm. The local days
+    There are two where the clock is set back; the times that it skips do no harm. The local days
     around are looked at too, because no zone is a whole day away from UTC.
     """
     zone = ZoneInfo(calendar.time_zone)
@@ -132,14 +138,15 @@ def _shift(zone: ZoneInfo, before: Instant, after: Instant) -> Instant:
     return after
 
 
-# Windows and blackouts as people write them.
 _EVERY_DAY = "daily"
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def parse_window(text: str) -> Window:
-    """`mon-fri 22:00-04:00`, `sat,sun 08:00-20:00`, `daily 01:00-05:00` or `01:00-05:00`."""
+    """Read a window like `mon-fri 22:00-04:00`, `sat,sun 08:00-20:00`, `daily 01:00-05:00` or
+    `01:00-05:00`.
+    """
     days, _, hours = text.strip().lower().rpartition(" ")
     opens, dash, closes = hours.partition("-")
     if not dash:
@@ -148,7 +155,7 @@ def parse_window(text: str) -> Window:
 
 
 def make_window(days: Sequence[str], opens: str, closes: str) -> Window:
-    """From its parts: names of days, and two times like `22:00`. No days: every day."""
+    """Make a window of names of days and two times like `22:00`. Without days it is every day."""
     numbers = sorted({_day(name) for name in days}) if days else range(len(DAYS))
     from_minute, to_minute = _minute(opens), _minute(closes)
     if from_minute == DAY_MINUTES:
@@ -159,7 +166,7 @@ def make_window(days: Sequence[str], opens: str, closes: str) -> Window:
 
 
 def parse_blackout(text: str) -> Blackout:
-    """`2026-12-24`, or `2026-12-24/2026-12-26` with both ends included."""
+    """Read a blackout like `2026-12-24`, or `2026-12-24/2026-12-26` with both ends included."""
     first, slash, last = text.strip().partition("/")
     blackout = Blackout(first=_date(first), last=_date(last if slash else first))
     if blackout.last < blackout.first:

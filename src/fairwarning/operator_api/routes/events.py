@@ -13,7 +13,7 @@ from fairwarning.core.model import (
     Phase,
     ScopeId,
 )
-from fairwarning.core.starting import in_the_way, waits
+from fairwarning.core.starting import in_the_way, why_waiting
 from fairwarning.engine.protocols import Choice, Mark
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role
@@ -110,7 +110,7 @@ async def _with_waits(control: Control, found: schemas.Event) -> schemas.Event:
     event = scope.events.get(EventId(found.id))
     if event is not None:
         found.waits_for = [each.id for each in in_the_way(scope, event)]
-        found.waits = waits(scope, event, control.clock.now())
+        found.waits = why_waiting(scope, event, control.clock.now())
     return found
 
 

@@ -64,6 +64,7 @@ async def plan_fleet(
         document=call.body,
         prune=True,
         caller=call.caller,
+        drivers=control.drivers,
         is_preview=True,
         without_notice=call.query.without_notice,
     )
@@ -73,13 +74,13 @@ async def plan_fleet(
 async def replace_fleet(
     control: Control, call: Call[schemas.RemoveQuery, Document]
 ) -> schemas.FleetPlan:
-    return await _carry_out(control, call, _wish(call, call.body, prune=True))
+    return await _carry_out(control, call, _wish(control, call, call.body, prune=True))
 
 
 async def update_fleet(
     control: Control, call: Call[schemas.DeclareQuery, Document]
 ) -> schemas.FleetPlan:
-    wish = _wish(call, call.body, prune=False)._replace(creates_only=call.query.create)
+    wish = _wish(control, call, call.body, prune=False)._replace(creates_only=call.query.create)
     return await _carry_out(control, call, wish)
 
 
@@ -125,12 +126,13 @@ async def _search(control: Control, text: str, after: ScopeId, limit: int) -> li
     return found
 
 
-def _wish(call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
+def _wish(control: Control, call: Call[Q, Any], document: Document, *, prune: bool) -> Wish:
     query = call.query
     return Wish(
         document=document,
         prune=prune,
         caller=call.caller,
+        drivers=control.drivers,
         without_notice=query.without_notice,
         force=query.force,
         confirm=query.confirm,
@@ -154,7 +156,7 @@ async def _carry_out(control: Control, call: Call[Q, Document], wish: Wish) -> s
 async def _delete(
     control: Control, call: Call[Q, None], scopes: Sequence[Scope], found: Plan
 ) -> schemas.FleetPlan:
-    wish = _wish(call, Document(b"", is_toml=False), prune=False)
+    wish = _wish(control, call, Document(b"", is_toml=False), prune=False)
     refuse_wish(wish, found, scopes)
     terminates = await apply(control.engine, found, force=wish.force, by=call.by, why=call.why)
     prepared = Prepared(

@@ -12,13 +12,14 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import InstanceDeleted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine
-from fairwarning.fleet_file import Plan, exists, plan, read_toml
+from fairwarning.fleet_file import Plan, exists, plan
 from fairwarning.fleet_file.apply import apply, current_scopes
 from fairwarning.starter_fleet import STARTER_FLEET
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.core.builders import E1, names
 from tests.engine.harness import ME, Rig
+from tests.support.fleet_files import read_toml
 
 TWO = """
 vm = [{ name = "a", addresses = ["10.0.0.1"] }, { name = "b", addresses = ["10.0.0.2"] }]

@@ -19,7 +19,8 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
-from fairwarning.fleet_file import FleetProblem, plan, read_json, read_toml
+from fairwarning.fleet_file import FleetProblem, plan
+from tests.support.fleet_files import read_json, read_toml
 
 ROOT = Path(__file__).parents[2]
 FLEETS = (each for each in (ROOT / "examples").glob("*.toml") if each.name != "agent.toml")
