@@ -89,8 +89,8 @@ class Node:
         """In the order of the program. Raises StoreDown, and then the process ends."""
         if self.shows:
             views = await self.engine.show()
-            endpoint = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
-            self.service = EndpointState(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
+            handlers = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
+            self.service = EndpointState(views, handlers, _ENDPOINT, Faults(self.clock, 0))
         if self.notices is not None:
             await self.notices.start()
         if self.rollouts is not None:
