@@ -120,8 +120,8 @@ async def make_metadata_server(
     taken.
     """
     views = await engine.show()
-    endpoint = Handlers(engine, views, store, clock, rules)
-    return MetadataServer(EndpointState(views, endpoint, rules, faults or Faults(clock)), addresses)
+    handlers = Handlers(engine, views, store, clock, rules)
+    return MetadataServer(EndpointState(views, handlers, rules, faults or Faults(clock)), addresses)
 
 
 def make_control(

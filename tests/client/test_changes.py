@@ -20,7 +20,7 @@ from fairwarning.client.changes import (
     step,
     step_without_document,
 )
-from fairwarning.client.changes import told as fold
+from fairwarning.client.changes import with_change as fold
 from fairwarning.client.model import Change, ChangeKind, Document, Event, Status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ import pytest
 from fairwarning.client.flow import (
     ASK_AGAIN_S,
     BACKOFF_S_MAX,
+    EARLY_MAX,
     FIRST_TIMEOUT_S,
-    HASTY_MAX,
     POLL_S,
     RENEGOTIATES_AFTER,
     TIMEOUT_S,
@@ -178,7 +178,7 @@ def test_whatever_the_service_knows_it_is_asked_less_than_five_times_a_second(
 
 def test_a_service_that_changes_all_the_time_is_asked_less_than_five_times_a_second() -> None:
     flow, _ = Flow().take(TAGGED, held=False, took_s=0)
-    for number in range(2 * HASTY_MAX):
+    for number in range(2 * EARLY_MAX):
         other = Response(status=200, body=EMPTY, headers={"etag": f'"{number}"'})
         flow, outcome = flow.take(other, held=True, took_s=0.01)
         assert flow.pause_s(outcome, 0, held=True) > 0.25
@@ -204,7 +204,7 @@ def test_a_tag_of_an_older_version_is_not_sent_in_a_newer_one() -> None:
     """It would hide what only the newer one shows, as evictions."""
     older, newer = Flow(version=4, is_settled=True, tag='"1-x"', has_answered=True), 0
     found, _ = older.take(TAGGED, held=False, took_s=0, asked=newer)
-    watching = older.besides(found)
+    watching = older.with_single_request(found)
     assert watching.version == newer
     after, outcome = watching.take(TAGGED, held=True, took_s=9, asked=older.version)
     assert outcome.document is not None
@@ -220,7 +220,7 @@ def test_two_refusals_of_one_version_count_once() -> None:
 
 def test_an_answer_that_was_held_shows_that_the_service_does_not_ignore_the_question() -> None:
     flow, _ = Flow().take(TAGGED, held=False, took_s=0)
-    for number in range(3 * HASTY_MAX):
+    for number in range(3 * EARLY_MAX):
         other = Response(status=200, body=EMPTY, headers={"etag": f'"{number}"'})
         flow, _ = flow.take(other, held=True, took_s=0.01)
         if number % 5 == 4:
@@ -232,7 +232,7 @@ def test_a_service_that_answers_in_full_at_once_is_not_hammered() -> None:
     flow, _ = Flow().take(TAGGED, held=False, took_s=0)
     same, outcome = flow.take(TAGGED, held=True, took_s=0.01)
     assert same.pause_s(outcome, 0.5, held=True) == POLL_S
-    for number in range(HASTY_MAX):
+    for number in range(EARLY_MAX):
         other = Response(status=200, body=EMPTY, headers={"etag": f'"{number}"'})
         flow, outcome = flow.take(other, held=True, took_s=0.01)
     assert flow.pause_s(outcome, 0.5, held=True) == POLL_S

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from fairwarning.agent.model import Peers
 from fairwarning.agent.service import NotFairwarning
-from fairwarning.client.async_connection import AsyncLink
+from fairwarning.client.async_connection import AsyncConnection
 from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import Event, EventsUnavailable
@@ -105,7 +105,7 @@ def _read(folder: Path) -> set[str]:
 
 async def _ask_one(url: str, event_id: str) -> set[str]:
     """Ask one agent; one that does not answer counts as not ready."""
-    link = AsyncLink(Address(url))
+    link = AsyncConnection(Address(url))
     target = f"/drained?EventId={quote(event_id)}"
     request = Request(method="GET", target=target, headers={}, timeout_s=ASK_S_MAX)
     try:

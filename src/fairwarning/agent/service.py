@@ -58,7 +58,7 @@ class Service(AsyncScheduledEvents):
 
     async def _drained(self, request: Request) -> tuple[str, ...]:
         try:
-            response = await self._asking.ask(request)
+            response = await self._side_connection.ask(request)
         except Broken as problem:
             raise EventsUnavailable(str(problem)) from None
         if response.status in _NOT_KNOWN:
@@ -70,7 +70,7 @@ class Service(AsyncScheduledEvents):
         except (ValueError, KeyError, TypeError):
             raise NotFairwarning from None
 
-    def _heard(self, outcome: Outcome) -> None:
+    def _on_outcome(self, outcome: Outcome) -> None:
         self.trouble = outcome.trouble
         is_answer = outcome.document is not None or outcome.is_unchanged
         self.answers += is_answer

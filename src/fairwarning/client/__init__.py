@@ -1,8 +1,8 @@
-"""The client of scheduled events, for Azure and for Fairwarning alike.
+"""The client library of scheduled events, for Azure and for Fairwarning alike.
 
     from fairwarning.client import ScheduledEvents
 
-It needs nothing of the server, and only h11 besides Python.
+It needs nothing of the server, and no package but h11.
 """
 
 from fairwarning.client.client import AsyncScheduledEvents, ScheduledEvents

@@ -1,4 +1,7 @@
-"""One kept connection for callers that block. Proxies are never asked: metadata is local."""
+"""A connection that is kept open between requests, for callers that block.
+
+It never uses a proxy, because the metadata service is local.
+"""
 
 import contextlib
 import socket
@@ -16,16 +19,21 @@ from fairwarning.client.http import (
 )
 
 
-class BlockingLink:
+class BlockingConnection:
+    """Sends one request at a time; other threads wait for their turn."""
+
     def __init__(self, address: Address) -> None:
         self.address = address
         self._socket: socket.socket | None = None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._closings = 0
 
     def ask(self, request: Request) -> Response:
-        """Raises Broken. A connection that died while it was idle is replaced once."""
-        with self._turn:
+        """Send a request and return its response. Raises Broken.
+
+        If the connection died while it was idle, the request is sent once more on a new one.
+        """
+        with self._lock:
             was_idle, closings = self._socket is not None, self._closings
             try:
                 return self._ask(request)
@@ -41,14 +49,17 @@ class BlockingLink:
                 raise
 
     def close(self) -> None:
-        """Another thread may be at a question; that one is Broken, at once, and not asked again.
-        The next question makes a new connection."""
+        """Close the connection. The next request opens a new one.
+
+        A request that another thread has under way raises Broken at once, and is not repeated.
+        """
         self._closings += 1
         self._disconnect()
 
     def _disconnect(self) -> None:
         closing, self._socket = self._socket, None
         if closing is not None:
+            # `close` alone would not wake another thread that reads from the socket.
             with contextlib.suppress(OSError):
                 closing.shutdown(socket.SHUT_RDWR)
             with contextlib.suppress(OSError):
@@ -75,7 +86,9 @@ class BlockingLink:
         return response
 
     def _connect(self, timeout_s: float) -> socket.socket:
-        made = socket.create_connection((self.address.host, self.address.port), timeout=timeout_s)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = made
-        return made
+        connection = socket.create_connection(
+            (self.address.host, self.address.port), timeout=timeout_s
+        )
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = connection
+        return connection

@@ -1,13 +1,16 @@
-"""From one document to the next: what has changed, each change once. Pure.
+"""Which changes lead from one document to the next, each reported once. This module is pure.
 
-Theory of operation. Only a document says what is, and some documents lie: a cache may hand
-out an old one, a restarted service counts from 1 again. What is new in a document is believed
-at once, because an event that was never seen cannot be old news. What is missing from it is
-believed at once only if the document is newer than all before (a higher incarnation); else it
-must stay missing, for as long as `doubt` says. So old documents in between end nothing, and a
-service that really began anew is followed after a while. Should old documents alone come for
-longer than that, the event is told of again as soon as a document of its own time shows it: to
-hear of it twice is better than to miss it. The next time it takes ten times as long.
+Some documents are wrong: a cache may hand out an old one, and a restarted service counts from 1
+again. So the two kinds of news are treated differently:
+
+- What is new in a document is believed at once, because an event that was never seen can't be old.
+- What is missing is believed at once only if the document is newer than all before (a higher
+  incarnation). Else it must stay missing for several documents (`confirmations`).
+
+So old documents in between end nothing, and a service that really began anew is followed after a
+while. If only old documents come for longer than that, the event is reported again as soon as a
+document of its own time shows it: hearing of it twice is better than missing it. The next time it
+takes ten times as long.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +22,28 @@ from fairwarning.client.model import Change, ChangeKind, Document, Event, Status
 from fairwarning.client.watch_state import Seen
 
 OVER_KEPT_MAX = 1_000
+"""How many ids of finished events are remembered."""
+CONFIRMATIONS = 5
+"""How many documents in a row must miss an event, if they have the number of the one that showed
+it, or a higher one below the highest. Such documents come from a service that began anew.
+"""
+CONFIRMATIONS_OF_AN_END = 60
+"""The same for other documents, and an event that may well be over."""
+CONFIRMATIONS_OF_A_CANCELLATION = 300
+"""The same for an event that is still to come: a wrong "cancelled" means an unprepared reboot."""
+LIES_TO_TRUTH = 10
+"""An event must be missing this many times as long as an event ever was by mistake."""
+CONFIRMATIONS_MAX = 3_600
+"""No end is kept back for much longer than an hour, whatever the service did before."""
 T = TypeVar("T")
-__all__ = ["Seen", "approved", "not_approved", "step", "step_without_document", "told"]
+__all__ = ["Seen", "approved", "not_approved", "step", "step_without_document", "with_change"]
 
 
 def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Change]]:
-    """`seen` itself if there is nothing new, as in all but a few documents of a year."""
+    """Return what is known after this document, and the changes that it brings.
+
+    If nothing is new, which is nearly always so, the result is the very same `seen`.
+    """
     if _is_known(seen, document):
         return seen, []
     shown = {each.id: each for each in document.events if _may_show(seen, document, each.id)}
@@ -32,12 +51,12 @@ def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Chan
     doubts = _doubts(seen, document, missed)
     ended = [id for id, times in missed.items()
              if not doubts or times >= confirmations(seen, id, document, now)]  # fmt: skip
-    changes = _news(seen.events, shown) + _ends(seen, ended, now)
-    after = _told_all(seen, changes, is_doubtful=doubts > 0)
+    changes = _new_changes(seen.events, shown) + _end_changes(seen, ended, now)
+    after = _apply_changes(seen, changes, is_doubtful=doubts > 0)
     is_believed = not doubts or (doubts >= CONFIRMATIONS and len(ended) == len(missed))
-    further = {id: _further(seen, document, event, is_believed) for id, event in shown.items()}
+    later = {id: _later_state(seen, document, event, is_believed) for id, event in shown.items()}
     after = replace(
-        after, events={**after.events, **further}, longest_lie=longest_lie(seen, document)
+        after, events={**after.events, **later}, longest_lie=longest_lie(seen, document)
     )
     if is_believed:
         return _believe(after, document), changes
@@ -54,35 +73,41 @@ def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Chan
 
 
 def step_without_document(seen: Seen, now: datetime) -> tuple[Seen, list[Change]]:
-    """After an answer of nothing at all, as some hosts give when there are no events. Only what
-    may be over can be, and only if nothing else is heard for long."""
+    """Return the same after a response without any bytes, as some hosts give without events.
+
+    Only events that may be over can end by it, and only if it goes on for long.
+    """
     missed = {id: seen.missed.get(id, 0) + 1 for id, event in seen.events.items()
               if may_be_over(event, now, is_approved=id in seen.approved)}  # fmt: skip
     if not missed:
         return seen, []
     ended = [id for id, times in missed.items() if times >= confirmations_of_nothing(seen)]
-    changes = _ends(seen, ended, now)
-    after = _told_all(seen, changes, is_doubtful=True)
+    changes = _end_changes(seen, ended, now)
+    after = _apply_changes(seen, changes, is_doubtful=True)
     still = {id: times for id, times in missed.items() if id not in ended}
     return replace(after, missed={**after.missed, **still}), changes
 
 
-def told(seen: Seen, change: Change, after: Seen) -> Seen:
-    """With one change heard of those on the way to `after`; all of them make up for `step`, but
-    that the document is not done with."""
+def with_change(seen: Seen, change: Change, after: Seen) -> Seen:
+    """Return `seen` with one of the changes that `step` found on the way to `after`.
+
+    Call it once for each change that a caller was given; then replace the result by `after`.
+    """
     id = change.event.id
-    halfway = _told(seen, change, is_doubtful=id in after.presumed)
+    halfway = _apply_change(seen, change, is_doubtful=id in after.presumed)
     if id not in halfway.events:
         return halfway
-    # Or a document as old as the one before would count as one of the event's own time.
+    # Without this, a document as old as the one before would count as of the event's own time.
     return replace(halfway, shown={**halfway.shown, id: after.shown_in(id)})
 
 
 def approved(seen: Seen, *ids: str) -> Seen:
+    """Return `seen` with these events approved."""
     return replace(seen, approved=seen.approved | {id.upper() for id in ids})
 
 
 def not_approved(seen: Seen, ids: Iterable[str]) -> Seen:
+    """Return `seen` with these approvals taken back."""
     return replace(seen, approved=seen.approved.difference(ids))
 
 
@@ -103,8 +128,10 @@ def _may_show(seen: Seen, document: Document, id: str) -> bool:
 
 
 def _doubts(seen: Seen, document: Document, missed: Mapping[str, int]) -> int:
-    """The how many-th document in a row this is that contradicts what was seen; 0 if it does not,
-    or is newer."""
+    """Return how many documents in a row contradict what was seen, with this one.
+
+    It is 0 if this one does not contradict it, or is newer.
+    """
     is_newer = document.incarnation > seen.incarnation
     if is_newer or not (missed or document.incarnation < seen.incarnation):
         return 0
@@ -118,18 +145,18 @@ def _believe(seen: Seen, document: Document) -> Seen:
 
 
 def _newest(seen: Seen, document: Document, id: str) -> int:
-    """Of the documents that showed the event, with this one."""
+    """Return the highest incarnation that showed the event, this document's included."""
     before = seen.shown_in(id) if id in seen.events else 0
     return max(before, document.incarnation)
 
 
-def _told_all(seen: Seen, changes: Sequence[Change], *, is_doubtful: bool) -> Seen:
+def _apply_changes(seen: Seen, changes: Sequence[Change], *, is_doubtful: bool) -> Seen:
     for change in changes:
-        seen = _told(seen, change, is_doubtful=is_doubtful)
+        seen = _apply_change(seen, change, is_doubtful=is_doubtful)
     return seen
 
 
-def _told(seen: Seen, change: Change, *, is_doubtful: bool) -> Seen:
+def _apply_change(seen: Seen, change: Change, *, is_doubtful: bool) -> Seen:
     id = change.event.id
     others = _without(seen.events, id)
     if change.kind in (ChangeKind.SCHEDULED, ChangeKind.STARTED):
@@ -151,7 +178,7 @@ def _without(values: Mapping[str, T], id: str) -> dict[str, T]:
     return {each: value for each, value in values.items() if each != id}
 
 
-def _news(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list[Change]:
+def _new_changes(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list[Change]:
     changes = []
     for id, event in shown.items():
         before = known.get(id)
@@ -163,8 +190,10 @@ def _news(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list[Change
     return changes
 
 
-def _further(seen: Seen, document: Document, event: Event, is_believed: bool) -> Event:
-    """An event never goes back: not from Started, and not to what an older document said of it."""
+def _later_state(seen: Seen, document: Document, event: Event, is_believed: bool) -> Event:
+    """Return the later state of an event. It never goes back: not from Started, and not to what an
+    older document shows.
+    """
     before = seen.events.get(event.id)
     if before is None:
         return event
@@ -175,44 +204,29 @@ def _further(seen: Seen, document: Document, event: Event, is_believed: bool) ->
 
 
 def _agree(one: Document | None, other: Document) -> bool:
-    """Whether a doubtful document is followed by one of the same story."""
+    """Return whether two doubtful documents in a row can be of the same service."""
     return one is None or other.incarnation >= one.incarnation
 
 
-def _ends(seen: Seen, ids: Sequence[str], now: datetime) -> list[Change]:
-    return [_end(seen.events[id], now, is_approved=id in seen.approved) for id in ids]
+def _end_changes(seen: Seen, ids: Sequence[str], now: datetime) -> list[Change]:
+    return [_end_change(seen.events[id], now, is_approved=id in seen.approved) for id in ids]
 
 
-def _end(event: Event, now: datetime, *, is_approved: bool) -> Change:
-    """The service shows only that it is gone: cancelled and over look alike."""
+def _end_change(event: Event, now: datetime, *, is_approved: bool) -> Change:
+    """Return the change for a missing event; the service shows no other sign of its end."""
     is_over = may_be_over(event, now, is_approved=is_approved)
     kind = ChangeKind.FINISHED if is_over else ChangeKind.CANCELLED
     return Change(kind=kind, event=event, is_certain=event.status is Status.STARTED)
 
 
-# How long an event must stay missing before it is taken to be over. Pure.
-CONFIRMATIONS = 5
-"""A document without the event that has the number of the one that showed it is of a service that
-began anew, or that does not count. One with a higher number is newer, if both are of the life that
-began when the numbers fell; that of the life before ended with the highest number."""
-CONFIRMATIONS_OF_AN_END = 60
-"""For an event that may well be over."""
-CONFIRMATIONS_OF_A_CANCELLATION = 300
-"""For one that is still to come: whoever takes it for cancelled is rebooted unprepared."""
-LIES_TO_TRUTH = 10
-"""An event is over when it was missing for so many times as long as ever by mistake."""
-CONFIRMATIONS_MAX = 3_600
-"""An end is not kept back for much longer than an hour, whatever the service did before."""
-
-
 def may_be_over(event: Event, now: datetime, *, is_approved: bool) -> bool:
-    """It has begun, or nothing kept it from beginning."""
+    """Return whether the event has begun, or nothing kept it from beginning."""
     is_due = event.not_before is not None and now >= event.not_before
     return event.status is Status.STARTED or is_approved or is_due
 
 
 def confirmations(seen: Seen, id: str, document: Document, now: datetime) -> int:
-    """So many documents in a row that are not newer must miss the event."""
+    """Return how many documents in a row, none of them newer, must miss the event."""
     shown_in = seen.shown_in(id)
     if document.incarnation == shown_in or shown_in < document.incarnation < seen.incarnation:
         return _by_experience(seen, CONFIRMATIONS)
@@ -222,12 +236,12 @@ def confirmations(seen: Seen, id: str, document: Document, now: datetime) -> int
 
 
 def confirmations_of_nothing(seen: Seen) -> int:
-    """So many answers in a row without any document must have come since it was last shown."""
+    """Return how many empty responses in a row end an event that may be over."""
     return _by_experience(seen, CONFIRMATIONS_OF_AN_END)
 
 
 def longest_lie(seen: Seen, document: Document) -> int:
-    """With what the events in this document tell about those that did not show them."""
+    """Return the longest run of wrong documents, with what this document's events show about it."""
     lies = [seen.longest_lie]
     for event in document.events:
         lies.append(seen.missed.get(event.id, 0))

@@ -1,4 +1,7 @@
-"""The two clients: one that blocks, one for an event loop. Both only carry out what `flow` says."""
+"""The two clients: `ScheduledEvents` blocks, `AsyncScheduledEvents` needs an event loop.
+
+Both only carry out what `flow.py` and `changes.py` decide.
+"""
 
 import asyncio
 import random
@@ -11,10 +14,10 @@ from types import TracebackType
 from typing import Self
 
 from fairwarning.client import changes
-from fairwarning.client.async_connection import AsyncLink
-from fairwarning.client.blocking_connection import BlockingLink
+from fairwarning.client.async_connection import AsyncConnection
+from fairwarning.client.blocking_connection import BlockingConnection
 from fairwarning.client.discovery import endpoint_url
-from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, who_am_i
+from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, instance_request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import (
     Change,
@@ -31,40 +34,41 @@ _OK = 200
 _SERVER_ERROR = 500
 
 
-class _Standing:
-    """What both clients remember."""
+class _ClientState:
+    """What both clients remember, and how they take a response."""
 
     def __init__(self, seen: Seen | None) -> None:
         self.flow = Flow()
         self.seen = seen or Seen()
-        """What `watch` has told of so far. Keep it over a restart to hear each change once."""
+        """What `watch` has reported so far. Save it over a restart to get each change only once."""
         self._time = ServiceTime()
         self._lock = threading.Lock()
-        """Held while `flow` or `seen` is replaced by what follows from it: one thread may watch
-        while others ask and approve. Never held while a caller or the service is waited for."""
+        """Held while `flow` or `seen` is replaced: one thread may watch while others approve. Never
+        held while we wait for the caller or the service.
+        """
 
     @property
     def api_version(self) -> str:
-        """The newest that the service knows; settled by the first `get`."""
+        """The newest api-version that the service knows; certain after the first response."""
         return self.flow.api_version
 
     def now(self) -> datetime:
-        """The service's time, so that a VM whose own clock is wrong misses nothing."""
+        """Return the service's time: the VM's own clock may be wrong."""
         return self._time.now(time.monotonic()) or datetime.now(UTC)
 
     def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
-        """The answer to a poll of the watch."""
+        """Take the response to a poll of `watch`."""
         with self._lock:
             self.flow, outcome = self._judge(request, response, took_s)
-        self._heard(outcome)
+        self._on_outcome(outcome)
         return outcome
 
-    def _single(self, request: Request, response: Response | Broken) -> Outcome:
-        """The answer to a question besides the watch, which must still hear of what it shows."""
+    def _take_single(self, request: Request, response: Response | Broken) -> Outcome:
+        """Take the response to `get`. A document in it still counts as new for `watch`."""
         with self._lock:
             asked, outcome = self._judge(request, response, 0.0)
-            self.flow = self.flow.besides(asked)
-        self._heard(outcome)
+            self.flow = self.flow.with_single_request(asked)
+        self._on_outcome(outcome)
         return outcome
 
     def _judge(
@@ -73,15 +77,15 @@ class _Standing:
         if isinstance(response, Broken):
             return self.flow.failed(str(response))
         if date := read_date(response.headers.get("date")):
-            self._time.hear(date, time.monotonic())
+            self._time.update(date, time.monotonic())
         held = "wait=" in request.target
         return self.flow.take(response, held=held, took_s=took_s, asked=request.version)
 
-    def _heard(self, outcome: Outcome) -> None:
-        """Called after each answer; for those who count them."""
+    def _on_outcome(self, outcome: Outcome) -> None:
+        """Do nothing; a subclass may count the responses here."""
 
     def _changes(self, outcome: Outcome) -> Iterator[Change]:
-        """While a change is with the caller, `seen` has it and not the next one."""
+        """Yield the changes. While the caller has one, `seen` contains it and not the next."""
         before, now = self.seen, self.now()
         if outcome.document is not None:
             after, found = changes.step(before, outcome.document, now)
@@ -93,20 +97,20 @@ class _Standing:
             return
         for change in found:
             with self._lock:
-                self.seen = changes.told(self.seen, change, after)
+                self.seen = changes.with_change(self.seen, change, after)
             yield change
         ended = before.events.keys() - after.events.keys()
         with self._lock:
-            # What was approved meanwhile counts too, but for what will not come again.
+            # Keep approvals that were made meanwhile, except those of events that have ended.
             approved = self.seen.approved.difference(ended, after.over)
             self.seen = replace(after, approved=approved)
 
     def _begin_watch(self) -> None:
         with self._lock:
-            self.flow = self.flow.afresh()
+            self.flow = self.flow.restarted()
 
     def _next_poll(self) -> Request:
-        """While in doubt, a plain poll: the service must show what it has, and now."""
+        """Return the next poll. While a document is in doubt, the service must show it at once."""
         return self.flow.poll(waits=not self.seen.is_in_doubt)
 
     def _pause_s(self, request: Request, outcome: Outcome) -> float:
@@ -115,15 +119,20 @@ class _Standing:
         return self.flow.pause_s(outcome, chance, held=held)
 
     def _begin_approval(self, ids: tuple[str, ...]) -> frozenset[str]:
-        """Before the service is asked: an event may start and end before its answer is here, and
-        the watch must not take that for a cancellation. Returns the ids that are new."""
+        """Note the approvals before they are sent, and return the ids that are new.
+
+        An event may start and end before the response is here, and `watch` must not take that for
+        a cancellation.
+        """
         with self._lock:
             before = self.seen.approved
             self.seen = changes.approved(self.seen, *ids)
             return self.seen.approved - before
 
     def _end_approval(self, new: frozenset[str], response: Response | Broken) -> None:
-        """An approval that the service did not refuse counts: it may have been heard."""
+        """Take back what the service refused. An approval without a response may have been heard,
+        so it counts. Raises NotApproved or EventsUnavailable.
+        """
         if isinstance(response, Broken):
             raise EventsUnavailable(str(response))
         if response.status == _OK:
@@ -135,21 +144,21 @@ class _Standing:
         raise NotApproved(f"the service answered {response.status} to the approval: {said}")
 
 
-def _asked(link: BlockingLink, request: Request) -> Response | Broken:
+def _ask(link: BlockingConnection, request: Request) -> Response | Broken:
     try:
         return link.ask(request)
     except Broken as problem:
         return problem
 
 
-async def _asked_async(link: AsyncLink, request: Request) -> Response | Broken:
+async def _ask_async(link: AsyncConnection, request: Request) -> Response | Broken:
     try:
         return await link.ask(request)
     except Broken as problem:
         return problem
 
 
-def _whole(response: Response | Broken) -> Response:
+def _response(response: Response | Broken) -> Response:
     if isinstance(response, Broken):
         raise EventsUnavailable(str(response))
     return response
@@ -170,8 +179,8 @@ def _instance(response: Response) -> Instance:
         raise EventsUnavailable(str(problem)) from None
 
 
-class ScheduledEvents(_Standing):
-    """For programs without an event loop.
+class ScheduledEvents(_ClientState):
+    """The client for programs without an event loop. Several threads may use one object.
 
     with ScheduledEvents() as events:
         for change in events.watch():
@@ -180,50 +189,56 @@ class ScheduledEvents(_Standing):
     """
 
     def __init__(self, url: str | None = None, *, seen: Seen | None = None) -> None:
-        """`url` replaces http://169.254.169.254; see `discovery` for what is tried without it."""
+        """Create a client; nothing is sent before the first call.
+
+        `url` is the service's address, such as http://127.0.0.1:9254/vm/web-0. Without it the
+        environment, http://169.254.169.254 and DHCP are tried (`discovery.py`). `seen` is what an
+        earlier client had in its `seen`: its changes are not reported again.
+        """
         super().__init__(seen)
-        self._link = BlockingLink(Address(url or endpoint_url()))
-        self._asking = BlockingLink(self._link.address)
-        """Another thread may approve while the service holds a poll."""
+        self._poll_connection = BlockingConnection(Address(url or endpoint_url()))
+        self._side_connection = BlockingConnection(self._poll_connection.address)
+        """A second connection, so that a thread can approve while the service holds a poll."""
         self._approving = threading.Lock()
-        """One approval at a time, or a refused one would take back another of the same event."""
-        self.url = self._link.address.url
+        """Held during an approval: a refused one would take back another of the same event."""
+        self.url = self._poll_connection.address.url
 
     def get(self) -> Document:
-        """The document as it is now. Raises EventsUnavailable."""
+        """Return the document as it is now. Raises EventsUnavailable."""
         while True:
             request = self.flow.poll(waits=False)
-            outcome = self._single(request, _asked(self._asking, request))
+            outcome = self._take_single(request, _ask(self._side_connection, request))
             if not outcome.asks_again:
                 return _document(outcome)
             time.sleep(self._pause_s(request, outcome))
 
     def approve(self, *event_ids: str) -> None:
-        """Agrees that these events may start now. Raises NotApproved or EventsUnavailable."""
+        """Agree that these events may start now. Raises NotApproved or EventsUnavailable."""
         with self._approving:
             new = self._begin_approval(event_ids)
-            response = _asked(self._asking, approval(event_ids, self.api_version))
+            response = _ask(self._side_connection, approval(event_ids, self.api_version))
             self._end_approval(new, response)
 
     def instance(self) -> Instance:
-        """Who this VM is. Raises EventsUnavailable."""
-        return _instance(_whole(_asked(self._asking, who_am_i())))
+        """Return what the service knows of this VM. Raises EventsUnavailable."""
+        return _instance(_response(_ask(self._side_connection, instance_request())))
 
     def watch(self) -> Generator[Change, None, None]:
-        """Every change, once, for ever. Outages of the service are waited out."""
+        """Yield every change once, without an end. During an outage of the service it waits."""
         self._begin_watch()
         while True:
             request = self._next_poll()
             began = time.monotonic()
-            response = _asked(self._link, request)
+            response = _ask(self._poll_connection, request)
             outcome = self._take(request, response, time.monotonic() - began)
             yield from self._changes(outcome)
             if pause_s := self._pause_s(request, outcome):
                 time.sleep(pause_s)
 
     def close(self) -> None:
-        self._link.close()
-        self._asking.close()
+        """Close the connections. A request that another thread has under way fails at once."""
+        self._poll_connection.close()
+        self._side_connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -234,40 +249,53 @@ class ScheduledEvents(_Standing):
         self.close()
 
 
-class AsyncScheduledEvents(_Standing):
-    """The same for an event loop; `watch` may be cancelled at any point."""
+class AsyncScheduledEvents(_ClientState):
+    """The client for an event loop. `watch` may be cancelled at any point.
+
+    async with AsyncScheduledEvents() as events:
+        async for change in events.watch():
+            ...
+            await events.approve(change.event.id)
+    """
 
     def __init__(self, url: str | None = None, *, seen: Seen | None = None) -> None:
+        """Create a client; the arguments are those of `ScheduledEvents`."""
         super().__init__(seen)
-        self._link = AsyncLink(Address(url or endpoint_url()))
-        self._asking = AsyncLink(self._link.address)
-        """Approvals and questions do not wait behind a poll that the service holds."""
+        self._poll_connection = AsyncConnection(Address(url or endpoint_url()))
+        self._side_connection = AsyncConnection(self._poll_connection.address)
+        """A second connection, so that nothing waits behind a poll that the service holds."""
         self._approving = asyncio.Lock()
-        self.url = self._link.address.url
+        self.url = self._poll_connection.address.url
 
     async def get(self) -> Document:
+        """Return the document as it is now. Raises EventsUnavailable."""
         while True:
             request = self.flow.poll(waits=False)
-            outcome = self._single(request, await _asked_async(self._asking, request))
+            outcome = self._take_single(request, await _ask_async(self._side_connection, request))
             if not outcome.asks_again:
                 return _document(outcome)
             await asyncio.sleep(self._pause_s(request, outcome))
 
     async def approve(self, *event_ids: str) -> None:
+        """Agree that these events may start now. Raises NotApproved or EventsUnavailable."""
         async with self._approving:
             new = self._begin_approval(event_ids)
-            response = await _asked_async(self._asking, approval(event_ids, self.api_version))
+            response = await _ask_async(
+                self._side_connection, approval(event_ids, self.api_version)
+            )
             self._end_approval(new, response)
 
     async def instance(self) -> Instance:
-        return _instance(_whole(await _asked_async(self._asking, who_am_i())))
+        """Return what the service knows of this VM. Raises EventsUnavailable."""
+        return _instance(_response(await _ask_async(self._side_connection, instance_request())))
 
     async def watch(self) -> AsyncGenerator[Change, None]:
+        """Yield every change once, without an end. During an outage of the service it waits."""
         self._begin_watch()
         while True:
             request = self._next_poll()
             began = time.monotonic()
-            response = await _asked_async(self._link, request)
+            response = await _ask_async(self._poll_connection, request)
             outcome = self._take(request, response, time.monotonic() - began)
             for change in self._changes(outcome):
                 yield change
@@ -275,8 +303,9 @@ class AsyncScheduledEvents(_Standing):
                 await asyncio.sleep(pause_s)
 
     async def close(self) -> None:
-        await self._link.close()
-        await self._asking.close()
+        """Close the connections."""
+        await self._poll_connection.close()
+        await self._side_connection.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,9 +1,9 @@
-"""DHCP option 245: the address of the service, for machines outside a virtual network.
+"""DHCP tells a VM outside a virtual network the service's address, in option 245.
 
-A DISCOVER is broadcast on every interface at once and the offers are read; no lease is asked
-for, so nothing changes on the network. It goes through a packet socket, as DHCP clients do: the
+A DISCOVER is broadcast on every interface at once, and the offers are read. No lease is requested,
+so nothing changes on the network. It goes through a packet socket, as DHCP clients do: the
 interface may have no address yet, and port 68 may belong to the system's own client. That needs
-the right CAP_NET_RAW, as root has.
+the capability CAP_NET_RAW, which root has.
 """
 
 import ctypes
@@ -15,8 +15,21 @@ import time
 from fcntl import ioctl
 
 WAIT_S = 5.0
+"""How long offers are waited for, over all broadcasts."""
 REPEAT_S = 1.0
-"""A broadcast may get lost, and an interface that just came up loses the first."""
+"""The time between two broadcasts: an interface that just came up may lose the first."""
+OPTION = 245
+"""The option in which Azure's DHCP servers name the service."""
+_COOKIE = b"\x63\x82\x53\x63"
+_REQUEST, _ETHERNET_HARDWARE, _BROADCAST = 1, 1, 0x8000
+_HEAD = struct.Struct("!BBBBIHH4s4s4s4s16s64s128s")
+_OPTION_PAD, _OPTION_END, _OPTION_TYPE, _OPTION_WANTED = 0, 255, 53, 55
+_DISCOVER = 1
+_NOTHING = b"\0\0\0\0"
+_IP_HEAD = struct.Struct("!BBHHHBBH4s4s")
+_UDP_HEAD = struct.Struct("!HHHH")
+_UDP = 17
+_SERVER_PORT, _CLIENT_PORT = 67, 68
 _IP = 0x0800
 _EVERYONE = b"\xff" * 6
 _ATTACH_FILTER = 26
@@ -31,11 +44,11 @@ _TO_PORT_68 = (
     (0x06, 0, 0, 0),
     (0x06, 0, 0, 0xFFFF),
 )
-"""A program for the kernel: let only answers of DHCP servers through, however busy we are."""
+"""A BPF program for the kernel, which lets only responses of DHCP servers through."""
 
 
 def scheduled_events_address(wait_s: float = WAIT_S) -> str | None:
-    """Asks on every interface that is up; None if nobody says, or we may not ask."""
+    """Ask on every interface that is up. Return None without an offer, or if we may not ask."""
     try:
         with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_IP)) as asking:
             _let_through_only_offers(asking)
@@ -45,7 +58,7 @@ def scheduled_events_address(wait_s: float = WAIT_S) -> str | None:
 
 
 def interfaces(asking: socket.socket) -> list[tuple[str, bytes]]:
-    """Name and hardware address of each Ethernet interface that is up."""
+    """Return the name and hardware address of each Ethernet interface that is up."""
     found = []
     for _, name in socket.if_nameindex():
         request = struct.pack("16s16x", name.encode())
@@ -75,7 +88,7 @@ def _send(asking: socket.socket, interface: str, packet: bytes) -> None:
     try:
         asking.sendto(packet, (interface, _IP, 0, 0, _EVERYONE))
     except OSError:
-        # It went away or down; the others may still answer.
+        # The interface is gone or down; servers on others may still answer.
         return
 
 
@@ -99,21 +112,8 @@ def _let_through_only_offers(asking: socket.socket) -> None:
     asking.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, head)
 
 
-# What DHCP's packets say, as bytes. Pure.
-OPTION = 245
-_COOKIE = b"\x63\x82\x53\x63"
-_REQUEST, _ETHERNET_HARDWARE, _BROADCAST = 1, 1, 0x8000
-_HEAD = struct.Struct("!BBBBIHH4s4s4s4s16s64s128s")
-_OPTION_PAD, _OPTION_END, _OPTION_TYPE, _OPTION_WANTED = 0, 255, 53, 55
-_DISCOVER = 1
-_NOTHING = b"\0\0\0\0"
-_IP_HEAD = struct.Struct("!BBHHHBBH4s4s")
-_UDP_HEAD = struct.Struct("!HHHH")
-_UDP = 17
-_SERVER_PORT, _CLIENT_PORT = 67, 68
-
-
 def discover(transaction: int, hardware: bytes) -> bytes:
+    """Return a DISCOVER message that asks for option 245."""
     head = _HEAD.pack(
         _REQUEST, _ETHERNET_HARDWARE, 6, 0, transaction, 0, _BROADCAST,
         _NOTHING, _NOTHING, _NOTHING,
@@ -124,7 +124,7 @@ def discover(transaction: int, hardware: bytes) -> bytes:
 
 
 def offered_address(message: bytes, transaction: int) -> str | None:
-    """The value of option 245, if this is an answer to our question that has one."""
+    """Return the value of option 245, if the message answers our DISCOVER and has one."""
     if len(message) < _HEAD.size + 4 or message[_HEAD.size : _HEAD.size + 4] != _COOKIE:
         return None
     if message[0] == _REQUEST or struct.unpack_from("!I", message, 4)[0] != transaction:
@@ -143,9 +143,9 @@ def offered_address(message: bytes, transaction: int) -> str | None:
 
 
 def wrapped(message: bytes) -> bytes:
-    """In UDP and IPv4, from an interface without an address to everybody."""
+    """Return the message in UDP and IPv4, as a broadcast of an interface without an address."""
     size = _UDP_HEAD.size + len(message)
-    # UDP over IPv4 may go without a checksum; the head may not.
+    # UDP over IPv4 needs no checksum (0); the IPv4 header does.
     udp = _UDP_HEAD.pack(_CLIENT_PORT, _SERVER_PORT, size, 0)
     parts = (0x45, 0, _IP_HEAD.size + size, 0, 0, 64, _UDP)
     ends = (_NOTHING, b"\xff" * 4)
@@ -154,7 +154,7 @@ def wrapped(message: bytes) -> bytes:
 
 
 def payload(packet: bytes) -> bytes | None:
-    """What an IPv4 packet has for a DHCP client; None if it is for another."""
+    """Return the UDP payload of a packet for a DHCP client; None for any other packet."""
     if len(packet) < _IP_HEAD.size or packet[9] != _UDP:
         return None
     at = 4 * (packet[0] & 0x0F)

@@ -1,7 +1,7 @@
-"""Where the service is: what was said, the environment, the usual address, or DHCP's word.
+"""Discovery finds the service's URL: in the environment, at the usual address, or through DHCP.
 
-A machine in a virtual network finds it at 169.254.169.254. One outside (cloud services,
-classic VMs) is told another address by its DHCP server, in option 245.
+A VM in a virtual network finds the service at 169.254.169.254. One outside (cloud services,
+classic VMs) gets another address from its DHCP server, in option 245.
 """
 
 import os
@@ -11,10 +11,13 @@ from collections.abc import Callable, Mapping
 USUAL_HOST = "169.254.169.254"
 USUAL_URL = f"http://{USUAL_HOST}"
 VARIABLES = ("FAIRWARNING_METADATA_URL", "SCHEDULEDEVENTSIP")
-"""Ours, a whole URL; and the one of Azure's own sample, an address alone."""
+"""The environment variables that are read: ours with a URL, and that of Azure's own sample, with an
+address alone.
+"""
 REACH_S_MAX = 2.0
+"""How long a connection attempt may take."""
 _PORT, _OTHER_PORT = 80, 8080
-"""Of the two clients that Azure published, one asks at the second."""
+"""One of the two clients that Azure published uses the second port."""
 
 
 def endpoint_url(
@@ -23,7 +26,7 @@ def endpoint_url(
     is_reachable: Callable[[str, int], bool] | None = None,
     ask_dhcp: Callable[[], str | None] | None = None,
 ) -> str:
-    """Of the first that answers; the usual one if none does, for it may yet come up."""
+    """Return the URL of the first that answers; the usual one if none does: it may yet come up."""
     environment = os.environ if environment is None else environment
     is_reachable = is_reachable or _is_reachable
     for name in VARIABLES:

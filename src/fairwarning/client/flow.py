@@ -1,4 +1,7 @@
-"""What to ask next, and what an answer means. Pure: sockets, time and chance are elsewhere."""
+"""The flow of a client: which request comes next, and what a response means.
+
+This module is pure: sockets, time and random numbers are in `client.py`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,97 +15,112 @@ VERSIONS = (
     "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01",
     "2017-03-01",
 )  # fmt: skip
-"""Newest first: the first that the service knows is used."""
+"""The api-versions, newest first. The first that the service knows is used."""
 INSTANCE_VERSION = "2021-02-01"
 WAIT_S = 15
-"""How long a service that can hold an answer is asked to. A connection that died without a word
-shows only when the answer stays away, and that must not cost an eviction its 30 seconds."""
+"""How long the service may hold a poll. A connection that died silently shows only when the
+response stays away, and that must not use up the 30 seconds of notice that an eviction gives.
+"""
 HELD_GRACE_S = 5.0
+"""How long a held response may be late before the connection counts as dead."""
 FIRST_TIMEOUT_S = 150.0
-"""The first call of a scope switches its events on, which may take two minutes."""
+"""The time-out until the first response: the first call of a scope activates it, which may take two
+minutes.
+"""
 TIMEOUT_S = 10.0
 POLL_S = 1.0
 ASK_AGAIN_S = 0.3
-"""Between two questions at the least: Azure refuses more than five a second, and there are more
-versions than that."""
+"""The least time between two requests: Azure refuses more than five a second, and there are more
+api-versions than that to try.
+"""
 BACKOFF_S_MAX = 5.0
-"""An eviction gives 30 seconds of notice, so nobody may look away for longer than this."""
+"""The longest pause after failures: an eviction gives only 30 seconds of notice."""
 RETRY_AFTER_S_MAX = 10.0
-HASTY_MAX = 10
-"""After so many, the service is taken to ignore the question: nobody changes so much."""
+"""The longest `Retry-After` that is obeyed."""
+EARLY_MAX = 10
+"""After so many early responses, the service is taken to ignore `wait`: no document changes that
+often.
+"""
 UNCHANGED_MAX = 30
-"""After so many, the service must show what it has: one that began anew may have come to the same
-tag with other events."""
+"""After so many 304 in a row, the service must send its document: one that began anew may have come
+to the same tag with other events.
+"""
 RENEGOTIATES_AFTER = 5
-"""So many failures in a row, and the newest version is tried again."""
+"""After so many failures in a row, the newest version is tried again."""
 TRIES_EVERY_MAX = 256
-"""So many answers in an older version at most, and newer ones are tried again."""
+"""Newer versions are tried again after at most so many responses in an older one."""
 _EVENTS = "/metadata/scheduledevents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
+    """An HTTP request to the service."""
+
     method: str
     target: str
     headers: Mapping[str, str]
     body: bytes = b""
     timeout_s: float = TIMEOUT_S
     version: int | None = None
-    """Which of VERSIONS a poll asks in."""
+    """The index in VERSIONS of a poll's api-version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
+    """An HTTP response of the service."""
+
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in lower case."""
+    """The headers, with names in lower case."""
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a poll."""
+    """What a response to a poll means."""
 
     document: Document | None = None
     is_unchanged: bool = False
     asks_again: bool = False
-    """Nothing is wrong, but the question must be put differently, now."""
+    """Whether another request must follow at once, because this one was not understood."""
     trouble: str = ""
     is_empty: bool = False
-    """The trouble is an answer of no bytes at all, as some hosts give when there are no events."""
+    """Whether the response had no bytes at all, as some hosts answer when there are no events."""
     retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """Where a client stands with its service."""
+    """What a client has learned about its service."""
 
     version: int = 0
-    """Which of VERSIONS is in use."""
+    """The index in VERSIONS of the one in use."""
     tag: str = ""
     can_wait: bool = True
-    """Until shown otherwise, a service that gives tags is taken to hold answers too."""
-    hasty: int = 0
-    """So many answers in a row came at once although they were asked to be held."""
+    """Whether the service holds polls, which is assumed until it shows otherwise."""
+    early: int = 0
+    """How many responses in a row came at once although they were to be held."""
     unchanged: int = 0
-    """So many answers in a row said that the tag is still right."""
+    """How many responses in a row were 304."""
     has_answered: bool = False
     is_settled: bool = False
-    """A document was read in this version, so another refusal is trouble and no older service:
-    older versions do not show evictions."""
+    """Whether a document was read in this version. Then a refusal is a failure, and no reason to
+    use an older version: those do not show evictions.
+    """
     failures: int = 0
     older: int = 0
-    """So many answers came in an older version than the newest."""
+    """How many responses came in an older version than the newest."""
     tries: int | None = None
-    """A version before the one in use, for the next poll: perhaps it was refused only because the
-    service was not up yet. What is refused then is no trouble, and the one in use stays."""
+    """The index of a newer version to try in the next poll: the service may have refused it only
+    because it was not up yet. If it refuses again, the version in use stays.
+    """
 
     @property
     def api_version(self) -> str:
         return VERSIONS[self.version]
 
     def poll(self, *, waits: bool) -> Request:
-        """`waits`: the service may hold its answer until something changes."""
+        """Return the next poll. `waits`: the service may hold it until something changes."""
         version = self.version if self.tries is None else self.tries
         # A tag that was got in another version would hide the answer of this one.
         tag = self.tag if waits and self.tries is None else ""
@@ -113,22 +131,25 @@ class Flow:
     def take(
         self, response: Response, *, held: bool, took_s: float, asked: int | None = None
     ) -> tuple["Flow", Outcome]:
-        """`held`: whether the request asked the service to hold its answer; `asked`: its version,
-        unless it is the one in use."""
+        """Return the flow and the outcome after a response.
+
+        `held`: whether the request let the service hold it; `asked`: the request's version, unless
+        it is the one in use.
+        """
         version = self.version if asked is None else asked
         return self._judge(response, version, is_held=held, took_s=took_s)
 
     def _judge(
         self, response: Response, asked: int, *, is_held: bool, took_s: float
     ) -> tuple["Flow", Outcome]:
-        is_hasty = is_held and took_s < POLL_S
+        is_early = is_held and took_s < POLL_S
         if response.status == 200:
-            return self._read(response, asked, is_hasty=is_hasty)
+            return self._read(response, asked, is_early=is_early)
         if response.status == 304:
-            flow = self._unchanged(holds=self.can_wait and not is_hasty)
+            flow = self._unchanged(holds=self.can_wait and not is_early)
             return flow._in_turn() if flow.version else flow, Outcome(is_unchanged=True)
         if response.status in (400, 404) and is_held:
-            # Perhaps it was the question to hold that was not understood.
+            # Perhaps the service does not understand `wait`.
             flow = replace(self, has_answered=True, failures=0, can_wait=False)
             return flow, Outcome(asks_again=True)
         if response.status in (400, 404) and self.is_settled and asked < self.version:
@@ -142,7 +163,7 @@ class Flow:
 
     def _unchanged(self, *, holds: bool) -> "Flow":
         is_enough = self.unchanged + 1 >= UNCHANGED_MAX
-        return replace(self, has_answered=True, failures=0, hasty=0, can_wait=holds,
+        return replace(self, has_answered=True, failures=0, early=0, can_wait=holds,
                        unchanged=0 if is_enough else self.unchanged + 1,
                        tag="" if is_enough else self.tag)  # fmt: skip
 
@@ -150,7 +171,7 @@ class Flow:
     def _is_oldest(self) -> bool:
         return self.version + 1 == len(VERSIONS)
 
-    def _read(self, response: Response, asked: int, *, is_hasty: bool) -> tuple["Flow", Outcome]:
+    def _read(self, response: Response, asked: int, *, is_early: bool) -> tuple["Flow", Outcome]:
         try:
             document = read_document(response.body, version=VERSIONS[asked])
         except BadDocument as problem:
@@ -158,39 +179,43 @@ class Flow:
             return flow, replace(outcome, is_empty=not response.body.strip())
         version = min(asked, self.version) if self.is_settled else asked
         etag = response.headers.get("etag", "")
-        # Another question may have found a newer version meanwhile, where this tag means nothing.
+        # Another request may have found a newer version meanwhile, where this tag means nothing.
         tag = etag if version == asked else ""
-        hasty = self.hasty + 1 if is_hasty else 0
-        holds = self.can_wait and not (is_hasty and (etag == self.tag or hasty == HASTY_MAX))
+        early = self.early + 1 if is_early else 0
+        holds = self.can_wait and not (is_early and (etag == self.tag or early == EARLY_MAX))
         flow = self
-        if (tag, hasty, holds, version) != (self.tag, self.hasty, self.can_wait, self.version) or (
+        if (tag, early, holds, version) != (self.tag, self.early, self.can_wait, self.version) or (
             self.failures or self.unchanged or self.tries is not None or not self.is_settled
         ):
-            flow = replace(self, tag=tag, hasty=hasty, can_wait=holds, has_answered=True,
+            flow = replace(self, tag=tag, early=early, can_wait=holds, has_answered=True,
                            is_settled=True, failures=0, unchanged=0, version=version,
                            tries=None)  # fmt: skip
         return flow._in_turn() if version else flow, Outcome(document=document)
 
     def _in_turn(self) -> "Flow":
-        """Newer versions are tried after the first answer in an older one, the second, the fourth
-        and so on: soon where the service had only not come up yet, and seldom where it is old."""
+        """Count a response in an older version, and say whether newer ones are tried next.
+
+        They are after the first, second, fourth response and so on: soon where the service had
+        only not come up yet, and seldom where it is old.
+        """
         older = self.older + 1
         is_turn = older.bit_count() == 1 or older % TRIES_EVERY_MAX == 0
         return replace(self, older=older, tries=0 if is_turn else None)
 
     def failed(self, trouble: str, retry_after_s: float | None = None) -> tuple["Flow", Outcome]:
+        """Return the flow and the outcome after a poll without a usable response."""
         flow = replace(self, failures=self.failures + 1, tag="", tries=None)
         if flow.failures % RENEGOTIATES_AFTER == 0 or (self._is_oldest and not self.is_settled):
-            # Another service may be there now, or the one that is there was not itself before.
-            flow = replace(flow, version=0, is_settled=False, can_wait=True, hasty=0, older=0)
+            # Another service may be there now, or this one had not started completely before.
+            flow = replace(flow, version=0, is_settled=False, can_wait=True, early=0, older=0)
         return flow, Outcome(trouble=trouble, retry_after_s=retry_after_s)
 
-    def afresh(self) -> "Flow":
-        """For a watch that begins: the service must show what it has."""
+    def restarted(self) -> "Flow":
+        """Return the flow of a watch that begins: the service must send its document."""
         return replace(self, tag="")
 
-    def besides(self, asked: "Flow") -> "Flow":
-        """With what a single question learned; who watches has not seen its document."""
+    def with_single_request(self, asked: "Flow") -> "Flow":
+        """Return this flow with what `get` learned, except the tag: `watch` has not seen it yet."""
         return replace(self, version=asked.version, is_settled=asked.is_settled,
                        has_answered=asked.has_answered, older=asked.older, tries=asked.tries,
                        tag=self.tag if asked.version == self.version else "")  # fmt: skip
@@ -200,7 +225,7 @@ class Flow:
         if outcome.asks_again:
             return ASK_AGAIN_S
         if held and self.can_wait and not outcome.trouble:
-            return ASK_AGAIN_S if self.hasty else 0.0
+            return ASK_AGAIN_S if self.early else 0.0
         if not outcome.trouble:
             return POLL_S
         if outcome.retry_after_s is not None:
@@ -223,6 +248,7 @@ def _poll(version: int, tag: str, holds: bool, timeout_s: float) -> Request:
 
 
 def approval(ids: Sequence[str], version: str) -> Request:
+    """Return the request that approves these events."""
     body = {"StartRequests": [{"EventId": id} for id in ids]}
     return Request(
         method="POST",
@@ -232,7 +258,8 @@ def approval(ids: Sequence[str], version: str) -> Request:
     )
 
 
-def who_am_i() -> Request:
+def instance_request() -> Request:
+    """Return the request for what the service knows of this VM."""
     return Request(
         method="GET",
         target=f"/metadata/instance?api-version={INSTANCE_VERSION}",

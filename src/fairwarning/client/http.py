@@ -1,4 +1,7 @@
-"""HTTP/1.1 as bytes, for one connection at a time; h11 does the protocol but for the usual poll."""
+"""HTTP/1.1 of the client: requests to bytes, and bytes to responses.
+
+h11 does the protocol, except for polls of the usual form, which are read faster without it.
+"""
 
 import re
 from functools import lru_cache
@@ -12,19 +15,19 @@ BODY_BYTES_MAX = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
 _OK = 200
 _LINE = re.compile(r"\r\n([!#-'*+.0-9A-Z^-z|~-]+):[ \t]*([^\r\n]*)(?=\r\n|\Z)")
-"""A header; names have no other signs (RFC 9110 5.6.2)."""
+"""A header line; names have no other characters (RFC 9110 5.6.2)."""
 _PLAIN = re.compile(r"[!-~]+")
-"""A URL has no other signs; they would be percent-encoded."""
+"""The characters of a URL; others would be percent-encoded."""
 CONNECT_S_MAX = 5.0
-"""Whoever is there answers at once; a first poll may take minutes, but not to be connected."""
+"""How long connecting may take. A first poll may take minutes, but its connection does not."""
 
 
 class Broken(Exception):
-    """The connection or the answer was cut off or made no sense."""
+    """The connection or the response was cut off, or is no HTTP."""
 
 
 class TimedOut(Broken):
-    """No answer came in time; asking again at once would double the silence."""
+    """No response came in time. A repetition at once would only double the wait."""
 
 
 class BadAddress(ValueError):
@@ -32,10 +35,10 @@ class BadAddress(ValueError):
 
 
 class Address:
-    """Where the service listens; the base may have a path, as Fairwarning's `/vm/NAME` has."""
+    """The service's URL in parts. It may have a base path, as Fairwarning's `/vm/NAME`."""
 
     def __init__(self, url: str) -> None:
-        """Raises BadAddress."""
+        """Take the URL apart. Raises BadAddress."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or 80
@@ -55,17 +58,17 @@ class Address:
 
 
 class Exchange:
-    """One request and its answer.
+    """One request and its response.
 
-    A poller sends the same request and reads answers of the same form for weeks. So the bytes of
-    a request are made once, and an answer of the usual form (a length, and whole in one piece) is
-    read without h11; that halves what a poll costs. Anything else goes to h11, from the start.
+    A poller sends the same request and reads responses of the same form for weeks. So the bytes of
+    a request are made once, and a response of the usual form (with a length, whole in one piece) is
+    read without h11, which halves the cost of a poll. Anything else goes to h11, from the start.
     """
 
     def __init__(self, address: Address, request: Request) -> None:
-        self._asked = (address.authority, address.base + request.target, request.method,
+        self._request_parts = (address.authority, address.base + request.target, request.method,
                        tuple(request.headers.items()), request.body)  # fmt: skip
-        self.to_send = _to_send(*self._asked)
+        self.to_send = _to_send(*self._request_parts)
         self._connection: h11.Connection | None = None
         self._body: list[bytes] = []
         self._size = 0
@@ -73,13 +76,16 @@ class Exchange:
         self.keeps_alive = False
 
     def feed(self, data: bytes) -> Response | None:
-        """Empty data means that the other side has closed. Raises Broken."""
+        """Take received bytes, and return the response once it is complete. Raises Broken.
+
+        Empty bytes mean that the service has closed the connection.
+        """
         if self._connection is None:
-            usual = _usual(data)
+            usual = _read_usual(data)
             if usual is not None:
                 self.keeps_alive = True
                 return usual
-            self._connection, _ = _begun(*self._asked)
+            self._connection, _ = _start_request(*self._request_parts)
         try:
             self._connection.receive_data(data)
             return self._next(self._connection)
@@ -115,10 +121,10 @@ class Exchange:
         return Response(status=self._head.status_code, headers=headers, body=b"".join(self._body))
 
 
-def _begun(
+def _start_request(
     authority: str, target: str, method: str, headers: tuple[tuple[str, str], ...], body: bytes
 ) -> tuple[h11.Connection, bytes]:
-    """A connection that has sent the request, and what it sent."""
+    """Return an h11 connection that has sent the request, and the bytes that it sent."""
     connection = h11.Connection(our_role=h11.CLIENT)
     sent = [("Host", authority), ("User-Agent", "fairwarning"), *headers]
     if body:
@@ -134,18 +140,18 @@ def _begun(
 def _to_send(
     authority: str, target: str, method: str, headers: tuple[tuple[str, str], ...], body: bytes
 ) -> bytes:
-    return _begun(authority, target, method, headers, body)[1]
+    return _start_request(authority, target, method, headers, body)[1]
 
 
-def _usual(data: bytes) -> Response | None:
-    """The answer, if these bytes are one of the usual form, whole, and nothing else."""
+def _read_usual(data: bytes) -> Response | None:
+    """Return the response, if these bytes are exactly one of the usual form."""
     head, separator, body = data.partition(b"\r\n\r\n")
     if not separator or not head.startswith(b"HTTP/1.1 200 "):
         return None
     lines = _LINE.findall(head.decode("latin-1"))
     headers = {name.lower(): value.rstrip() for name, value in lines}
     if not len(headers) == len(lines) == head.count(b"\n"):
-        # A name twice, a line that goes on in the next, or one that is no header at all.
+        # A name comes twice, a line is continued in the next, or one is no header at all.
         return None
     is_plain = "transfer-encoding" not in headers and "connection" not in headers
     if not is_plain or headers.get("content-length") != str(len(body)):

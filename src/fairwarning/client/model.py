@@ -1,4 +1,4 @@
-"""What a VM can read of its future, as values. Nothing here needs anything but Python."""
+"""The values that the client works with: events, documents, changes and errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,33 +8,36 @@ from typing import Any
 
 
 class Status(StrEnum):
+    """Whether an event is still to come or has begun."""
+
     SCHEDULED = "Scheduled"
     STARTED = "Started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One announced impact. What the api-version in use does not have is None or empty."""
+    """One announced impact. A field that the api-version in use does not have is None or empty."""
 
     id: str
-    """In upper case, as Azure writes it."""
+    """The event's id in upper case, as Azure writes it."""
     type: str
-    """Freeze, Reboot, Redeploy, Preempt, Terminate, or one that is younger than this client."""
+    """Freeze, Reboot, Redeploy, Preempt or Terminate; or a type that is newer than this client."""
     status: Status
     resources: tuple[str, ...]
-    """Names of the VMs that it affects: compare with `Instance.name`, never with the hostname."""
+    """The names of the affected VMs. Compare them with `Instance.name`, never with the hostname."""
     not_before: datetime | None = None
-    """When it may begin at the earliest; None once it has started."""
+    """The earliest time at which it may begin; None once it has started."""
     description: str = ""
     source: str = ""
     duration_s: int | None = None
-    """How long the impact lasts; None if nobody knows."""
+    """How long the impact lasts; None if that is not known."""
 
     def concerns(self, name: str) -> bool:
+        """Return whether the event affects the VM of this name."""
         return name in self.resources
 
     def time_left_s(self, now: datetime) -> float:
-        """Until it may begin; 0 once it has."""
+        """Return the seconds until the event may begin; 0 once it has begun."""
         if self.not_before is None:
             return 0.0
         return max(0.0, (self.not_before - now).total_seconds())
@@ -42,16 +45,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
+    """All events that the VM's scope has now."""
+
     incarnation: int
     events: tuple[Event, ...] = ()
 
     def event(self, id: str) -> Event | None:
+        """Return the event of this id; None if there is none."""
         return next((each for each in self.events if each.id == id.upper()), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """Who we are, from /metadata/instance."""
+    """What the service knows of this VM, from /metadata/instance."""
 
     name: str
     resource_group: str = ""
@@ -62,10 +68,12 @@ class Instance:
     fault_domain: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """All of it, as the service said it."""
+    """The whole response, as the service sent it."""
 
 
 class ChangeKind(StrEnum):
+    """What can happen to an event."""
+
     SCHEDULED = "scheduled"
     STARTED = "started"
     FINISHED = "finished"
@@ -74,18 +82,20 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Each happens once for an event, in this order, and some may be skipped."""
+    """Something that happened to an event. Each kind is reported once for an event, in the order of
+    `ChangeKind`, and some may be skipped.
+    """
 
     kind: ChangeKind
     event: Event
-    """As it was last seen."""
+    """The event as it was last seen."""
     is_certain: bool = True
-    """False where the service does not say whether the event was cancelled or is over."""
+    """False if the service does not show whether the event was cancelled or has finished."""
 
 
 class EventsUnavailable(Exception):
-    """The service gave no document; asking again later may help."""
+    """The service gave no usable response. A later call may succeed."""
 
 
 class NotApproved(Exception):
-    """The service did not take the approval."""
+    """The service refused the approval."""

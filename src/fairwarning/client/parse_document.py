@@ -1,8 +1,8 @@
-"""Documents as bytes to documents as values. Generous: whatever can be understood is.
+"""The parser of documents and instance metadata. It accepts whatever can be understood.
 
-Theory of operation. Services of other years and other makers add fields, types and forms of
-dates. None of that may stop a handler from seeing an event that concerns it, so an event is
-dropped only if it has no id; all else has a sensible meaning when it is missing or odd.
+Services of other years and other makers add fields, types and forms of dates. None of that may hide
+an event from a handler, so an event is dropped only if it has no id. All other fields have a
+default when they are missing or odd.
 """
 
 import json
@@ -17,19 +17,20 @@ from fairwarning.client.model import Document, Event, Instance, Status
 _SLASHED = (
     "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %H:%M:%S",
 )  # fmt: skip
-"""As .NET writes a date that nobody gave a form to."""
+"""The forms in which .NET writes a date by default."""
 _YEARS = range(1970, 9000)
-""".NET writes "no date" as the first or last day there is, with which nobody can reckon."""
+"""The years that count. .NET writes "no date" as the first or last day of its calendar."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class BadDocument(ValueError):
-    """The bytes are no document of scheduled events."""
+    """The bytes are not what the service should send; the message says why."""
 
 
-# The same bytes come for weeks, and are one document.
+# Cached, because the same bytes come for weeks.
 @lru_cache(maxsize=2)
 def read_document(body: bytes, *, version: str) -> Document:
+    """Return the document in the body. Raises BadDocument."""
     found = _object(body)
     events = found.get("Events")
     if not isinstance(events, list):
@@ -45,7 +46,7 @@ def read_document(body: bytes, *, version: str) -> Document:
 
 
 def read_date(text: object) -> datetime | None:
-    """RFC 1123, ISO 8601 or .NET's own form; None if there is none, or none that we know."""
+    """Return a date in the form of RFC 1123, ISO 8601 or .NET; None if it is none of these."""
     if not isinstance(text, str) or not text.strip():
         return None
     text = text.strip()
@@ -61,6 +62,7 @@ def read_date(text: object) -> datetime | None:
 
 
 def read_instance(body: bytes) -> Instance:
+    """Return the instance metadata in the body. Raises BadDocument."""
     found = _object(body)
     compute = found.get("compute", found)
     if not isinstance(compute, dict) or not isinstance(compute.get("name"), str):
@@ -111,12 +113,12 @@ def _event(raw: Mapping[str, Any], *, has_prefix: bool) -> Event | None:
 
 
 def _later(one: Event | None, other: Event) -> Event:
-    """Of two that claim to be the same, the one that is further."""
+    """Return the later state of two with the same id: Started before Scheduled."""
     return one if one is not None and one.status is Status.STARTED else other
 
 
 def _http_date(text: str) -> datetime:
-    """The usual form, many times as fast: every answer has one, and idling must cost nothing."""
+    """Read the usual form, many times as fast as the library: every response has such a date."""
     if len(text) != 29 or not text.endswith(" GMT") or text[8:11] not in _MONTHS:
         raise ValueError(text)
     month = _MONTHS.index(text[8:11]) + 1

@@ -1,4 +1,4 @@
-"""What a watch has told of so far: the memory that a caller keeps over a restart."""
+"""The state of a watch: what it has reported so far. A caller may save it over a restart."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,42 +15,48 @@ class Seen:
 
     incarnation: int = 0
     events: Mapping[str, Event] = field(default_factory=dict)
-    """Those that are not over, as they were last seen."""
+    """The events that are not over, by id, as they were last seen."""
     approved: frozenset[str] = frozenset()
-    """By us, as far as the service did not refuse it; also while it is being asked."""
+    """The ids that we approved and the service has not refused (so far)."""
     over: tuple[str, ...] = ()
-    """Ids that will not come again; the newest at the end."""
+    """The ids of events that have ended for certain; the newest at the end."""
     presumed: Mapping[str, int] = field(default_factory=dict)
-    """Ids that are over on the word of doubtful documents, with the incarnation of the newest
-    document that showed them; shown by one that is as new as that, they were not over."""
+    """The ids of events that ended by doubtful documents, with the incarnation of the newest
+    document that showed them. If one as new as that shows the event again, it had not ended.
+    """
     shown: Mapping[str, int] = field(default_factory=dict)
-    """By id, the incarnation of the newest document that showed the event, if it is not the one
-    above."""
+    """By id, the incarnation of the newest document that showed the event, if it is not
+    `incarnation`.
+    """
     missed: Mapping[str, int] = field(default_factory=dict)
-    """By id, how many answers in a row did not show an event that is not taken to be over."""
+    """By id, how many responses in a row did not show an event that still counts as present."""
     longest_lie: int = 0
-    """So many answers in a row once did not show an event that was not over."""
+    """The most responses in a row that did not show an event which was not over."""
     doubts: int = 0
+    """How many documents in a row contradicted what was seen."""
     doubted: Document | None = None
+    """The last of these documents."""
 
     @property
     def is_in_doubt(self) -> bool:
-        """The last document was not believed in full, so ask again soon."""
+        """Whether the last document was not believed in full, so that the next must come soon."""
         return self.doubts > 0
 
     def shown_in(self, id: str) -> int:
+        """Return the incarnation of the newest document that showed the event."""
         return self.shown.get(id, self.incarnation)
 
     def to_json(self) -> str:
+        """Return a text that `from_json` reads."""
         return json.dumps(asdict(self), default=_plain, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Also of an older or newer version of this library. Raises ValueError."""
+        """Read what `to_json` wrote, also in another version of this library. Raises ValueError."""
         try:
             raw = json.loads(text)
             known = {each.name for each in fields(cls)} & raw.keys()
-            return cls(**{name: _READERS.get(name, _as_it_is)(raw[name]) for name in known})
+            return cls(**{name: _READERS.get(name, _unchanged)(raw[name]) for name in known})
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
             raise ValueError(
                 f"this is not what Seen.to_json wrote ({problem!r}); begin with Seen(), and events "
@@ -66,7 +72,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{value!r} cannot be written as JSON")
 
 
-def _as_it_is(raw: Any) -> Any:
+def _unchanged(raw: Any) -> Any:
     return raw
 
 

@@ -43,9 +43,10 @@ class Connection(ExpiringConnection, asyncio.Protocol):
     are named above, and for `OpenConnections`.
     """
 
-    __slots__ = ("_awaits_turn", "_closes", "_first_bytes", "_generation", "_held_poll", "_is_busy",
-                 "_is_ended", "_is_full", "_last_bytes", "_last_poll", "_leave_task", "_member",
-                 "_on_loopback", "_parser", "_state", "address", "transport")  # fmt: skip
+    __slots__ = ("_awaits_turn", "_cancellable_task", "_closes", "_first_bytes", "_generation",
+                 "_held_poll", "_is_busy", "_is_ended", "_is_full", "_last_bytes", "_last_poll",
+                 "_member", "_on_loopback", "_parser", "_state", "address",
+                 "transport")  # fmt: skip
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._closes = False
         """Whether our side is closed, or about to be."""
         self._held_poll: HeldPoll | None = None
-        self._leave_task: asyncio.Task[None] | None = None
+        self._cancellable_task: asyncio.Task[None] | None = None
         """The task to cancel if the client leaves."""
         self._last_poll: LastPoll | None = None
         self._expect_request()
@@ -98,8 +99,8 @@ class Connection(ExpiringConnection, asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._state.connections.remove(self)
         self._stop_holding()
-        if self._leave_task is not None:
-            self._leave_task.cancel()
+        if self._cancellable_task is not None:
+            self._cancellable_task.cancel()
         self.transport = self._last_poll = self._parser = None
 
     def data_received(self, data: bytes) -> None:
@@ -129,7 +130,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
     def eof_received(self) -> bool:
         """Let a client that half-closes have its responses, unless they could be minutes away."""
         self._is_ended = True
-        is_activating = self._leave_task is not None and self._state.rules.activation_delay_s
+        is_activating = self._cancellable_task is not None and self._state.rules.activation_delay_s
         if self._held_poll is not None or is_activating:
             return False
         return self._is_busy or self._has_unparsed
@@ -349,12 +350,12 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._suspend_expiry()
         task = self._state.spawn(work)
         if ends_early:
-            self._leave_task = task
+            self._cancellable_task = task
             task.add_done_callback(self._forget_task)
 
     def _forget_task(self, task: asyncio.Task[None]) -> None:
-        if self._leave_task is task:
-            self._leave_task = None
+        if self._cancellable_task is task:
+            self._cancellable_task = None
 
     async def _poll_after(
         self,
@@ -373,7 +374,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.fail()
             return
         self._is_busy = False
-        self._leave_task = None
+        self._cancellable_task = None
         if self.find_caller(request) is not member:
             # It took a while, and the address may belong to another instance by now.
             self._poll(request, closes)
@@ -398,7 +399,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
 
     def _finish_anyway(self) -> None:
         """Cancel the task no more when the client leaves: its effects may be half stored."""
-        self._leave_task = None
+        self._cancellable_task = None
 
     def finish(self, response: Response, closes: bool) -> None:
         """Send the response that begun work has made, and go on with the next request."""

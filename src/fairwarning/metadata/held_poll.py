@@ -25,9 +25,7 @@ class PollOwner(Protocol):
 
 
 class HeldPoll(Struct, eq=False):
-    """One poll that is held. A Struct, because a dataclass takes longer to create than a poll
-    may cost.
-    """
+    """One poll that is held. It is a Struct, because a dataclass would take longer to create."""
 
     owner: PollOwner
     request: Request

@@ -1,7 +1,7 @@
 """The rate limit: how many requests an instance may send in a second before it gets 429.
 
 Every request counts, also one that is refused for another reason. Seconds are those of the
-node's monotonic clock, and each node counts for itself.
+monotonic clock, and each process counts for itself.
 """
 
 import time

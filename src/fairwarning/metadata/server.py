@@ -19,7 +19,9 @@ from fairwarning.metadata.request_watchers import Watcher
 from fairwarning.metadata.settings import CONNECTIONS_PER_ADDRESS_MAX, REMEMBERED_BYTES_MAX
 
 _BACKLOG = 4_096
+"""How many connections may wait to be accepted."""
 _ACCEPTS_AT_ONCE = 64
+"""The most connections that are accepted in one round."""
 _FULL_ROUNDS = 16
 """After so many full rounds in a row, twice as many connections are accepted in a round."""
 # Plain integers: the socket module's enums take longer to combine than the call takes.
@@ -30,11 +32,14 @@ _FIRST_BYTES = 479
 """A longer bytes object would not come from Python's own allocator, which is quicker."""
 _REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES
 _DEFER_S = 5
+"""How long the kernel waits for a request before it hands over a connection without one."""
 _SWEEP_S = 1.0
+"""How often silent connections are looked for."""
 SAMPLE_S = 5.0
 """How often polls are counted up. At 100,000 instances that takes some ten milliseconds."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _OUT_OF_FILES_PAUSE_S = 0.2
+"""How long nothing is accepted when file descriptors or memory have run out."""
 _Peer = tuple[str, int, int, int]
 """The host, port, flow and zone of an IPv6 peer; an IPv4 one has only host and port."""
 _log = logging.getLogger(__name__)
@@ -45,7 +50,7 @@ class Listener:
 
     def __init__(self, state: EndpointState, host: str, port: int) -> None:
         self._state = state
-        # What a known poll needs, without a detour: `_greet` is the hottest function of all.
+        # What a known poll needs, one lookup nearer: most polls end in `_serve`.
         self._known_polls = state.known_polls
         self._by_address = state.by_address
         self._ready = state.ready
@@ -95,11 +100,11 @@ class Listener:
         `socket.SocketType` is the C type of a socket, without the wrapper around it. Both together
         make a known poll on a fresh connection a third cheaper.
         """
-        accept, make, greet, family = self._accept, socket.SocketType, self._greet, self._family
+        accept, make, serve, family = self._accept, socket.SocketType, self._serve, self._family
         try:
             for _ in range(self._accepts):
                 fd, peer = accept()
-                greet(make(family, _STREAM, 0, fd), peer)
+                serve(make(family, _STREAM, 0, fd), peer)
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             self._accepts, self._full_rounds = max(1, self._accepts // 2), 0
         except OSError as error:
@@ -109,7 +114,7 @@ class Listener:
             if self._full_rounds >= _FULL_ROUNDS:
                 self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
-    def _greet(self, client: socket.SocketType, peer: _Peer) -> None:
+    def _serve(self, client: socket.SocketType, peer: _Peer) -> None:
         """Answer a known poll at once, or make a connection of the socket.
 
         This is one long function, because calls would make a known poll dearer. It answers only
@@ -144,7 +149,7 @@ class Listener:
             self._adopt(client, address, last_bytes=ready[sent:])
 
     def _pause(self, error: OSError) -> None:
-        """Stop accepting for a moment. Without free file descriptors, a retry would fail too."""
+        """Stop accepting for a moment. Without free file descriptors a retry would fail too."""
         if error.errno not in _OUT_OF_FILES:
             _log.warning("cannot accept: %s", error)
         loop, fd = asyncio.get_running_loop(), self._socket.fileno()

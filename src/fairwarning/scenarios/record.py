@@ -14,8 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from fairwarning.client.blocking_connection import BlockingLink
-from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, who_am_i
+from fairwarning.client.blocking_connection import BlockingConnection
+from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, instance_request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.parse_document import BadDocument, read_date, read_instance
 
@@ -35,7 +35,7 @@ class Recorder:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`write` must not return before the line is on disk."""
-        self._link = BlockingLink(Address(url))
+        self._link = BlockingConnection(Address(url))
         self._write = write
         self._seconds = seconds
         self._sleep = sleep
@@ -99,7 +99,7 @@ class Recorder:
 
     def _who(self) -> str | None:
         try:
-            answer: Response = self._link.ask(who_am_i())
+            answer: Response = self._link.ask(instance_request())
             self._date = read_date(answer.headers.get("date"))
             return read_instance(answer.body).name if answer.status == 200 else None
         except (Broken, BadDocument):

@@ -91,8 +91,8 @@ class Node:
         """Starts the parts in the order of the program. Raises StoreDown, which ends it."""
         if self.shows:
             views = await self.engine.show()
-            endpoint = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
-            self.service = EndpointState(views, endpoint, _ENDPOINT, Faults(self.clock, 0))
+            handlers = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
+            self.service = EndpointState(views, handlers, _ENDPOINT, Faults(self.clock, 0))
         if self.notifications is not None:
             await self.notifications.start()
         if self.rollouts is not None:

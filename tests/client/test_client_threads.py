@@ -82,14 +82,14 @@ def test_an_approval_is_not_forgotten_while_another_thread_watches(
     first = fairwarning.schedule("Reboot", "web-0")
     assert next(watching).event.id == first.id
     approving = Meanwhile(events, lambda: events.approve(first.id))
-    told = changes.told
+    told = changes.with_change
 
     def told_slowly(seen: Seen, change: Change, after: Seen) -> Seen:
         """The watch has read `seen` and has not written it yet."""
         approving.happen()
         return told(seen, change, after)
 
-    monkeypatch.setattr(changes, "told", told_slowly)
+    monkeypatch.setattr(changes, "with_change", told_slowly)
     fairwarning.schedule("Freeze", "web-0")
     next(watching)
     approving.end()
@@ -153,13 +153,13 @@ def test_a_question_of_another_thread_does_not_hide_its_answer_from_the_watch(
     own_tag = events.flow.tag
     polls: list[Request] = []
     polling = Meanwhile(events, lambda: polls.append(events._next_poll()))
-    besides = Flow.besides
+    with_single_request = Flow.with_single_request
 
     def besides_slowly(watch: Flow, asked: Flow) -> Flow:
         polling.happen()
-        return besides(watch, asked)
+        return with_single_request(watch, asked)
 
-    monkeypatch.setattr(Flow, "besides", besides_slowly)
+    monkeypatch.setattr(Flow, "with_single_request", besides_slowly)
     fairwarning.schedule("Reboot", "web-0")
     events.get()
     polling.end()
@@ -173,7 +173,7 @@ def test_an_end_that_is_seen_before_the_answer_to_the_approval_is_no_cancellatio
     watching = events.watch()
     planned = fairwarning.schedule("Reboot", "web-0")
     assert next(watching).kind is ChangeKind.SCHEDULED
-    ask = events._asking.ask
+    ask = events._side_connection.ask
     heard: list[Change] = []
 
     def ask_with_a_late_answer(request: Request) -> Response:
@@ -182,7 +182,7 @@ def test_an_end_that_is_seen_before_the_answer_to_the_approval_is_no_cancellatio
         heard.append(next(watching))
         return response
 
-    monkeypatch.setattr(events._asking, "ask", ask_with_a_late_answer)
+    monkeypatch.setattr(events._side_connection, "ask", ask_with_a_late_answer)
     events.approve(planned.id)
     assert [each.kind for each in heard] == [ChangeKind.FINISHED]
     assert events.seen.approved == frozenset()
@@ -196,7 +196,7 @@ async def test_the_same_in_an_event_loop(
         watching = events.watch()
         planned = fairwarning.schedule("Reboot", "web-0")
         assert (await anext(watching)).kind is ChangeKind.SCHEDULED
-        ask = events._asking.ask
+        ask = events._side_connection.ask
         heard: list[Change] = []
 
         async def ask_with_a_late_answer(request: Request) -> Response:
@@ -205,7 +205,7 @@ async def test_the_same_in_an_event_loop(
             heard.append(await anext(watching))
             return response
 
-        monkeypatch.setattr(events._asking, "ask", ask_with_a_late_answer)
+        monkeypatch.setattr(events._side_connection, "ask", ask_with_a_late_answer)
         await events.approve(planned.id)
         assert [each.kind for each in heard] == [ChangeKind.FINISHED]
 
@@ -239,8 +239,8 @@ def test_a_client_that_is_closed_by_another_thread_asks_the_question_no_more(
 ) -> None:
     """The connection is gone in the middle of a question. The next one makes another."""
     events.get()
-    assert events._asking._socket is not None
-    connection: socket.socket = events._asking._socket
+    assert events._side_connection._socket is not None
+    connection: socket.socket = events._side_connection._socket
 
     class Closing:
         def __getattr__(self, name: str) -> object:
@@ -250,7 +250,7 @@ def test_a_client_that_is_closed_by_another_thread_asks_the_question_no_more(
             connection.sendall(data)
             events.close()
 
-    events._asking._socket = Closing()  # type: ignore[assignment]
+    events._side_connection._socket = Closing()  # type: ignore[assignment]
     with pytest.raises(EventsUnavailable):
         events.get()
     assert events.get().events == ()

@@ -22,8 +22,8 @@ from fairwarning.client import (
     blocking_connection,
     flow,
 )
-from fairwarning.client.async_connection import AsyncLink
-from fairwarning.client.blocking_connection import BlockingLink
+from fairwarning.client.async_connection import AsyncConnection
+from fairwarning.client.blocking_connection import BlockingConnection
 from fairwarning.client.changes import step
 from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken, TimedOut
@@ -240,12 +240,12 @@ async def test_get_asks_no_faster_than_a_service_answers(monkeypatch: pytest.Mon
         pauses.append(seconds)
 
     async with AsyncScheduledEvents("http://127.0.0.1:9") as events:
-        monkeypatch.setattr(events._asking, "ask", answer)
+        monkeypatch.setattr(events._side_connection, "ask", answer)
         with monkeypatch.context() as patched:
             patched.setattr(asyncio, "sleep", pause)
             assert (await events.get()).incarnation == 1
     with ScheduledEvents("http://127.0.0.1:9") as waiting:
-        monkeypatch.setattr(waiting._asking, "ask", lambda _: next(blocking))
+        monkeypatch.setattr(waiting._side_connection, "ask", lambda _: next(blocking))
         with monkeypatch.context() as patched:
             patched.setattr(time, "sleep", pauses.append)
             assert waiting.get().incarnation == 1
@@ -287,7 +287,7 @@ async def test_silence_is_not_asked_for_twice(mute: tuple[str, list[socket.socke
     """A held poll on a dead connection costs its time once, or an eviction would be missed."""
     url, taken = mute
     request = Request(method="GET", target="/", headers={}, timeout_s=0.2)
-    blocking, streamed = BlockingLink(Address(url)), AsyncLink(Address(url))
+    blocking, streamed = BlockingConnection(Address(url)), AsyncConnection(Address(url))
     blocking._socket = socket.create_connection((blocking.address.host, blocking.address.port))
     with pytest.raises(TimedOut, match="did not answer"):
         blocking.ask(request)
@@ -321,7 +321,7 @@ QUESTION = Request(method="POST", target="/", headers={}, timeout_s=1)
 
 def test_a_question_ends_when_another_thread_closes_the_link(listening: socket.socket) -> None:
     """It is not asked again: an approval would be sent twice."""
-    link = BlockingLink(Address(link_url(listening)))
+    link = BlockingConnection(Address(link_url(listening)))
     link._connect(HANG_S)
     served = listening.accept()[0]
     ended: list[Exception] = []
@@ -343,7 +343,7 @@ def test_a_question_ends_when_another_thread_closes_the_link(listening: socket.s
 
 
 async def test_the_same_of_a_task(listening: socket.socket) -> None:
-    link = AsyncLink(Address(link_url(listening)))
+    link = AsyncConnection(Address(link_url(listening)))
     await link._connect()
     with listening.accept()[0] as served:
         asking = asyncio.create_task(link.ask(QUESTION))
@@ -382,7 +382,7 @@ class Dripping:
 def test_an_answer_that_comes_drop_by_drop_has_no_more_time_than_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    link, dripping = BlockingLink(Address("http://127.0.0.1:9")), Dripping()
+    link, dripping = BlockingConnection(Address("http://127.0.0.1:9")), Dripping()
     monkeypatch.setattr(blocking_connection, "time", dripping)
     link._socket = dripping  # type: ignore[assignment]
     request = Request(method="GET", target="/", headers={}, timeout_s=20)
