@@ -100,10 +100,10 @@ class ArmApp:
             yield raw
 
         aside = self.arm.control.aside
-        kind, said = await aside.run("arm", given, caller=caller.key)
+        kind, answer = await aside.run("arm", given, caller=caller.key)
         if kind != b"ok":
-            raise not_understood(said.decode())
-        return object_in(said)
+            raise not_understood(answer.decode())
+        return object_in(answer)
 
 
 async def _read_body(request: Request, bytes_max: int) -> bytes:

@@ -3,7 +3,6 @@
 An availability set is one scope of the fleet, which exists before its VMs do.
 """
 
-import uuid
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -34,7 +33,7 @@ from fairwarning.azure_api.notice_profiles import (
 )
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.virtual_machines.body import not_changeable
 from fairwarning.azure_api.virtual_machines.state import vm_resource_id
 from fairwarning.core.commands import ChangePolicy
@@ -142,14 +141,7 @@ def _refuse_domains(roster: Roster, domains: tuple[int, int]) -> None:
 
 
 def _new_record(arm: Arm, id: str, name: str, body: Json) -> ResourceRecord:
-    return ResourceRecord(
-        id=id,
-        type=TYPE,
-        name=name,
-        body=body,
-        created_ms=arm.control.clock.now(),
-        unique_id=str(uuid.uuid4()),
-    )
+    return new_record(arm.control.clock.now(), id=id, type=TYPE, name=name, body=body)
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
@@ -206,15 +198,15 @@ def _json(call: ArmCall, found: AvailabilitySetState) -> Json:
 def availability_set_json(found: AvailabilitySetState) -> Json:
     roster = found.scope.roster
     body = {} if found.record is None else found.record.body
-    said = object_at(body, "properties")
+    stored = object_at(body, "properties")
     vms = [FleetInstance(found.scope, each) for each in roster.live]
     properties: Json = {
-        **{name: value for name, value in said.items() if name not in _DERIVED},
+        **{name: value for name, value in stored.items() if name not in _DERIVED},
         "platformUpdateDomainCount": roster.update_domains,
         "platformFaultDomainCount": roster.fault_domains,
         "virtualMachines": [{"id": vm_resource_id(each)} for each in vms],
     }
-    policy = object_at(said, "scheduledEventsPolicy")
+    policy = object_at(stored, "scheduledEventsPolicy")
     if policy or roster.policy != Policy():
         properties["scheduledEventsPolicy"] = {**policy, **policy_json(roster.policy)}
     return {

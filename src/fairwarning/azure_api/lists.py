@@ -49,14 +49,14 @@ def place_of(id: str) -> Place:
 
 def _size(digits: str) -> tuple[int, str]:
     """Compares digits as text: a token may have too many to convert them to a number."""
-    said = digits.lstrip("0")
-    return len(said), said
+    significant = digits.lstrip("0")
+    return len(significant), significant
 
 
 def page_items(call: ArmCall) -> int:
     """The largest number of items on a page of this request."""
-    asked = call.query.get("$top")
-    return PAGE_ITEMS_MAX if asked is None else min(top_of(asked), PAGE_ITEMS_MAX)
+    top = call.query.get("$top")
+    return PAGE_ITEMS_MAX if top is None else min(top_of(top), PAGE_ITEMS_MAX)
 
 
 def _next_link(call: ArmCall, last: str) -> str:

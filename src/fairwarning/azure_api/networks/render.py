@@ -59,8 +59,8 @@ def part_json(record: ResourceRecord, list_name: str, part: Json) -> Json:
 
 
 def etag(record: ResourceRecord) -> str:
-    made = uuid.uuid5(uuid.NAMESPACE_URL, f"{record.unique_id}/{record.revision}")
-    return f'W/"{made}"'
+    tag = uuid.uuid5(uuid.NAMESPACE_URL, f"{record.unique_id}/{record.revision}")
+    return f'W/"{tag}"'
 
 
 def mac_address(interface_id: str) -> str:

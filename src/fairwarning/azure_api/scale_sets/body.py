@@ -157,8 +157,8 @@ def _capacity(value: object) -> int:
 
 
 def _orchestration(properties: Json) -> Orchestration:
-    said = text_at(properties, "orchestrationMode")
-    return _word(ORCHESTRATIONS, said, Orchestration.UNIFORM, "orchestrationMode")
+    word = text_at(properties, "orchestrationMode")
+    return _word(ORCHESTRATIONS, word, Orchestration.UNIFORM, "orchestrationMode")
 
 
 def _fault_domains(value: object) -> int:
@@ -174,13 +174,13 @@ def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _word(known: dict[str, T], said: str, usual: T, name: str) -> T:
-    if not said:
-        return usual
-    if said.lower() not in known:
-        words = ", ".join(word.capitalize() for word in known)
-        raise _invalid(name, said, f"use one of {words}")
-    return known[said.lower()]
+def _word(known: dict[str, T], word: str, default: T, name: str) -> T:
+    if not word:
+        return default
+    if word.lower() not in known:
+        words = ", ".join(each.capitalize() for each in known)
+        raise _invalid(name, word, f"use one of {words}")
+    return known[word.lower()]
 
 
 def _refuse_spot(profile: Json, wanted: WantedScaleSet) -> None:

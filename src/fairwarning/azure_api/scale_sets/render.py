@@ -65,9 +65,9 @@ def current_body(found: ScaleSetState) -> Json:
         "platformFaultDomainCount": roster.fault_domains,
         "virtualMachineProfile": _true_profile(roster, properties),
     }
-    kept_policy = object_at(properties, "scheduledEventsPolicy")
-    if kept_policy or _says_something(roster.policy):
-        truth["scheduledEventsPolicy"] = {**kept_policy, **policy_json(roster.policy)}
+    stored_policy = object_at(properties, "scheduledEventsPolicy")
+    if stored_policy or _is_not_default(roster.policy):
+        truth["scheduledEventsPolicy"] = {**stored_policy, **policy_json(roster.policy)}
     sku = {"tier": "Standard", **object_at(body, "sku"), "capacity": len(found.members)}
     return {"location": roster.location, "tags": {}, **body, "sku": sku, "properties": truth}
 
@@ -87,14 +87,14 @@ def _declared_body(found: ScaleSetState) -> Json:
 
 def _true_profile(roster: Roster, properties: Json) -> Json:
     profile = object_at(properties, "virtualMachineProfile")
-    record = object_at(profile, "scheduledEventsProfile")
+    stored = object_at(profile, "scheduledEventsProfile")
     model = roster.model
-    told = with_terms(record, NoticeTerms(model.terminate_notice_ms, model.reimage_notice_ms))
+    notices = with_terms(stored, NoticeTerms(model.terminate_notice_ms, model.reimage_notice_ms))
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
-    return {**rest, "scheduledEventsProfile": told} if told else rest
+    return {**rest, "scheduledEventsProfile": notices} if notices else rest
 
 
-def _says_something(policy: Policy) -> bool:
+def _is_not_default(policy: Policy) -> bool:
     usual = Policy()
     return any(getattr(policy, each) != getattr(usual, each) for each in _POLICY_MEMBERS)
 
@@ -124,7 +124,7 @@ def instance_json(
 ) -> Json:
     """Renders an instance. `body` is the set's `current_body`."""
     own = instance_id_of(vm)
-    shown: Json = {
+    row: Json = {
         "name": vm.instance.name,
         "id": f"{found.id}/virtualMachines/{own}",
         "type": INSTANCE_TYPE,
@@ -133,11 +133,11 @@ def instance_json(
         "instanceId": own,
     }
     if "zones" in body:
-        shown["zones"] = body["zones"]
+        row["zones"] = body["zones"]
     if vm.number is None:
-        return shown if view is None else {**shown, "properties": {"instanceView": view}}
+        return row if view is None else {**row, "properties": {"instanceView": view}}
     sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
-    return {**shown, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
+    return {**row, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
 
 
 def _instance_properties(

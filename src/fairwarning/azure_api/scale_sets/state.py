@@ -1,6 +1,6 @@
-"""A scale set as it stands: its placement groups in the fleet, and what its owner said of it.
+"""The state of a scale set: its placement groups in the fleet, and what its owner wrote.
 
-A set is there as long as it has instances, whoever declared it, or as long as somebody made
+A set exists as long as it has instances, whoever declared it, or as long as somebody created
 it in ARM and has not deleted it.
 """
 
@@ -100,7 +100,7 @@ async def _state_of(arm: Arm, groups: list[Scope], record: ResourceRecord | None
     return ScaleSetState(record.id if record else own, groups, record, operation, state)
 
 
-def new_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
+def first_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
     """The record of a set that was declared elsewhere: its first change in ARM stores one."""
     return ResourceRecord(
         id=found.id,

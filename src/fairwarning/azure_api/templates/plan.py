@@ -306,9 +306,9 @@ def evaluate_output(output: Output, resolver: Resolver) -> Value:
         return resolver.value(output.raw["value"], "value")
     if not isinstance(copy, dict):
         raise invalid_member(output.name, "copy", TemplateError("it must be an object"))
-    made = resolver.value({"copy": [{**copy, "name": output.name}]})
-    assert isinstance(made, dict)
-    return made[output.name]
+    values = resolver.value({"copy": [{**copy, "name": output.name}]})
+    assert isinstance(values, dict)
+    return values[output.name]
 
 
 def check_output(output: Output, value: Value) -> None:

@@ -17,7 +17,7 @@ from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, Operation, accepted
 from fairwarning.azure_api.paths import ResourcePath, same_id
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Reply, Routes
-from fairwarning.azure_api.virtual_machines.render import declared_body, membership_json, render_vm
+from fairwarning.azure_api.virtual_machines.render import membership_json, render_vm
 from fairwarning.azure_api.virtual_machines.state import (
     TYPE,
     VirtualMachineState,
@@ -28,7 +28,7 @@ from fairwarning.azure_api.virtual_machines.state import (
     state_of_vm,
     vm_resource_id,
 )
-from fairwarning.azure_api.virtual_machines.update import create, new_record, update
+from fairwarning.azure_api.virtual_machines.update import create, first_record, update
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import EventId, OperationKind, Priority
 from fairwarning.engine.protocols import RecordChanged
@@ -97,9 +97,7 @@ async def _mark_deleting(
 ) -> None:
     while found is not None:
         vm = found.vm
-        record = found.record or new_record(
-            arm, vm_resource_id(vm), vm.instance.name, declared_body(vm), ""
-        )
+        record = found.record or first_record(arm, vm)
         try:
             await arm.resources.put(
                 replace(record, is_deleting=True, operation=operation.id), by=call.by

@@ -90,10 +90,10 @@ def _priority_json(vm: FleetInstance) -> Json:
 def _policy_json(vm: FleetInstance, properties: Json) -> Json:
     """The policy of a standalone VM; a VM in a set has none of its own."""
     roster = vm.scope.roster
-    said = object_at(properties, "scheduledEventsPolicy")
-    if roster.kind is not ScopeKind.VM or (not said and roster.policy == Policy()):
+    policy = object_at(properties, "scheduledEventsPolicy")
+    if roster.kind is not ScopeKind.VM or (not policy and roster.policy == Policy()):
         return {}
-    return {"scheduledEventsPolicy": {**said, **policy_json(roster.policy)}}
+    return {"scheduledEventsPolicy": {**policy, **policy_json(roster.policy)}}
 
 
 def render_vm(
