@@ -1,4 +1,4 @@
-"""Handlers for availability sets: create, get, list, update and delete.
+"""These handlers create, get, list, update and delete availability sets.
 
 An availability set is one scope of the fleet, which exists before its VMs do.
 """
@@ -46,6 +46,8 @@ TYPE = "Microsoft.Compute/availabilitySets"
 _SET = TYPE.lower()
 UPDATE_DOMAINS_MAX = 20
 FAULT_DOMAINS_MAX = 3
+_DEFAULT_DOMAINS = (5, 2)
+"""The update and fault domains of a set that names none, as on Azure."""
 _DERIVED = ("platformUpdateDomainCount", "platformFaultDomainCount", "virtualMachines")
 
 
@@ -77,7 +79,7 @@ async def _create(arm: Arm, call: ArmCall) -> None:
     refuse_name(call.path.name)
     body = merge({}, resource_members(call.body))
     tags_of(body)
-    update_domains, fault_domains = domains_of(body, (5, 2))
+    update_domains, fault_domains = domains_of(body, _DEFAULT_DOMAINS)
     wanted = AvailabilitySet(
         name=call.path.name,
         update_domains=update_domains,

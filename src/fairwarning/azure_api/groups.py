@@ -1,4 +1,4 @@
-"""Handlers for resource groups: create, get, list, update and delete."""
+"""These handlers create, get, list, update and delete resource groups."""
 
 import re
 
@@ -105,7 +105,7 @@ async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
 
 
 def _resources(scope: Scope) -> list[str]:
-    """The ids of what to delete: a scale set deletes its own instances."""
+    """Returns the ids of what to delete: a scale set deletes its own instances."""
     roster = scope.roster
     place = roster.subscription, roster.resource_group
     if roster.kind is ScopeKind.SCALE_SET:
@@ -137,7 +137,7 @@ def _new_record(arm: Arm, group: Group, body: Json) -> ResourceRecord:
 
 
 def _owner_members(body: Json) -> Json:
-    """The members of a group's body that are stored: tags and manager."""
+    """Returns the members of a group's body that are stored: tags and manager."""
     found: Json = {}
     if "tags" in body:
         found["tags"] = tags_of(body)

@@ -68,11 +68,11 @@ class ResourcePath:
         return f"/subscriptions/{self.subscription}{group}"
 
     def named(self, *names: str) -> "ResourcePath":
-        """The same path with other names, to use the resource's own spelling."""
+        """Returns the same path with other names, to use the resource's own spelling."""
         return replace(self, names=names)
 
     def up(self) -> "ResourcePath":
-        """The resource that this one is a part of."""
+        """Returns the resource that this one is a part of."""
         return replace(self, types=self.types[:-1], names=self.names[:-1], tail="")
 
 

@@ -47,7 +47,7 @@ class ResourceRecord(Struct, frozen=True, kw_only=True):
 def new_record(
     now: Instant, *, id: str, type: str, name: str, body: Json, operation: str = ""
 ) -> ResourceRecord:
-    """The record of a resource that has none yet."""
+    """Returns the record of a resource that has none yet."""
     return ResourceRecord(
         id=id,
         type=type,

@@ -1,4 +1,4 @@
-"""Handlers for network resources: create, get, list, update and delete.
+"""These handlers create, get, list, update and delete network resources.
 
 They are stored as their owners wrote them; nothing here moves a packet. Parts such as subnets are
 stored inside their resource, and have handlers of their own in `parts.py`.
@@ -84,7 +84,7 @@ async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
 
 
 def _with_location(call: ArmCall, known: Json, body: Json) -> Json:
-    """The body with its location; resources inside another one have none."""
+    """Returns the body with its location; resources inside another one have none."""
     if len(call.path.types) > 1:
         return body
     location = location_of(body)

@@ -16,7 +16,7 @@ SUBNETS_MAX = 3_000
 
 
 async def prefix_of(arm: Arm, subnet_id: str, version: int = 4) -> Prefix:
-    """The range of a subnet for this IP version. Raises ArmError if there is none."""
+    """Returns the range of a subnet for this IP version. Raises ArmError if there is none."""
     path = _subnet_path(subnet_id)
     network = await arm.resources.find(path.up().id) if path is not None else None
     subnets = [] if network is None else subnets_of(network.body)

@@ -1,4 +1,4 @@
-"""Operations on several instances of a scale set at once: restart, delete, reimage, upgrade."""
+"""These handlers restart, delete, reimage or upgrade several instances of a scale set at once."""
 
 from collections.abc import Sequence
 
@@ -65,7 +65,7 @@ async def approve_maintenance(
 
 
 def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInstance]:
-    """The instances with these ids; `*` means all that are not being deleted.
+    """Returns the instances with these ids; `*` means all that are not being deleted.
 
     Raises ArmError if an id is unknown.
     """

@@ -83,7 +83,7 @@ def read_wanted(body: Json) -> WantedScaleSet:
 
 
 def fingerprint_of(body: Json) -> str:
-    """A hash of the size and the profile; empty if the body has neither."""
+    """Returns a hash of the size and the profile; empty if the body has neither."""
     profile = object_at(body, "properties", "virtualMachineProfile")
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
     size = text_at(body, "sku", "name")
@@ -98,7 +98,7 @@ def subnet_of(profile: Json) -> str:
 
 
 def primary_card(profile: Json) -> Json:
-    """The profile's primary interface; empty if it has none."""
+    """Returns the profile's primary interface; empty if it has none."""
     return _primary(objects_at(profile, "networkProfile", "networkInterfaceConfigurations"))
 
 
@@ -170,7 +170,7 @@ def _fault_domains(value: object) -> int:
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
-    """`True` is an int in Python, but a store that reads the roster again refuses it."""
+    """Excludes booleans: Python counts `True` as an int, but a store would not read it back."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

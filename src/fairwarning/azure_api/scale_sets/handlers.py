@@ -1,4 +1,4 @@
-"""Handlers for scale sets: create, get, list, update and delete."""
+"""These handlers create, get, list, update and delete scale sets."""
 
 from msgspec.structs import replace
 
@@ -79,7 +79,7 @@ def _body(call: ArmCall) -> Json:
 
 
 def _lock(path: ResourcePath) -> str:
-    """The key of the lock. Resizing has another lock, which is taken while this one is held."""
+    """Returns the key of the lock. Resizing takes another lock while this one is held."""
     return f"arm{path.id.lower()}"
 
 

@@ -1,4 +1,4 @@
-"""The JSON of scale sets and of their instances. Pure.
+"""Renders the JSON of scale sets and of their instances. Pure.
 
 What the fleet knows is shown as the fleet has it, whatever the owner wrote last.
 """
@@ -52,7 +52,7 @@ def set_provisioning_state(found: ScaleSetState) -> str:
 
 
 def current_body(found: ScaleSetState) -> Json:
-    """The body that the owner wrote, corrected by the fleet's facts, without read-only members."""
+    """Corrects the owner's body by the fleet's facts; it has no read-only members."""
     roster = found.roster
     body = _declared_body(found) if found.record is None else found.record.body
     properties = object_at(body, "properties")
@@ -73,7 +73,7 @@ def current_body(found: ScaleSetState) -> Json:
 
 
 def _declared_body(found: ScaleSetState) -> Json:
-    """The body of a set that was not created in ARM: it has only what the roster says."""
+    """Returns the body of a set that was not created in ARM: it has only what the roster says."""
     profile: Json = {
         "osProfile": {"computerNamePrefix": prefix_of(found.roster)},
         "storageProfile": {"osDisk": {"createOption": "FromImage", "osType": "Linux"}},
@@ -111,7 +111,7 @@ def find_instance(found: ScaleSetState, id: str) -> FleetInstance | None:
 
 
 def get_instance(found: ScaleSetState, path: ResourcePath) -> FleetInstance:
-    """The instance that the second name of the path means. Raises ArmError."""
+    """Returns the instance that the second name of the path means. Raises ArmError."""
     vm = find_instance(found, path.names[1])
     if vm is None:
         name = "/".join((found.roster.resource, "virtualMachines", path.names[1]))

@@ -1,4 +1,4 @@
-"""The state of a scale set: its placement groups in the fleet, and what its owner wrote.
+"""Finds scale sets: their placement groups in the fleet, and what their owners wrote.
 
 A set exists as long as it has instances, whoever declared it, or as long as somebody created
 it in ARM and has not deleted it.
@@ -63,7 +63,7 @@ class ScaleSetState(NamedTuple):
 
 
 def deletion_events(vm: FleetInstance) -> list[EventId]:
-    """The events that delete this instance, if its deletion is under way."""
+    """Returns the events that delete this instance, if its deletion is under way."""
     return [each.id for each in events_of(vm) if takes_away(each)]
 
 
@@ -101,7 +101,7 @@ async def _state_of(arm: Arm, groups: list[Scope], record: ResourceRecord | None
 
 
 def first_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
-    """The record of a set that was declared elsewhere: its first change in ARM stores one."""
+    """Makes the record of a set that was declared elsewhere: its first change in ARM stores one."""
     return ResourceRecord(
         id=found.id,
         type=TYPE,

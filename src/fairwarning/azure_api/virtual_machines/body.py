@@ -34,7 +34,7 @@ class WantedVm(Struct, frozen=True, kw_only=True):
 
 
 def read_wanted(body: Json) -> WantedVm:
-    """Raises ArmError."""
+    """Reads the body of a VM. Raises ArmError."""
     properties = object_at(body, "properties")
     wanted = WantedVm(
         location=location_of(body),
@@ -56,7 +56,7 @@ def read_wanted(body: Json) -> WantedVm:
 
 
 def without_secrets(body: Json) -> Json:
-    """The body without what Azure never shows again: it is not stored."""
+    """Returns the body without what Azure never shows again: it is not stored."""
     properties = {k: v for k, v in object_at(body, "properties").items() if k.lower() != "userdata"}
     profile = object_at(properties, "osProfile")
     if profile:

@@ -1,4 +1,4 @@
-"""Handlers for VMs: create, get, list, update, delete, and operations such as restart."""
+"""These handlers create, get, list, update and delete VMs, and start operations on them."""
 
 import asyncio
 import re
@@ -34,6 +34,15 @@ from fairwarning.core.model import EventId, OperationKind, Priority
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import operate_all
 
+_VM = TYPE.lower()
+_OPERATIONS = {
+    "restart": OperationKind.RESTART,
+    "redeploy": OperationKind.REDEPLOY,
+    "reimage": OperationKind.REIMAGE,
+    "start": OperationKind.START,
+    "poweroff": OperationKind.STOP,
+    "deallocate": OperationKind.DEALLOCATE,
+}
 _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 
 
@@ -146,17 +155,6 @@ def _wanted_set(call: ArmCall) -> str | None:
 def _is_in(vm: FleetInstance, set_id: str) -> bool:
     membership = membership_json(vm).get("virtualMachineScaleSet", {})
     return same_id(membership.get("id", ""), set_id)
-
-
-_VM = TYPE.lower()
-_OPERATIONS = {
-    "restart": OperationKind.RESTART,
-    "redeploy": OperationKind.REDEPLOY,
-    "reimage": OperationKind.REIMAGE,
-    "start": OperationKind.START,
-    "poweroff": OperationKind.STOP,
-    "deallocate": OperationKind.DEALLOCATE,
-}
 
 
 async def run_operation(arm: Arm, call: ArmCall) -> Reply:

@@ -19,7 +19,7 @@ from fairwarning.operator_api.scale_set_sizes import grown
 async def add_vm(
     arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance, policy: Policy
 ) -> None:
-    """Raises ArmError or Refused."""
+    """Adds the VM to the set that it names, or by itself. Raises ArmError or Refused."""
     if wanted.availability_set:
         await _add_to_availability_set(arm, call, wanted, instance)
     elif wanted.scale_set:
@@ -90,7 +90,7 @@ async def _add_to_scale_set(arm: Arm, call: ArmCall, wanted: WantedVm, instance:
 
 
 def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
-    """The path of the set that a body names. Raises ArmError if it is not in the VM's group."""
+    """Parses the id of the set that a body names. Raises ArmError if it is in another group."""
     try:
         path = resource_path(id)
     except BadPath:

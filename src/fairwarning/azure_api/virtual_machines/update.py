@@ -70,7 +70,7 @@ async def update(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Reply:
 
 
 def first_record(arm: Arm, vm: FleetInstance) -> ResourceRecord:
-    """The record of a VM that was declared elsewhere: its first change in ARM stores one."""
+    """Makes the record of a VM that was declared elsewhere: its first change in ARM stores one."""
     return new_record(
         arm.control.clock.now(),
         id=vm_resource_id(vm),

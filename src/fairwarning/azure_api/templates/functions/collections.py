@@ -1,4 +1,4 @@
-"""Template functions for arrays and objects, and those that take texts too."""
+"""These template functions work on arrays and objects; some take texts too."""
 
 from typing import cast
 
