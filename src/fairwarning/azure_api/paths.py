@@ -92,6 +92,15 @@ def resource_path(text: str) -> ResourcePath:
     return found
 
 
+def find_path(text: str) -> ResourcePath | None:
+    """Parses the id of a resource; returns None if it is no valid id."""
+    try:
+        path = resource_path(text)
+    except BadPath:
+        return None
+    return None if path.tail else path
+
+
 def resource_id(subscription: str, group: str, type: str, *names: str) -> str:
     """Builds an id. `type` is like `Microsoft.Compute/virtualMachines`, perhaps with subtypes."""
     namespace, *types = type.split("/")
