@@ -1,4 +1,4 @@
-"""ARM over HTTP: it authorizes and reads a request, finds its handler and renders errors."""
+"""Serves ARM over HTTP: authorizes and reads a request, finds its handler, renders errors."""
 
 import asyncio
 import logging
@@ -100,14 +100,14 @@ class ArmApp:
             yield raw
 
         subprocesses = self.arm.control.subprocesses
-        kind, said = await subprocesses.run("arm", given, caller=caller.key)
+        kind, answer = await subprocesses.run("arm", given, caller=caller.key)
         if kind != b"ok":
-            raise not_understood(said.decode())
-        return object_in(said)
+            raise not_understood(answer.decode())
+        return object_in(answer)
 
 
 async def _read_body(request: Request, bytes_max: int) -> bytes:
-    """The raw body; empty for GET, HEAD and DELETE, whose bodies are ignored."""
+    """Returns the raw body; empty for GET, HEAD and DELETE, whose bodies are ignored."""
     if request.method in ("GET", "HEAD", "DELETE"):
         return b""
     return await read_all(request, bytes_max)
@@ -203,7 +203,7 @@ class Router:
 
 
 async def _with_true_spelling(arm: Arm, call: ArmCall) -> ArmCall:
-    """The call with subscription and group in their own spelling. Raises ArmError if missing."""
+    """Spells subscription and group as they are really spelled. Raises ArmError if missing."""
     path = call.path
     if not path.subscription:
         return call

@@ -1,9 +1,8 @@
-"""Handlers for availability sets: create, get, list, update and delete.
+"""These handlers create, get, list, update and delete availability sets.
 
 An availability set is one scope of the fleet, which exists before its VMs do.
 """
 
-import uuid
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -34,7 +33,7 @@ from fairwarning.azure_api.notice_profiles import (
 )
 from fairwarning.azure_api.paths import ResourcePath, resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.virtual_machines.body import not_changeable
 from fairwarning.azure_api.virtual_machines.state import vm_resource_id
 from fairwarning.core.commands import ChangePolicy
@@ -47,6 +46,8 @@ TYPE = "Microsoft.Compute/availabilitySets"
 _SET = TYPE.lower()
 UPDATE_DOMAINS_MAX = 20
 FAULT_DOMAINS_MAX = 3
+_DEFAULT_DOMAINS = (5, 2)
+"""The update and fault domains of a set that names none, as on Azure."""
 _DERIVED = ("platformUpdateDomainCount", "platformFaultDomainCount", "virtualMachines")
 
 
@@ -78,7 +79,7 @@ async def _create(arm: Arm, call: ArmCall) -> None:
     refuse_name(call.path.name)
     body = merge({}, resource_members(call.body))
     tags_of(body)
-    update_domains, fault_domains = domains_of(body, (5, 2))
+    update_domains, fault_domains = domains_of(body, _DEFAULT_DOMAINS)
     wanted = AvailabilitySet(
         name=call.path.name,
         update_domains=update_domains,
@@ -142,14 +143,7 @@ def _refuse_domains(roster: Roster, domains: tuple[int, int]) -> None:
 
 
 def _new_record(arm: Arm, id: str, name: str, body: Json) -> ResourceRecord:
-    return ResourceRecord(
-        id=id,
-        type=TYPE,
-        name=name,
-        body=body,
-        created_ms=arm.control.clock.now(),
-        unique_id=str(uuid.uuid4()),
-    )
+    return new_record(arm.control.clock.now(), id=id, type=TYPE, name=name, body=body)
 
 
 async def get(arm: Arm, call: ArmCall) -> Reply:
@@ -206,15 +200,15 @@ def _json(call: ArmCall, found: AvailabilitySetState) -> Json:
 def availability_set_json(found: AvailabilitySetState) -> Json:
     roster = found.scope.roster
     body = {} if found.record is None else found.record.body
-    said = object_at(body, "properties")
+    stored = object_at(body, "properties")
     vms = [FleetInstance(found.scope, each) for each in roster.live]
     properties: Json = {
-        **{name: value for name, value in said.items() if name not in _DERIVED},
+        **{name: value for name, value in stored.items() if name not in _DERIVED},
         "platformUpdateDomainCount": roster.update_domains,
         "platformFaultDomainCount": roster.fault_domains,
         "virtualMachines": [{"id": vm_resource_id(each)} for each in vms],
     }
-    policy = object_at(said, "scheduledEventsPolicy")
+    policy = object_at(stored, "scheduledEventsPolicy")
     if policy or roster.policy != Policy():
         properties["scheduledEventsPolicy"] = {**policy, **policy_json(roster.policy)}
     return {

@@ -18,12 +18,12 @@ TAG_VALUE_CHARS_MAX = 256
 
 
 def resource_members(body: Json | None) -> Json:
-    """The members of a body that describe the resource itself."""
+    """Returns the members of a body that describe the resource itself."""
     return {key: value for key, value in (body or {}).items() if key.lower() not in _IGNORED}
 
 
 def object_at(body: Json, *keys: str) -> Json:
-    """The object at these keys; empty if it is missing or null. Raises ArmError."""
+    """Returns the object at these keys; empty if it is missing or null. Raises ArmError."""
     found: object = body
     for number, key in enumerate(keys):
         found = found.get(key) if isinstance(found, dict) else found
@@ -36,7 +36,7 @@ def object_at(body: Json, *keys: str) -> Json:
 
 
 def objects_at(body: Json, *keys: str) -> list[Json]:
-    """The list of objects at these keys; empty if it is missing or null. Raises ArmError."""
+    """Returns the list of objects at these keys; empty if missing or null. Raises ArmError."""
     found = object_at(body, *keys[:-1]).get(keys[-1])
     if found is None:
         return []
@@ -46,7 +46,7 @@ def objects_at(body: Json, *keys: str) -> list[Json]:
 
 
 def text_at(body: Json, *keys: str) -> str:
-    """The text at these keys; empty if it is missing or null. Raises ArmError."""
+    """Returns the text at these keys; empty if it is missing or null. Raises ArmError."""
     found = object_at(body, *keys[:-1]).get(keys[-1])
     if found is None:
         return ""
@@ -84,7 +84,7 @@ def wrong_kind(where: str, wanted: str) -> ArmError:
 
 
 def location_of(body: Json) -> str:
-    """The location; `West Europe` and `westeurope` are the same. Raises ArmError if missing."""
+    """Returns the location as `westeurope`, also for `West Europe`. Raises ArmError if missing."""
     text = text_at(body, "location").replace(" ", "").lower()
     if not text:
         raise ArmError(

@@ -1,4 +1,4 @@
-"""Handlers and tables for images, VM sizes and regions: az asks for them before it creates VMs.
+"""These handlers list images, VM sizes and regions, which az asks for before it creates VMs.
 
 There are no real images here, so every image with a full name exists, in one version.
 """

@@ -36,14 +36,14 @@ def ids_of_kind(arm: Arm, kind: ScopeKind, subscription: str, group: str = "") -
 
 
 def resource_names(ids: Iterable[ScopeId]) -> list[tuple[str, str]]:
-    """The group and name of each resource, without duplicates."""
+    """Returns the group and name of each resource, without duplicates."""
     return list(dict.fromkeys((id.split("/")[1], id.split("/")[3]) for id in ids))
 
 
 async def scopes_of_resource(
     arm: Arm, kind: ScopeKind, subscription: str, group: str, name: str
 ) -> list[Scope]:
-    """All scopes of one resource; empty if there is none.
+    """Returns all scopes of one resource; empty if there is none.
 
     A scale set has one for each placement group, an availability set or a VM just one. Scopes
     that have lost their instances are included. A resource that has instances comes before one

@@ -102,7 +102,7 @@ async def get_group(arm: Arm, subscription: str, name: str) -> Group:
 
 
 async def location_of(arm: Arm, group: Group) -> str:
-    """The group's location; a group that nobody created is where its first resource is."""
+    """Returns the group's location; a group that nobody created is where its first resource is."""
     if group.record is not None:
         return str(group.record.body["location"])
     start = f"{group.id.split('/')[2]}/{group.name}/"
@@ -123,13 +123,13 @@ def refuse_deleting(group: Group) -> None:
 
 
 def subscriptions(arm: Arm) -> list[str]:
-    """The default subscription, and all that the fleet has instances in."""
+    """Returns the default subscription, and all that the fleet has instances in."""
     found = {scope_id.partition("/")[0] for scope_id in arm.control.views.ids()}
     return sorted({DEFAULT_SUBSCRIPTION, *found})
 
 
 def spelled_subscription(arm: Arm, subscription: str) -> str:
-    """The subscription in its own spelling. Raises ArmError if there is none."""
+    """Returns the subscription in its own spelling. Raises ArmError if there is none."""
     for each in subscriptions(arm):
         if each.lower() == subscription.lower():
             return each

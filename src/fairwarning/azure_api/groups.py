@@ -1,7 +1,6 @@
-"""Handlers for resource groups: create, get, list, update and delete."""
+"""These handlers create, get, list, update and delete resource groups."""
 
 import re
-import uuid
 
 from msgspec.structs import replace
 
@@ -15,7 +14,7 @@ from fairwarning.azure_api.lists import first_rows, has_tag, list_reply, read_fi
 from fairwarning.azure_api.operations import accepted
 from fairwarning.azure_api.paths import resource_id, resource_path
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.scale_sets import handlers as scale_sets
 from fairwarning.azure_api.virtual_machines import handlers as virtual_machines
 from fairwarning.core.model import EventId, OperationKind, Scope, ScopeKind
@@ -106,7 +105,7 @@ async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
 
 
 def _resources(scope: Scope) -> list[str]:
-    """The ids of what to delete: a scale set deletes its own instances."""
+    """Returns the ids of what to delete: a scale set deletes its own instances."""
     roster = scope.roster
     place = roster.subscription, roster.resource_group
     if roster.kind is ScopeKind.SCALE_SET:
@@ -134,18 +133,11 @@ async def _store(arm: Arm, call: ArmCall, group: Group, body: Json) -> ResourceR
 
 
 def _new_record(arm: Arm, group: Group, body: Json) -> ResourceRecord:
-    return ResourceRecord(
-        id=group.id,
-        type=TYPE,
-        name=group.name,
-        body=body,
-        created_ms=arm.control.clock.now(),
-        unique_id=str(uuid.uuid4()),
-    )
+    return new_record(arm.control.clock.now(), id=group.id, type=TYPE, name=group.name, body=body)
 
 
 def _owner_members(body: Json) -> Json:
-    """The members of a group's body that are stored: tags and manager."""
+    """Returns the members of a group's body that are stored: tags and manager."""
     found: Json = {}
     if "tags" in body:
         found["tags"] = tags_of(body)
@@ -155,7 +147,7 @@ def _owner_members(body: Json) -> Json:
 
 
 def _group_json(record: ResourceRecord, location: str, *, is_deleting: bool = False) -> Json:
-    shown: Json = {
+    body: Json = {
         "id": record.id,
         "name": record.name,
         "type": TYPE,
@@ -164,8 +156,8 @@ def _group_json(record: ResourceRecord, location: str, *, is_deleting: bool = Fa
         "properties": {"provisioningState": "Deleting" if is_deleting else "Succeeded"},
     }
     if manager := record.body.get("managedBy"):
-        shown["managedBy"] = manager
-    return shown
+        body["managedBy"] = manager
+    return body
 
 
 def _location(body: Json) -> str:

@@ -1,4 +1,4 @@
-"""The JSON of instance views: power, provisioning state and pending maintenance. Pure."""
+"""Renders instance views: power, provisioning state and pending maintenance. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def set_view_json(groups: Sequence[Scope]) -> Json:
 
 
 def status_codes(vm: FleetInstance) -> list[str]:
-    """The codes of an instance, such as `PowerState/running`."""
+    """Returns the codes of an instance, such as `PowerState/running`."""
     return [str(each["code"]) for each in _statuses(vm)]
 
 
@@ -53,7 +53,7 @@ def provisioning_state(vm: FleetInstance) -> str:
 
 
 def pending_maintenance(vm: FleetInstance) -> list[Event]:
-    """The platform's scheduled events for this instance, the next one first."""
+    """Returns the platform's scheduled events for this instance, the next one first."""
     found = [
         each
         for each in events_of(vm)
@@ -65,7 +65,7 @@ def pending_maintenance(vm: FleetInstance) -> list[Event]:
 
 
 def events_of(vm: FleetInstance) -> list[Event]:
-    """The instance's events that are not over."""
+    """Returns the instance's events that are not over."""
     name = vm.instance.name
     return [each for each in vm.scope.unfinished if name in each.resources]
 

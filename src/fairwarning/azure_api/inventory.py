@@ -46,17 +46,17 @@ async def resources_in(arm: Arm, subscription: str, group: str = "") -> list[Jso
 
 
 def _is_resource(record: ResourceRecord) -> bool:
-    """False for a group, a deployment or a part of a resource."""
+    """Returns False for a group, a deployment or a part of a resource."""
     return record.type.count("/") == 1 and not record.type.startswith("Microsoft.Resources/")
 
 
 def _is_gone(record: ResourceRecord) -> bool:
-    """True for a record without instances if the resource is nothing without them."""
+    """Returns whether a record without instances stands for nothing any more."""
     return record.type == VIRTUAL_MACHINES or record.is_deleting
 
 
 def _rows(scope: Scope) -> Iterator[Json]:
-    """The resource of the scope itself, and its instances that are VMs of their own."""
+    """Yields the resource of the scope itself, and its instances that are VMs of their own."""
     roster = scope.roster
     place = roster.subscription, roster.resource_group
     base: Json = {"location": roster.location}

@@ -1,4 +1,4 @@
-"""Lists of resources, one page at a time, with `$filter`, `$top` and `nextLink`."""
+"""Renders lists of resources page by page, with `$filter`, `$top` and `nextLink`."""
 
 import asyncio
 import heapq
@@ -37,7 +37,7 @@ def page_json(call: ArmCall, items: Iterable[Json]) -> Json:
 
 
 def start_of(call: ArmCall) -> Place:
-    """The position that the page starts after."""
+    """Returns the position that the page starts after."""
     return place_of(call.query.get(_AFTER, ""))
 
 
@@ -49,14 +49,14 @@ def place_of(id: str) -> Place:
 
 def _size(digits: str) -> tuple[int, str]:
     """Compares digits as text: a token may have too many to convert them to a number."""
-    said = digits.lstrip("0")
-    return len(said), said
+    significant = digits.lstrip("0")
+    return len(significant), significant
 
 
 def page_items(call: ArmCall) -> int:
-    """The largest number of items on a page of this request."""
-    asked = call.query.get("$top")
-    return PAGE_ITEMS_MAX if asked is None else min(top_of(asked), PAGE_ITEMS_MAX)
+    """Returns the largest number of items on a page of this request."""
+    top = call.query.get("$top")
+    return PAGE_ITEMS_MAX if top is None else min(top_of(top), PAGE_ITEMS_MAX)
 
 
 def _next_link(call: ArmCall, last: str) -> str:
@@ -102,7 +102,7 @@ def read_filter(call: ArmCall, known: Collection[str]) -> dict[str, str]:
 
 
 def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
-    """Whether a tag matches `tagName` and `tagValue`; names of tags have no case."""
+    """Returns whether a tag matches `tagName` and `tagValue`; names of tags have no case."""
     name, value = wanted.get("tagname"), wanted.get("tagvalue")
     if name is None and value is None:
         return True
@@ -113,7 +113,7 @@ def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
 
 
 def first_rows(call: ArmCall, rows: Iterable[Json]) -> list[Json]:
-    """The first `$top` rows in order of id. Raises ArmError."""
+    """Returns the first `$top` rows in order of id. Raises ArmError."""
     ordered = sorted(rows, key=lambda row: str(row["id"]).lower())
     top = call.query.get("$top")
     return ordered if top is None else ordered[: top_of(top)]

@@ -1,4 +1,4 @@
-"""The endpoints where Azure's clients discover this server and log in.
+"""Serves the endpoints where Azure's clients discover this server and log in.
 
 The client secret of a service principal is one of our tokens, and the access token that it gets
 is the same token: once revoked, it is refused everywhere.
@@ -75,7 +75,7 @@ class Login:
         ]
 
     def _base_url(self, request: Request) -> str:
-        """The server's URL as the client wrote it: that is what it can reach. Raises ArmError."""
+        """Returns the server's URL as the client wrote it: it can reach that. Raises ArmError."""
         host = request.headers.get("host", "")
         if not host:
             raise ArmError(
@@ -168,7 +168,7 @@ class Login:
 
 
 def api_version(request: Request) -> str:
-    """The request's api-version. Raises ArmError if it is missing or invalid."""
+    """Returns the request's api-version. Raises ArmError if it is missing or invalid."""
     query = {name.lower(): value for name, value in request.query_params.items()}
     version = query.get("api-version", "")
     refuse_version(version)
@@ -176,7 +176,10 @@ def api_version(request: Request) -> str:
 
 
 def endpoints(base: str) -> Mapping[str, object]:
-    """The endpoints of this cloud. With /adfs in the login URL, clients do not ask Microsoft."""
+    """Returns the endpoints of this cloud.
+
+    Clients do not ask Microsoft about a login URL that ends in /adfs.
+    """
     return {
         "name": "Fairwarning",
         "resourceManager": base,
@@ -313,7 +316,7 @@ _FORM = """<form method="post" action="{action}">
 
 
 def device_code(authorize_url: str) -> Mapping[str, object]:
-    """A code that expires at once: the client asks for a token once and is told what to do."""
+    """Returns a code that expires at once: the client asks once and is told what to do."""
     return {
         "device_code": "none",
         "user_code": "none",
@@ -325,7 +328,7 @@ def device_code(authorize_url: str) -> Mapping[str, object]:
 
 
 def login_page(query: Mapping[str, str]) -> str:
-    """The page for people who try to log in: only service principals can.
+    """Returns the page for people who try to log in: only service principals can.
 
     A button ends the login if its client waits on the reader's own computer.
     """

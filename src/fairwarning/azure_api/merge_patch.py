@@ -49,12 +49,12 @@ _BOOLEANS = frozenset({
 
 
 def merge(before: Json, requested: Json) -> Json:
-    """The resource's new body. Raises ArmError for a member of the wrong type."""
+    """Returns the resource's new body. Raises ArmError for a member of the wrong type."""
     return _over(before, without_read_only(requested))
 
 
 def without_read_only(body: Json) -> Json:
-    """The body without derived and secret members, and with real booleans.
+    """Returns the body without derived and secret members, and with real booleans.
 
     Nulls stay; `merge` knows what they mean.
     """

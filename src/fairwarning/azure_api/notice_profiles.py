@@ -112,7 +112,7 @@ def without_newer_members(call: ArmCall, properties: Json) -> Json:
 
 
 def _members(call: ArmCall) -> list[tuple[tuple[str, ...], str, str]]:
-    """The path of each newer member, its first api-version, and Azure's name for its owner."""
+    """Returns the path of each newer member, its first api-version, and its owner's type name."""
     type = call.path.types[0] if call.path.types else ""
     is_set = type == _SET
     above = ("virtualMachineProfile",) if is_set else ()
@@ -153,7 +153,7 @@ def _holder(properties: Json) -> Json:
 
 
 def _object(holder: Json, name: str) -> Json:
-    """The object of this name; empty if it is missing or null."""
+    """Returns the object of this name; empty if it is missing or null."""
     value = holder.get(name)
     if value is None:
         return {}

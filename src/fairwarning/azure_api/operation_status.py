@@ -1,4 +1,4 @@
-"""The handler that tells clients how far a long-running operation is; they poll it."""
+"""This handler tells clients the state of a long-running operation; they poll it."""
 
 from fairwarning.azure_api.group_state import find_group
 from fairwarning.azure_api.operations import (

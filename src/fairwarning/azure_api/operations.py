@@ -1,4 +1,4 @@
-"""Long-running ARM operations: each is in progress until every event that it raised is over.
+"""Stores long-running ARM operations; each lasts until every event that it raised is over.
 
 An operation stores the ids of its events and no state of its own. Its state is derived from theirs,
 so the two cannot disagree, also after a restart.
@@ -81,7 +81,7 @@ class Operations:
         return None if record is None else msgspec.json.decode(record.body, type=Operation)
 
     async def page(self, *, after: str, until: str, limit: int) -> list[Operation]:
-        """A page of operations in the order in which they started."""
+        """Returns a page of operations in the order in which they started."""
         found = await self._store.records(KIND, after=after, until=until, limit=limit)
         return [msgspec.json.decode(each.body, type=Operation) for each in found]
 
@@ -93,7 +93,7 @@ class Operations:
         return state_of(operation, events)
 
     async def state_of_id(self, id: str) -> OperationState:
-        """The state of an operation by its id. Old ones are forgotten, and count as succeeded."""
+        """Returns the state of an operation. Old ones are forgotten, and count as succeeded."""
         operation = await self.find(id) if id else None
         return (
             OperationState(status="Succeeded") if operation is None else await self.state(operation)
@@ -101,7 +101,7 @@ class Operations:
 
 
 def state_of(operation: Operation, events: Sequence[Event]) -> OperationState:
-    """`events` are the operation's own, as they are now."""
+    """Derives the state of an operation from its events as they are now."""
     if operation.failure is not None:
         return OperationState(
             status="Failed", ended_ms=operation.started_ms, failure=operation.failure
@@ -129,7 +129,7 @@ def state_of(operation: Operation, events: Sequence[Event]) -> OperationState:
 
 
 def _is_gone(event: Event) -> bool:
-    """True if the event was cancelled because its instance is gone: that is no failure."""
+    """Tells whether an event was cancelled because its instance is gone: that is no failure."""
     if event.phase is not Phase.CANCELLED:
         return False
     # Of several instances one may be removed from the fleet while the others still wait.
@@ -138,12 +138,12 @@ def _is_gone(event: Event) -> bool:
 
 
 def new_operation_id() -> str:
-    """A GUID that sorts by time, so that old operations can be deleted as one range."""
+    """Returns a GUID that sorts by time, so that old operations can be deleted as one range."""
     return _as_guid(SystemClock().now(), os.urandom(10).hex()[:19])
 
 
 def first_id_at(instant: Instant) -> str:
-    """The smallest id of an operation that starts at this instant."""
+    """Returns the smallest id of an operation that starts at this instant."""
     return _as_guid(instant, "0" * 19)
 
 
@@ -166,7 +166,7 @@ def status_json(operation: Operation, state: OperationState) -> Json:
 
 
 def _headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
-    """The headers that tell a client where to ask how far the operation is."""
+    """Returns the headers that tell a client where to ask how far the operation is."""
     url = (
         f"{call.base_url}/subscriptions/{call.path.subscription}/providers/Microsoft.Compute"
         f"/locations/{location}/operations/{operation.id}?api-version={call.api_version}"
@@ -185,7 +185,7 @@ def accepted(call: ArmCall, operation: Operation, location: str) -> Reply:
 def operation_reply(
     call: ArmCall, operation: Operation, location: str, status: int, body: Json | None = None
 ) -> Reply:
-    """The reply to a request that began an operation. `location` is the resource's region."""
+    """Replies to a request that began an operation. `location` is the resource's region."""
     return Reply(status, body, _headers(call, operation, location), operation)
 
 

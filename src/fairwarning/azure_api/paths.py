@@ -68,11 +68,11 @@ class ResourcePath:
         return f"/subscriptions/{self.subscription}{group}"
 
     def named(self, *names: str) -> "ResourcePath":
-        """The same path with other names, to use the resource's own spelling."""
+        """Returns the same path with other names, to use the resource's own spelling."""
         return replace(self, names=names)
 
     def up(self) -> "ResourcePath":
-        """The resource that this one is a part of."""
+        """Returns the resource that this one is a part of."""
         return replace(self, types=self.types[:-1], names=self.names[:-1], tail="")
 
 
@@ -90,6 +90,15 @@ def resource_path(text: str) -> ResourcePath:
         until = splits[number + 1] if number + 1 < len(splits) else len(parts)
         found = _provided(root, parts[at + 1 : until], found if number else None)
     return found
+
+
+def find_path(text: str) -> ResourcePath | None:
+    """Parses the id of a resource; returns None if it is no valid id."""
+    try:
+        path = resource_path(text)
+    except BadPath:
+        return None
+    return None if path.tail else path
 
 
 def resource_id(subscription: str, group: str, type: str, *names: str) -> str:

@@ -1,4 +1,4 @@
-"""Handlers for resource providers: they list the known types, which need no registration."""
+"""These handlers list resource providers and their types, which need no registration."""
 
 from collections.abc import Mapping
 

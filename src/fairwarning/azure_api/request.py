@@ -1,4 +1,4 @@
-"""A request to ARM after it was read and authorized, its reply, and what handlers work with."""
+"""Defines a request to ARM after it was read and authorized, its reply, and a handler's tools."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

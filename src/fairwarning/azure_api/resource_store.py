@@ -5,6 +5,7 @@ Everything else that a resource says about itself (images, disks, users, network
 its owner, and comes back as it was written.
 """
 
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
@@ -41,6 +42,21 @@ class ResourceRecord(Struct, frozen=True, kw_only=True):
     stored: str = ""
     """The stored record's body as it was read. The revision alone is not enough: a new resource of
     the same name may have reached the same number."""
+
+
+def new_record(
+    now: Instant, *, id: str, type: str, name: str, body: Json, operation: str = ""
+) -> ResourceRecord:
+    """Returns the record of a resource that has none yet."""
+    return ResourceRecord(
+        id=id,
+        type=type,
+        name=name,
+        body=body,
+        created_ms=now,
+        unique_id=str(uuid.uuid4()),
+        operation=operation,
+    )
 
 
 class ResourceStore:

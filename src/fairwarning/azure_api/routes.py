@@ -1,4 +1,4 @@
-"""The table of all ARM routes, collected from the modules with the handlers."""
+"""Collects the routes of all modules that have ARM handlers."""
 
 from fairwarning.azure_api import (
     availability_sets,

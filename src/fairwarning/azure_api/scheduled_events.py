@@ -1,4 +1,4 @@
-"""Handlers for scheduled events: get, list and acknowledge (approve)."""
+"""These handlers get, list and acknowledge (approve) scheduled events."""
 
 import re
 from collections.abc import AsyncIterator
@@ -121,9 +121,10 @@ async def _approve(arm: Arm, call: ArmCall, id: EventId, known: set[EventId]) ->
 
 
 async def _events_of(arm: Arm, owner: ResourcePath) -> list[ListedEvent]:
-    """The events that the resource's instances see now; for a VM in a set, those that name it.
+    """Returns the events that the resource's instances see now.
 
-    Raises ArmError if there is no such resource.
+    For a VM in a set these are only the events that name it. Raises ArmError if there is no such
+    resource.
     """
     is_one = owner.namespace == "Microsoft.Compute" and len(owner.types) == 1
     type = owner.types[0].lower() if is_one else ""

@@ -1,4 +1,4 @@
-"""Handlers for subscriptions, their locations and their resources."""
+"""These handlers list subscriptions, their locations and their resources."""
 
 from fairwarning.azure_api.catalogue import REGIONS
 from fairwarning.azure_api.group_state import get_group, iterate_groups, subscriptions

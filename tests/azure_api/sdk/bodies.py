@@ -5,7 +5,7 @@ from typing import Any
 from azure.mgmt.compute import models
 
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION
-from tests.azure_api.sdk.rig import GROUP, LOCATION, Azure
+from tests.azure_api.sdk.sdk_clients import GROUP, LOCATION, SdkClients
 
 IMAGE = {"publisher": "Canonical", "offer": "UbuntuServer", "sku": "18.04-LTS", "version": "latest"}
 NETWORKS = (
@@ -49,7 +49,7 @@ def in_network() -> dict[str, Any]:
     return {"networkProfile": {"networkInterfaceConfigurations": [named]}}
 
 
-def make_network(azure: Azure) -> None:
+def create_network(azure: SdkClients) -> None:
     body: Any = {
         "location": LOCATION,
         "properties": {
@@ -63,7 +63,7 @@ def make_network(azure: Azure) -> None:
     azure.finish(poller)
 
 
-def make_interface(azure: Azure, name: str) -> str:
+def create_interface(azure: SdkClients, name: str) -> str:
     """Its id."""
     body: Any = {
         "location": LOCATION,
@@ -77,15 +77,15 @@ def make_interface(azure: Azure, name: str) -> str:
     return id
 
 
-def make_scale_set(
-    azure: Azure, name: str = "web", capacity: int = 2, **more: Any
+def create_scale_set(
+    azure: SdkClients, name: str = "web", capacity: int = 2, **more: Any
 ) -> models.VirtualMachineScaleSet:
     body: Any = scale_set(capacity, **more)
     poller = azure.compute.virtual_machine_scale_sets.begin_create_or_update(GROUP, name, body)
     return azure.finish(poller)
 
 
-def machine(interface: str = "", **properties: Any) -> dict[str, Any]:
+def vm_body(interface: str = "", **properties: Any) -> dict[str, Any]:
     return {
         "location": LOCATION,
         "properties": {
@@ -98,8 +98,8 @@ def machine(interface: str = "", **properties: Any) -> dict[str, Any]:
     }
 
 
-def make_machine(azure: Azure, name: str, **more: Any) -> models.VirtualMachine:
-    body: Any = machine(**more)
+def create_vm(azure: SdkClients, name: str, **more: Any) -> models.VirtualMachine:
+    body: Any = vm_body(**more)
     return azure.finish(azure.compute.virtual_machines.begin_create_or_update(GROUP, name, body))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.azure_api.sdk.rig import GROUP, LOCATION, Azure, azure_on
+from tests.azure_api.sdk.sdk_clients import GROUP, LOCATION, SdkClients, running_sdk
 
 
 @pytest.fixture(scope="session")
@@ -14,8 +14,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def azure(certificates: Path) -> Iterator[Azure]:
+def azure(certificates: Path) -> Iterator[SdkClients]:
     """With a resource group to work in."""
-    with azure_on(certificates) as made:
+    with running_sdk(certificates) as made:
         made.resources.resource_groups.create_or_update(GROUP, {"location": LOCATION})
         yield made

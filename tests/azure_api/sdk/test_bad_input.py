@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError
 
-from tests.azure_api.sdk.bodies import machine, make_scale_set, patch, scale_set, terms
-from tests.azure_api.sdk.rig import GROUP, Azure
+from tests.azure_api.sdk.bodies import create_scale_set, patch, scale_set, terms, vm_body
+from tests.azure_api.sdk.sdk_clients import GROUP, SdkClients
 
 
-def refusal(azure: Azure, body: Any, name: str = "web", **more: Any) -> tuple[int, str, str]:
+def refusal(azure: SdkClients, body: Any, name: str = "web", **more: Any) -> tuple[int, str, str]:
     """Status, code and words of the answer to a PUT."""
     sets = azure.compute.virtual_machine_scale_sets
     with pytest.raises(HttpResponseError) as refused:
@@ -20,22 +20,22 @@ def refusal(azure: Azure, body: Any, name: str = "web", **more: Any) -> tuple[in
     return refused.value.status_code, str(refused.value.error.code), refused.value.message
 
 
-def test_a_timeout_outside_five_to_fifteen_minutes_is_refused(azure: Azure) -> None:
+def test_a_timeout_outside_five_to_fifteen_minutes_is_refused(azure: SdkClients) -> None:
     for timeout in ("PT4M", "PT16M", "10", "soon"):
         status, code, message = refusal(azure, scale_set(**terms(timeout)))
         assert (status, code) == (400, "InvalidParameter")
         assert "notBeforeTimeout" in message
 
 
-def test_a_patch_with_a_timeout_out_of_range_changes_nothing(azure: Azure) -> None:
-    make_scale_set(azure, **terms("PT5M"))
+def test_a_patch_with_a_timeout_out_of_range_changes_nothing(azure: SdkClients) -> None:
+    create_scale_set(azure, **terms("PT5M"))
     body: Any = patch("PT30M")
     with pytest.raises(HttpResponseError, match="notBeforeTimeout"):
         azure.compute.virtual_machine_scale_sets.begin_update(GROUP, "web", body)
     assert all(each["latestModelApplied"] for each in azure.instances().values())
 
 
-def test_an_older_api_version_does_not_know_the_profile(azure: Azure) -> None:
+def test_an_older_api_version_does_not_know_the_profile(azure: SdkClients) -> None:
     old = {"api-version": "2018-10-01"}
     status, code, message = refusal(azure, scale_set(**terms("PT5M")), params=old)
     assert (status, code) == (400, "BadRequest")
@@ -43,20 +43,20 @@ def test_an_older_api_version_does_not_know_the_profile(azure: Azure) -> None:
     assert f"{expected}'VirtualMachineProfile'" in message
 
 
-def test_a_missing_location_is_named(azure: Azure) -> None:
+def test_a_missing_location_is_named(azure: SdkClients) -> None:
     body = scale_set()
     del body["location"]
     status, code, _ = refusal(azure, body)
     assert (status, code) == (400, "LocationRequired")
 
 
-def test_a_name_that_is_too_long_is_refused(azure: Azure) -> None:
+def test_a_name_that_is_too_long_is_refused(azure: SdkClients) -> None:
     status, code, _ = refusal(azure, scale_set(), name="w" * 65)
     assert (status, code) == (400, "InvalidResourceName")
 
 
-def test_a_patch_of_the_wrong_type_is_refused_and_changes_nothing(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_a_patch_of_the_wrong_type_is_refused_and_changes_nothing(azure: SdkClients) -> None:
+    create_scale_set(azure)
     bodies: list[Any] = [
         {"sku": {"capacity": "many"}},
         {"sku": {"capacity": -1}},
@@ -71,15 +71,15 @@ def test_a_patch_of_the_wrong_type_is_refused_and_changes_nothing(azure: Azure) 
         assert list(azure.instances()) == ["web_0", "web_1"]
 
 
-def test_a_machine_in_a_set_that_is_not_there_is_refused(azure: Azure) -> None:
-    body: Any = machine(availabilitySet={"id": f"/subscriptions/{azure.subscription}/nowhere"})
+def test_a_machine_in_a_set_that_is_not_there_is_refused(azure: SdkClients) -> None:
+    body: Any = vm_body(availabilitySet={"id": f"/subscriptions/{azure.subscription}/nowhere"})
     with pytest.raises(HttpResponseError) as refused:
         azure.compute.virtual_machines.begin_create_or_update(GROUP, "vm", body)
     assert refused.value.status_code in (400, 404)
     assert azure.instances() == {}
 
 
-def test_a_template_function_that_nobody_knows_fails_the_deployment(azure: Azure) -> None:
+def test_a_template_function_that_nobody_knows_fails_the_deployment(azure: SdkClients) -> None:
     template = {
         "$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
         "contentVersion": "1.0.0.0",

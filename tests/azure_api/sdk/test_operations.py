@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError
 
-from tests.azure_api.sdk.bodies import make_scale_set, scale_set, terms, these
-from tests.azure_api.sdk.rig import GROUP, Azure
+from tests.azure_api.sdk.bodies import create_scale_set, scale_set, terms, these
+from tests.azure_api.sdk.sdk_clients import GROUP, SdkClients
 
 SPOT: dict[str, Any] = {"priority": "Spot", "evictionPolicy": "Deallocate"}
 
 
-def begin(azure: Azure, verb: str, *ids: str) -> Any:
+def begin(azure: SdkClients, verb: str, *ids: str) -> Any:
     sets = azure.compute.virtual_machine_scale_sets
     return getattr(sets, f"begin_{verb}")(GROUP, "web", these(*ids))
 
 
-def power(azure: Azure, instance: str = "0") -> set[str | None]:
+def power(azure: SdkClients, instance: str = "0") -> set[str | None]:
     view = azure.compute.virtual_machine_scale_set_vms.get_instance_view(GROUP, "web", instance)
     codes = {each.code for each in view.statuses or []}
     return {code for code in codes if code and code.startswith("PowerState/")}
@@ -24,9 +24,9 @@ def power(azure: Azure, instance: str = "0") -> set[str | None]:
 
 @pytest.mark.parametrize(("verb", "type"), [("restart", "Reboot"), ("redeploy", "Redeploy")])
 def test_a_user_operation_is_an_event_that_waits_for_its_approval(
-    azure: Azure, verb: str, type: str
+    azure: SdkClients, verb: str, type: str
 ) -> None:
-    make_scale_set(azure)
+    create_scale_set(azure)
     azure.document("web_0")
     working = begin(azure, verb, "1")
     (event,) = azure.document("web_0")
@@ -40,15 +40,15 @@ def test_a_user_operation_is_an_event_that_waits_for_its_approval(
     assert len(azure.instances()) == 2, "nothing but a delete removes an instance"
 
 
-def test_without_ids_all_are_meant(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_without_ids_all_are_meant(azure: SdkClients) -> None:
+    create_scale_set(azure)
     azure.finish(azure.compute.virtual_machine_scale_sets.begin_restart(GROUP, "web"))
     restarted = [each["resources"] for each in azure.events(type="Reboot")]
     assert sorted(restarted) == [["web_0"], ["web_1"]]
 
 
-def test_one_instance_is_operated_by_itself(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_one_instance_is_operated_by_itself(azure: SdkClients) -> None:
+    create_scale_set(azure)
     machines = azure.compute.virtual_machine_scale_set_vms
     azure.finish(machines.begin_redeploy(GROUP, "web", "1"))
     azure.finish(machines.begin_restart(GROUP, "web", "0"))
@@ -57,13 +57,13 @@ def test_one_instance_is_operated_by_itself(azure: Azure) -> None:
     ]  # fmt: skip
 
 
-def test_reimaging_is_announced_only_if_the_model_says_so(azure: Azure) -> None:
-    make_scale_set(azure, **terms("PT5M"))
+def test_reimaging_is_announced_only_if_the_model_says_so(azure: SdkClients) -> None:
+    create_scale_set(azure, **terms("PT5M"))
     azure.document("web_0")
     azure.finish(begin(azure, "reimage", "0"))
     assert azure.document("web_0") == []
     profile = {"osImageNotificationProfile": {"notBeforeTimeout": "PT15M", "enable": True}}
-    make_scale_set(azure, scheduledEventsProfile=profile)
+    create_scale_set(azure, scheduledEventsProfile=profile)
     azure.finish(begin(azure, "reimage", "0"))
     working = begin(azure, "reimage", "0")
     (event,) = azure.document("web_0")
@@ -71,8 +71,8 @@ def test_reimaging_is_announced_only_if_the_model_says_so(azure: Azure) -> None:
     azure.finish(working)
 
 
-def test_power_goes_off_and_on_without_an_event(azure: Azure) -> None:
-    make_scale_set(azure, **terms("PT5M"))
+def test_power_goes_off_and_on_without_an_event(azure: SdkClients) -> None:
+    create_scale_set(azure, **terms("PT5M"))
     azure.document("web_0")
     states = {"deallocate": "deallocated", "start": "running", "power_off": "stopped"}
     for verb, state in states.items():
@@ -81,8 +81,8 @@ def test_power_goes_off_and_on_without_an_event(azure: Azure) -> None:
         assert azure.document("web_0") == []
 
 
-def test_only_spot_instances_can_be_evicted(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_only_spot_instances_can_be_evicted(azure: SdkClients) -> None:
+    create_scale_set(azure)
     machines = azure.compute.virtual_machine_scale_set_vms
     with pytest.raises(ResourceExistsError, match="only for Spot Virtual Machines") as refused:
         machines.simulate_eviction(GROUP, "web", "0")
@@ -90,8 +90,8 @@ def test_only_spot_instances_can_be_evicted(azure: Azure) -> None:
     assert refused.value.error.code == "OperationNotAllowed"
 
 
-def test_an_eviction_is_a_preempt(azure: Azure) -> None:
-    make_scale_set(azure, **SPOT)
+def test_an_eviction_is_a_preempt(azure: SdkClients) -> None:
+    create_scale_set(azure, **SPOT)
     azure.document("web_0")
     azure.compute.virtual_machine_scale_set_vms.simulate_eviction(GROUP, "web", "0")
     (event,) = azure.document("web_0")
@@ -101,7 +101,7 @@ def test_an_eviction_is_a_preempt(azure: Azure) -> None:
     assert power(azure) == {"PowerState/deallocated"}
 
 
-def test_a_policy_approves_in_advance(azure: Azure) -> None:
+def test_a_policy_approves_in_advance(azure: SdkClients) -> None:
     body: Any = scale_set()
     body["properties"]["scheduledEventsPolicy"] = {
         "userInitiatedReboot": {"automaticallyApprove": True}
@@ -119,8 +119,8 @@ def test_a_policy_approves_in_advance(azure: Azure) -> None:
     assert found.user_initiated_reboot.automatically_approve is True
 
 
-def test_maintenance_can_be_taken_early(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_maintenance_can_be_taken_early(azure: SdkClients) -> None:
+    create_scale_set(azure)
     azure.document("web_0")
     body = {"type": "Reboot", "targets": ["web_1"]}
     azure.api.post("/events", json=body).raise_for_status()
@@ -129,8 +129,8 @@ def test_maintenance_can_be_taken_early(azure: Azure) -> None:
     assert (event["phase"], event["startCause"]) == ("completed", "approved")
 
 
-def test_too_many_pending_operations_are_refused(azure: Azure) -> None:
-    make_scale_set(azure, capacity=11)
+def test_too_many_pending_operations_are_refused(azure: SdkClients) -> None:
+    create_scale_set(azure, capacity=11)
     azure.document("web_0")
     with pytest.raises(HttpResponseError) as refused:
         azure.compute.virtual_machine_scale_sets.begin_restart(GROUP, "web")

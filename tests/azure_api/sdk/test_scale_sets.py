@@ -7,18 +7,18 @@ from azure.mgmt.compute import models
 from fairwarning.core.resources import DEFAULT_RESOURCE_GROUP
 from tests.azure_api.sdk.bodies import (
     all_of,
+    create_network,
+    create_scale_set,
     in_network,
-    make_network,
-    make_scale_set,
     patch,
     scale_set,
     terms,
 )
-from tests.azure_api.sdk.rig import GROUP, Azure
+from tests.azure_api.sdk.sdk_clients import GROUP, SdkClients
 
 
-def test_a_uniform_set_has_numbered_instances(azure: Azure) -> None:
-    made = make_scale_set(azure, capacity=3)
+def test_a_uniform_set_has_numbered_instances(azure: SdkClients) -> None:
+    made = create_scale_set(azure, capacity=3)
     assert made.provisioning_state == "Succeeded"
     assert made.sku is not None
     assert made.sku.capacity == 3
@@ -30,8 +30,8 @@ def test_a_uniform_set_has_numbered_instances(azure: Azure) -> None:
     assert list(azure.instances()) == ["web_0", "web_1", "web_2"]
 
 
-def test_instances_of_a_flexible_set_are_machines_too(azure: Azure) -> None:
-    made = make_scale_set(azure, mode="Flexible")
+def test_instances_of_a_flexible_set_are_machines_too(azure: SdkClients) -> None:
+    made = create_scale_set(azure, mode="Flexible")
     names = [v.name for v in azure.compute.virtual_machine_scale_set_vms.list(GROUP, "web")]
     machines = list(azure.compute.virtual_machines.list(GROUP))
     assert len(names) == 2
@@ -40,7 +40,7 @@ def test_instances_of_a_flexible_set_are_machines_too(azure: Azure) -> None:
     assert {str(each and each.id).lower() for each in owners} == {str(made.id).lower()}
 
 
-def test_a_model_object_says_the_same_as_a_dictionary(azure: Azure) -> None:
+def test_a_model_object_says_the_same_as_a_dictionary(azure: SdkClients) -> None:
     notice = models.TerminateNotificationProfile(not_before_timeout="PT7M", enable=True)
     body = models.VirtualMachineScaleSet(
         location="westeurope",
@@ -67,8 +67,8 @@ def timeout_of(found: models.VirtualMachineScaleSet) -> str | None:
     return notice.not_before_timeout if notice and notice.enable else None
 
 
-def test_a_patch_changes_what_it_says_and_nothing_else(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_a_patch_changes_what_it_says_and_nothing_else(azure: SdkClients) -> None:
+    create_scale_set(azure)
     sets = azure.compute.virtual_machine_scale_sets
     body: Any = patch("PT10M")
     changed = azure.finish(sets.begin_update(GROUP, "web", body))
@@ -80,8 +80,8 @@ def test_a_patch_changes_what_it_says_and_nothing_else(azure: Azure) -> None:
     assert changed.virtual_machine_profile.storage_profile.image_reference is not None
 
 
-def test_a_new_model_reaches_instances_when_they_are_updated(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_a_new_model_reaches_instances_when_they_are_updated(azure: SdkClients) -> None:
+    create_scale_set(azure)
     sets = azure.compute.virtual_machine_scale_sets
     machines = azure.compute.virtual_machine_scale_set_vms
     body: Any = patch("PT10M")
@@ -93,8 +93,8 @@ def test_a_new_model_reaches_instances_when_they_are_updated(azure: Azure) -> No
     assert [v.latest_model_applied for v in machines.list(GROUP, "web")] == [True, True]
 
 
-def test_scaling_adds_and_removes_the_highest_numbers(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_scaling_adds_and_removes_the_highest_numbers(azure: SdkClients) -> None:
+    create_scale_set(azure)
     sets = azure.compute.virtual_machine_scale_sets
     for capacity, names in ((4, ["web_0", "web_1", "web_2", "web_3"]), (1, ["web_0"])):
         body: Any = {"sku": {"name": "Standard_D2s_v5", "capacity": capacity}}
@@ -104,23 +104,23 @@ def test_scaling_adds_and_removes_the_highest_numbers(azure: Azure) -> None:
         assert list(azure.instances()) == names
 
 
-def test_its_private_addresses_are_known_to_the_endpoint(azure: Azure) -> None:
-    make_network(azure)
-    make_scale_set(azure, **in_network())
+def test_its_private_addresses_are_known_to_the_endpoint(azure: SdkClients) -> None:
+    create_network(azure)
+    create_scale_set(azure, **in_network())
     found = [each["addresses"] for each in azure.instances().values()]
     assert found == [["10.7.1.4"], ["10.7.1.5"]]
 
 
-def test_sets_are_listed_in_the_group_and_in_the_subscription(azure: Azure) -> None:
-    make_scale_set(azure, "one", 1)
-    make_scale_set(azure, "two", 1, **terms("PT5M"))
+def test_sets_are_listed_in_the_group_and_in_the_subscription(azure: SdkClients) -> None:
+    create_scale_set(azure, "one", 1)
+    create_scale_set(azure, "two", 1, **terms("PT5M"))
     sets = azure.compute.virtual_machine_scale_sets
     assert sorted(str(each.name) for each in sets.list(GROUP)) == ["one", "two"]
     assert sorted(str(each.name) for each in sets.list_all()) == ["one", "two"]
 
 
-def test_an_instance_view_tells_power_and_domains(azure: Azure) -> None:
-    make_scale_set(azure)
+def test_an_instance_view_tells_power_and_domains(azure: SdkClients) -> None:
+    create_scale_set(azure)
     view = azure.compute.virtual_machine_scale_set_vms.get_instance_view(GROUP, "web", "1")
     codes = {each.code for each in view.statuses or []}
     assert codes >= {"ProvisioningState/succeeded", "PowerState/running"}
@@ -131,7 +131,7 @@ def test_an_instance_view_tells_power_and_domains(azure: Azure) -> None:
     assert counted["ProvisioningState/succeeded"] == 2
 
 
-def test_what_the_operator_declared_can_be_changed_and_deleted(azure: Azure) -> None:
+def test_what_the_operator_declared_can_be_changed_and_deleted(azure: SdkClients) -> None:
     azure.declare({"scale_set": [{"name": "theirs", "capacity": 2}]})
     place = DEFAULT_RESOURCE_GROUP
     sets = azure.compute.virtual_machine_scale_sets
@@ -144,8 +144,8 @@ def test_what_the_operator_declared_can_be_changed_and_deleted(azure: Azure) -> 
     assert azure.instances() == {}
 
 
-def test_putting_the_same_again_changes_nothing(azure: Azure) -> None:
-    made = make_scale_set(azure, **terms("PT5M"))
+def test_putting_the_same_again_changes_nothing(azure: SdkClients) -> None:
+    made = create_scale_set(azure, **terms("PT5M"))
     body: Any = scale_set(2, **terms("PT5M"))
     again = azure.finish(
         azure.compute.virtual_machine_scale_sets.begin_create_or_update(GROUP, "web", body)

@@ -8,24 +8,24 @@ from azure.core.exceptions import ResourceNotFoundError as NotFound
 from azure.core.polling import LROPoller
 from azure.mgmt.maintenance.models import ScheduledEventsIdList
 
-from tests.azure_api.sdk.bodies import all_of, make_scale_set, patch, terms
-from tests.azure_api.sdk.rig import GROUP, Azure, minutes_between
+from tests.azure_api.sdk.bodies import all_of, create_scale_set, patch, terms
+from tests.azure_api.sdk.sdk_clients import GROUP, SdkClients, minutes_between
 
 SETS = "virtualMachineScaleSets"
 NO_EVENT = "00000000-0000-4000-8000-000000000000"
 
 
-def watched(azure: Azure, capacity: int = 3, **more: Any) -> None:
-    make_scale_set(azure, "web", capacity, **{**terms("PT5M"), **more})
+def watched(azure: SdkClients, capacity: int = 3, **more: Any) -> None:
+    create_scale_set(azure, "web", capacity, **{**terms("PT5M"), **more})
     azure.document("web_0")
 
 
-def delete(azure: Azure, *ids: str) -> LROPoller[None]:
+def delete(azure: SdkClients, *ids: str) -> LROPoller[None]:
     sets = azure.compute.virtual_machine_scale_sets
     return sets.begin_delete_instances(GROUP, "web", all_of(*ids))
 
 
-def test_a_delete_is_announced_and_waits_for_its_notice(azure: Azure) -> None:
+def test_a_delete_is_announced_and_waits_for_its_notice(azure: SdkClients) -> None:
     watched(azure)
     deleting = delete(azure, "1")
     (event,) = azure.document("web_0")
@@ -40,7 +40,7 @@ def test_a_delete_is_announced_and_waits_for_its_notice(azure: Azure) -> None:
     assert azure.document("web_0") == []
 
 
-def test_an_approval_through_maintenance_is_one_from_inside(azure: Azure) -> None:
+def test_an_approval_through_maintenance_is_one_from_inside(azure: SdkClients) -> None:
     watched(azure)
     deleting = delete(azure, "1")
     (event,) = azure.document("web_0")
@@ -53,7 +53,7 @@ def test_an_approval_through_maintenance_is_one_from_inside(azure: Azure) -> Non
     assert list(azure.instances()) == ["web_0", "web_2"]
 
 
-def test_of_two_pending_deletes_none_starts_before_both_are_approved(azure: Azure) -> None:
+def test_of_two_pending_deletes_none_starts_before_both_are_approved(azure: SdkClients) -> None:
     watched(azure)
     deleting = delete(azure, "1", "2")
     one, other = (each["EventId"] for each in azure.document("web_0"))
@@ -66,15 +66,15 @@ def test_of_two_pending_deletes_none_starts_before_both_are_approved(azure: Azur
     assert list(azure.instances()) == ["web_0"]
 
 
-def test_an_unknown_event_cannot_be_acknowledged(azure: Azure) -> None:
+def test_an_unknown_event_cannot_be_acknowledged(azure: SdkClients) -> None:
     watched(azure)
     with pytest.raises(NotFound, match="InvalidScheduledEventId"):
         azure.maintenance.scheduled_events.acknowledge(GROUP, SETS, "web", NO_EVENT)
 
 
-def test_an_event_of_another_resource_cannot_be_acknowledged_here(azure: Azure) -> None:
+def test_an_event_of_another_resource_cannot_be_acknowledged_here(azure: SdkClients) -> None:
     watched(azure)
-    make_scale_set(azure, "other", 1)
+    create_scale_set(azure, "other", 1)
     deleting = delete(azure, "1")
     (event,) = azure.document("web_0")
     with pytest.raises(NotFound, match="InvalidScheduledEventId"):
@@ -82,7 +82,7 @@ def test_an_event_of_another_resource_cannot_be_acknowledged_here(azure: Azure) 
     azure.finish(deleting)
 
 
-def test_a_list_with_an_unknown_event_says_which(azure: Azure) -> None:
+def test_a_list_with_an_unknown_event_says_which(azure: SdkClients) -> None:
     watched(azure)
     deleting = delete(azure, "1")
     (event,) = azure.document("web_0")
@@ -95,7 +95,7 @@ def test_a_list_with_an_unknown_event_says_which(azure: Azure) -> None:
     azure.finish(deleting)
 
 
-def test_an_instance_keeps_the_timeout_of_its_own_model(azure: Azure) -> None:
+def test_an_instance_keeps_the_timeout_of_its_own_model(azure: SdkClients) -> None:
     watched(azure)
     sets = azure.compute.virtual_machine_scale_sets
     body: Any = patch("PT15M")
@@ -109,7 +109,7 @@ def test_an_instance_keeps_the_timeout_of_its_own_model(azure: Azure) -> None:
     assert minutes_between(before, event["notBefore"]) == pytest.approx(15, abs=0.1)
 
 
-def test_scaling_in_raises_it_too(azure: Azure) -> None:
+def test_scaling_in_raises_it_too(azure: SdkClients) -> None:
     watched(azure)
     sets = azure.compute.virtual_machine_scale_sets
     body: Any = {"sku": {"name": "Standard_D2s_v5", "capacity": 1}}
@@ -121,13 +121,13 @@ def test_scaling_in_raises_it_too(azure: Azure) -> None:
     assert list(azure.instances()) == ["web_0"]
 
 
-def test_a_spot_instance_gets_none(azure: Azure) -> None:
+def test_a_spot_instance_gets_none(azure: SdkClients) -> None:
     with pytest.raises(HttpResponseError) as refused:
         watched(azure, priority="Spot", evictionPolicy="Delete")
     assert refused.value.status_code == 400
 
 
-def test_a_deleted_set_is_gone_when_its_last_instance_is(azure: Azure) -> None:
+def test_a_deleted_set_is_gone_when_its_last_instance_is(azure: SdkClients) -> None:
     watched(azure)
     sets = azure.compute.virtual_machine_scale_sets
     deleting = sets.begin_delete(GROUP, "web")

@@ -1,4 +1,4 @@
-"""Handlers for deployments of templates: create, get, list, validate and delete.
+"""These handlers create, get, list, validate and delete deployments of templates.
 
 A mistake in a template is reported when the client asks for the deployment's state, because `az`
 cannot print a refusal of the request itself.
@@ -145,7 +145,7 @@ async def _step_state(arm: Arm, step: Step) -> OperationState:
 
 
 async def _state(arm: Arm, operation: Operation) -> OperationState:
-    """The state of a deployment; its failure has the resource's failure as a detail."""
+    """Returns the state of a deployment; its failure has the resource's failure as a detail."""
     state = await arm.operations.state(operation)
     if state.failure is None:
         return state
@@ -163,7 +163,7 @@ async def _get_record(arm: Arm, call: ArmCall) -> ResourceRecord:
 
 
 def _id(call: ArmCall) -> str:
-    """The deployment's id: clients also use an older path for its operations."""
+    """Returns the deployment's id: clients also use an older path for its operations."""
     return resource_id(call.path.subscription, call.path.group, TYPE, call.path.name)
 
 

@@ -1,4 +1,4 @@
-"""The stored record of a deployment and its JSON. Neither contains secrets."""
+"""Stores and renders deployments; neither the record nor the JSON contains secrets."""
 
 from collections.abc import Mapping, Sequence
 

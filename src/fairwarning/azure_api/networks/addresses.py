@@ -94,7 +94,7 @@ def usable(prefix: Prefix) -> Iterator[str]:
 
 
 def usable_range(prefix: Prefix) -> tuple[int, int]:
-    """The first and last usable address as numbers; the last is smaller if there is none."""
+    """Returns the first and last usable address as numbers; last < first if there is none."""
     broadcast = 1 if prefix.version == 4 else 0
     first = int(prefix.network_address) + RESERVED_FIRST
     return first, int(prefix.broadcast_address) - broadcast

@@ -25,12 +25,12 @@ INTERFACES = "microsoft.network/networkinterfaces"
 
 
 def references(vm_body: Json) -> list[Json]:
-    """The references to interfaces in the body of a VM."""
+    """Returns the references to interfaces in the body of a VM."""
     return objects_at(vm_body, "properties", "networkProfile", "networkInterfaces")
 
 
 def addresses_of(interface: Json) -> list[str]:
-    """The private addresses of an interface; the primary one is first."""
+    """Returns the private addresses of an interface; the primary one is first."""
     configurations = objects_at(interface, "properties", "ipConfigurations")
     ordered = sorted(configurations, key=lambda each: not _is_primary(each))
     found = (text_at(each, "properties", "privateIPAddress") for each in ordered)
@@ -42,7 +42,7 @@ def _is_primary(configuration: Json) -> bool:
 
 
 async def vm_using(arm: Arm, interface: ResourceRecord) -> VirtualMachineState | None:
-    """The VM that the interface is attached to; None if there is none."""
+    """Returns the VM that the interface is attached to; None if there is none."""
     id = text_at(interface.body, "properties", "virtualMachine", "id")
     found = await find_virtual_machine_by_id(arm, id) if id else None
     if found is None or found.record is None:
@@ -52,7 +52,10 @@ async def vm_using(arm: Arm, interface: ResourceRecord) -> VirtualMachineState |
 
 
 async def attachable_interfaces(arm: Arm, vm_id: str, vm_body: Json) -> list[ResourceRecord]:
-    """The interfaces that the VM names. Raises ArmError if one is missing or another VM has it."""
+    """Returns the interfaces that the VM names.
+
+    Raises ArmError if one is missing or attached to another VM.
+    """
     found: list[ResourceRecord] = []
     for reference in references(vm_body):
         id = text_at(reference, "id")

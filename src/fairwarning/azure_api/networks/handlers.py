@@ -1,11 +1,10 @@
-"""Handlers for network resources: create, get, list, update and delete.
+"""These handlers create, get, list, update and delete network resources.
 
 They are stored as their owners wrote them; nothing here moves a packet. Parts such as subnets are
 stored inside their resource, and have handlers of their own in `parts.py`.
 """
 
 import re
-import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
@@ -34,7 +33,7 @@ from fairwarning.azure_api.networks.render import PART_LISTS, part_list, resourc
 from fairwarning.azure_api.networks.subnets import refuse_network
 from fairwarning.azure_api.paths import ResourcePath
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply, Routes
-from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.virtual_machines.addresses import update_addresses
 from fairwarning.engine.protocols import RecordChanged
 
@@ -66,13 +65,12 @@ async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
     known = {} if before is None else before.body
     body = _with_location(call, known, merge(known, resource_members(call.body)))
     update = await _check(arm, call, known, body)
-    record = before or ResourceRecord(
+    record = before or new_record(
+        arm.control.clock.now(),
         id=call.path.id,
         type=call.path.type,
         name=call.path.name,
         body={},
-        created_ms=arm.control.clock.now(),
-        unique_id=str(uuid.uuid4()),
     )
     try:
         record = await arm.resources.put(replace(record, body=update.body), by=call.by)
@@ -86,7 +84,7 @@ async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
 
 
 def _with_location(call: ArmCall, known: Json, body: Json) -> Json:
-    """The body with its location; resources inside another one have none."""
+    """Returns the body with its location; resources inside another one have none."""
     if len(call.path.types) > 1:
         return body
     location = location_of(body)

@@ -1,4 +1,4 @@
-"""Network interfaces: gives each IP configuration a private address, which it keeps."""
+"""Gives each IP configuration of a network interface a private address, which it keeps."""
 
 import ipaddress
 from collections.abc import Collection

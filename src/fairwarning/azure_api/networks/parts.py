@@ -1,4 +1,4 @@
-"""Handlers for parts of network resources (subnets, rules, pools): create, get, list, delete."""
+"""These handlers create, get, list and delete parts of network resources, such as subnets."""
 
 from msgspec.structs import replace
 
@@ -94,7 +94,7 @@ async def refuse_subnets_in_use(arm: Arm, network: ResourcePath, before: Json, b
 
 
 def _refuse_by_itself(call: ArmCall) -> None:
-    """As on Azure, an IP configuration is changed only together with its interface."""
+    """Refuses to change a single IP configuration; as on Azure, its interface is changed."""
     if call.path.up().key == INTERFACES:
         raise ArmError(
             405,

@@ -1,4 +1,4 @@
-"""The JSON of network resources: the stored body, with ids and what Azure adds. Pure."""
+"""Renders network resources: the stored body, with ids and what Azure adds. Pure."""
 
 import hashlib
 import uuid
@@ -21,12 +21,12 @@ PART_LISTS = tuple(each for names in _PARTS.values() for each in names)
 
 
 def part_lists(type: str) -> tuple[str, ...]:
-    """The lists of parts inside a resource of this type; each part has an id of its own."""
+    """Returns the lists of parts inside a resource of this type; each part has an id of its own."""
     return _PARTS.get(type.lower().rpartition("/")[2], ())
 
 
 def part_list(type: str, word: str) -> str | None:
-    """The list's name in Azure's spelling; None if this type has no such list."""
+    """Returns the list's name in Azure's spelling; None if this type has no such list."""
     return next((each for each in part_lists(type) if each.lower() == word.lower()), None)
 
 
@@ -59,8 +59,8 @@ def part_json(record: ResourceRecord, list_name: str, part: Json) -> Json:
 
 
 def etag(record: ResourceRecord) -> str:
-    made = uuid.uuid5(uuid.NAMESPACE_URL, f"{record.unique_id}/{record.revision}")
-    return f'W/"{made}"'
+    tag = uuid.uuid5(uuid.NAMESPACE_URL, f"{record.unique_id}/{record.revision}")
+    return f'W/"{tag}"'
 
 
 def mac_address(interface_id: str) -> str:

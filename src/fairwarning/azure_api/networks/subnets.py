@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from fairwarning.azure_api.body_values import object_at, objects_at, text_at
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
+from fairwarning.azure_api.paths import find_path
 from fairwarning.azure_api.request import Arm, Json
 
 Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -16,24 +16,17 @@ SUBNETS_MAX = 3_000
 
 
 async def prefix_of(arm: Arm, subnet_id: str, version: int = 4) -> Prefix:
-    """The range of a subnet for this IP version. Raises ArmError if there is none."""
-    path = _subnet_path(subnet_id)
-    network = await arm.resources.find(path.up().id) if path is not None else None
-    subnets = [] if network is None else subnets_of(network.body)
-    for subnet in subnets:
-        if path is not None and str(subnet.get("name", "")).lower() == path.name.lower():
+    """Returns the range of a subnet for this IP version. Raises ArmError if there is none."""
+    path = find_path(subnet_id)
+    if path is None or path.key != SUBNETS:
+        raise missing_reference(subnet_id)
+    network = await arm.resources.find(path.up().id)
+    for subnet in [] if network is None else subnets_of(network.body):
+        if str(subnet.get("name", "")).lower() == path.name.lower():
             for prefix in prefixes(subnet):
                 if prefix.version == version:
                     return prefix
     raise missing_reference(subnet_id)
-
-
-def _subnet_path(subnet_id: str) -> ResourcePath | None:
-    try:
-        path = resource_path(subnet_id)
-    except BadPath:
-        return None
-    return path if path.key == SUBNETS and not path.tail else None
 
 
 def missing_reference(id: str) -> ArmError:

@@ -1,4 +1,4 @@
-"""Operations on several instances of a scale set at once: restart, delete, reimage, upgrade."""
+"""These handlers restart, delete, reimage or upgrade several instances of a scale set at once."""
 
 from collections.abc import Sequence
 
@@ -65,7 +65,7 @@ async def approve_maintenance(
 
 
 def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInstance]:
-    """The instances with these ids; `*` means all that are not being deleted.
+    """Returns the instances with these ids; `*` means all that are not being deleted.
 
     Raises ArmError if an id is unknown.
     """
@@ -89,14 +89,14 @@ def read_instance_ids(body: Json | None, *, get_scale_set: bool = False) -> list
 
     Raises ArmError if they are `needed` and missing.
     """
-    said = (body or {}).get("instanceIds")
-    if said is None or said == []:
+    ids = (body or {}).get("instanceIds")
+    if ids is None or ids == []:
         if get_scale_set:
             raise _invalid("Required parameter 'instanceIds' is missing (null).")
         return [ALL]
-    if not isinstance(said, list) or not all(isinstance(each, str | int) for each in said):
+    if not isinstance(ids, list) or not all(isinstance(each, str | int) for each in ids):
         raise _invalid("The parameter 'instanceIds' must be a list of strings.")
-    return [str(each) for each in said]
+    return [str(each) for each in ids]
 
 
 def _invalid(message: str) -> ArmError:

@@ -83,7 +83,7 @@ def read_wanted(body: Json) -> WantedScaleSet:
 
 
 def fingerprint_of(body: Json) -> str:
-    """A hash of the size and the profile; empty if the body has neither."""
+    """Returns a hash of the size and the profile; empty if the body has neither."""
     profile = object_at(body, "properties", "virtualMachineProfile")
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
     size = text_at(body, "sku", "name")
@@ -98,7 +98,7 @@ def subnet_of(profile: Json) -> str:
 
 
 def primary_card(profile: Json) -> Json:
-    """The profile's primary interface; empty if it has none."""
+    """Returns the profile's primary interface; empty if it has none."""
     return _primary(objects_at(profile, "networkProfile", "networkInterfaceConfigurations"))
 
 
@@ -157,8 +157,8 @@ def _capacity(value: object) -> int:
 
 
 def _orchestration(properties: Json) -> Orchestration:
-    said = text_at(properties, "orchestrationMode")
-    return _word(ORCHESTRATIONS, said, Orchestration.UNIFORM, "orchestrationMode")
+    word = text_at(properties, "orchestrationMode")
+    return _word(ORCHESTRATIONS, word, Orchestration.UNIFORM, "orchestrationMode")
 
 
 def _fault_domains(value: object) -> int:
@@ -170,17 +170,17 @@ def _fault_domains(value: object) -> int:
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
-    """`True` is an int in Python, but a store that reads the roster again refuses it."""
+    """Excludes booleans: Python counts `True` as an int, but a store would not read it back."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _word(known: dict[str, T], said: str, usual: T, name: str) -> T:
-    if not said:
-        return usual
-    if said.lower() not in known:
-        words = ", ".join(word.capitalize() for word in known)
-        raise _invalid(name, said, f"use one of {words}")
-    return known[said.lower()]
+def _word(known: dict[str, T], word: str, default: T, name: str) -> T:
+    if not word:
+        return default
+    if word.lower() not in known:
+        words = ", ".join(each.capitalize() for each in known)
+        raise _invalid(name, word, f"use one of {words}")
+    return known[word.lower()]
 
 
 def _refuse_spot(profile: Json, wanted: WantedScaleSet) -> None:

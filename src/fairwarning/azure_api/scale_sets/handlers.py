@@ -1,4 +1,4 @@
-"""Handlers for scale sets: create, get, list, update and delete."""
+"""These handlers create, get, list, update and delete scale sets."""
 
 from msgspec.structs import replace
 
@@ -18,9 +18,9 @@ from fairwarning.azure_api.scale_sets.state import (
     TYPE,
     ScaleSetState,
     find_scale_set,
+    first_record,
     get_scale_set,
     iterate_scale_sets,
-    new_record,
 )
 from fairwarning.azure_api.scale_sets.update import create, update
 from fairwarning.core.model import OperationKind
@@ -79,7 +79,7 @@ def _body(call: ArmCall) -> Json:
 
 
 def _lock(path: ResourcePath) -> str:
-    """The key of the lock. Resizing has another lock, which is taken while this one is held."""
+    """Returns the key of the lock. Resizing takes another lock while this one is held."""
     return f"arm{path.id.lower()}"
 
 
@@ -99,7 +99,7 @@ async def _delete(arm: Arm, call: ArmCall, found: ScaleSetState) -> Operation:
     for group in found.groups:
         await mark_removed(arm, call, group.id)
     operation = await arm.operations.begin(call, verb="delete", target=found.id, events=events)
-    record = found.record or new_record(found, arm.control.clock.now())
+    record = found.record or first_record(found, arm.control.clock.now())
     record = replace(record, body=current_body(found), is_deleting=True, operation=operation.id)
     await arm.resources.put(record, by=call.by)
     return operation

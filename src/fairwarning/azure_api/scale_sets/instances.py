@@ -1,4 +1,4 @@
-"""Handlers for single instances of scale sets: get, list, delete, operations and interfaces."""
+"""These handlers get, list, delete and operate single instances of scale sets."""
 
 import re
 from collections.abc import Callable
@@ -106,7 +106,7 @@ def _instance_json(
 
 
 def _named_instances(found: ScaleSetState, call: ArmCall) -> list[FleetInstance]:
-    """The instances that the path names; `*` means all, perhaps none. Raises ArmError."""
+    """Returns the instances that the path names; `*` means all, perhaps none. Raises ArmError."""
     return found.members if call.path.name == ALL else [get_instance(found, call.path)]
 
 

@@ -1,4 +1,4 @@
-"""The JSON of scale sets and of their instances. Pure.
+"""Renders the JSON of scale sets and of their instances. Pure.
 
 What the fleet knows is shown as the fleet has it, whatever the owner wrote last.
 """
@@ -52,7 +52,7 @@ def set_provisioning_state(found: ScaleSetState) -> str:
 
 
 def current_body(found: ScaleSetState) -> Json:
-    """The body that the owner wrote, corrected by the fleet's facts, without read-only members."""
+    """Corrects the owner's body by the fleet's facts; it has no read-only members."""
     roster = found.roster
     body = _declared_body(found) if found.record is None else found.record.body
     properties = object_at(body, "properties")
@@ -65,15 +65,15 @@ def current_body(found: ScaleSetState) -> Json:
         "platformFaultDomainCount": roster.fault_domains,
         "virtualMachineProfile": _true_profile(roster, properties),
     }
-    kept_policy = object_at(properties, "scheduledEventsPolicy")
-    if kept_policy or _says_something(roster.policy):
-        truth["scheduledEventsPolicy"] = {**kept_policy, **policy_json(roster.policy)}
+    stored_policy = object_at(properties, "scheduledEventsPolicy")
+    if stored_policy or _is_not_default(roster.policy):
+        truth["scheduledEventsPolicy"] = {**stored_policy, **policy_json(roster.policy)}
     sku = {"tier": "Standard", **object_at(body, "sku"), "capacity": len(found.members)}
     return {"location": roster.location, "tags": {}, **body, "sku": sku, "properties": truth}
 
 
 def _declared_body(found: ScaleSetState) -> Json:
-    """The body of a set that was not created in ARM: it has only what the roster says."""
+    """Returns the body of a set that was not created in ARM: it has only what the roster says."""
     profile: Json = {
         "osProfile": {"computerNamePrefix": prefix_of(found.roster)},
         "storageProfile": {"osDisk": {"createOption": "FromImage", "osType": "Linux"}},
@@ -87,14 +87,14 @@ def _declared_body(found: ScaleSetState) -> Json:
 
 def _true_profile(roster: Roster, properties: Json) -> Json:
     profile = object_at(properties, "virtualMachineProfile")
-    record = object_at(profile, "scheduledEventsProfile")
+    stored = object_at(profile, "scheduledEventsProfile")
     model = roster.model
-    told = with_terms(record, NoticeTerms(model.terminate_notice_ms, model.reimage_notice_ms))
+    notices = with_terms(stored, NoticeTerms(model.terminate_notice_ms, model.reimage_notice_ms))
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
-    return {**rest, "scheduledEventsProfile": told} if told else rest
+    return {**rest, "scheduledEventsProfile": notices} if notices else rest
 
 
-def _says_something(policy: Policy) -> bool:
+def _is_not_default(policy: Policy) -> bool:
     usual = Policy()
     return any(getattr(policy, each) != getattr(usual, each) for each in _POLICY_MEMBERS)
 
@@ -111,7 +111,7 @@ def find_instance(found: ScaleSetState, id: str) -> FleetInstance | None:
 
 
 def get_instance(found: ScaleSetState, path: ResourcePath) -> FleetInstance:
-    """The instance that the second name of the path means. Raises ArmError."""
+    """Returns the instance that the second name of the path means. Raises ArmError."""
     vm = find_instance(found, path.names[1])
     if vm is None:
         name = "/".join((found.roster.resource, "virtualMachines", path.names[1]))
@@ -124,7 +124,7 @@ def instance_json(
 ) -> Json:
     """Renders an instance. `body` is the set's `current_body`."""
     own = instance_id_of(vm)
-    shown: Json = {
+    row: Json = {
         "name": vm.instance.name,
         "id": f"{found.id}/virtualMachines/{own}",
         "type": INSTANCE_TYPE,
@@ -133,11 +133,11 @@ def instance_json(
         "instanceId": own,
     }
     if "zones" in body:
-        shown["zones"] = body["zones"]
+        row["zones"] = body["zones"]
     if vm.number is None:
-        return shown if view is None else {**shown, "properties": {"instanceView": view}}
+        return row if view is None else {**row, "properties": {"instanceView": view}}
     sku = {name: value for name, value in body["sku"].items() if name != "capacity"}
-    return {**shown, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
+    return {**row, "sku": sku, "properties": _instance_properties(found, vm, body, view)}
 
 
 def _instance_properties(

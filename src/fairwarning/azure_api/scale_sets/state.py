@@ -1,6 +1,6 @@
-"""A scale set as it stands: its placement groups in the fleet, and what its owner said of it.
+"""Finds scale sets: their placement groups in the fleet, and what their owners wrote.
 
-A set is there as long as it has instances, whoever declared it, or as long as somebody made
+A set exists as long as it has instances, whoever declared it, or as long as somebody created
 it in ARM and has not deleted it.
 """
 
@@ -63,7 +63,7 @@ class ScaleSetState(NamedTuple):
 
 
 def deletion_events(vm: FleetInstance) -> list[EventId]:
-    """The events that delete this instance, if its deletion is under way."""
+    """Returns the events that delete this instance, if its deletion is under way."""
     return [each.id for each in events_of(vm) if takes_away(each)]
 
 
@@ -100,8 +100,8 @@ async def _state_of(arm: Arm, groups: list[Scope], record: ResourceRecord | None
     return ScaleSetState(record.id if record else own, groups, record, operation, state)
 
 
-def new_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
-    """The record of a set that was declared elsewhere: its first change in ARM stores one."""
+def first_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
+    """Makes the record of a set that was declared elsewhere: its first change in ARM stores one."""
     return ResourceRecord(
         id=found.id,
         type=TYPE,

@@ -23,8 +23,8 @@ from fairwarning.azure_api.scale_sets.render import current_body
 from fairwarning.azure_api.scale_sets.state import (
     TYPE,
     ScaleSetState,
+    first_record,
     get_scale_set,
-    new_record,
     refuse_deleting,
 )
 from fairwarning.core.identifiers import prefix_of
@@ -64,7 +64,7 @@ async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json)
     finally:
         await release_all(arm, call, addresses)
     operation = await arm.operations.begin(call, verb="update", target=found.id, events=events)
-    record = found.record or new_record(found, arm.control.clock.now())
+    record = found.record or first_record(found, arm.control.clock.now())
     record = replace(record, body=body, is_deleting=False, operation=operation.id)
     await arm.resources.put(record, by=call.by)
     return await get_scale_set(arm, call.path)

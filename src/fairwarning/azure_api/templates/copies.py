@@ -149,12 +149,12 @@ class ResourceExpansion:
 
 
 def _name_in(resource: Json) -> str:
-    """The name as the template writes it, for messages."""
+    """Returns the name as the template writes it, for messages."""
     return str(resource.get("name", ""))
 
 
 def _group(resolver: Resolver, resource: Json) -> str:
-    """The resource group that a nested deployment names; empty if it names none."""
+    """Returns the resource group that a nested deployment names; empty if it names none."""
     if resource.get("subscriptionid") is not None:
         error = TemplateError("a deployment to another subscription is not supported here")
         raise invalid_member(_name_in(resource), "subscriptionId", error)

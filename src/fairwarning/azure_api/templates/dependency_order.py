@@ -35,7 +35,7 @@ class ResourceIndex:
             self._by_word[word].append(number)
 
     def find(self, word: str) -> list[int]:
-        """The resources that a word of `dependsOn` means. Raises ArmError if there is none."""
+        """Returns the resources that a word of `dependsOn` means. Raises ArmError if none."""
         key = word.strip("/").lower()
         if f"/{key}" in self._by_id:
             return [self._by_id[f"/{key}"]]
@@ -44,7 +44,7 @@ class ResourceIndex:
         return self._by_word.get(key, [])
 
     def nearest_parent(self, id: str) -> int | None:
-        """The resource of this id, or its nearest parent in the template."""
+        """Returns the resource of this id, or its nearest parent in the template."""
         key = id.lower()
         for _ in range(_PARENTS_MAX):
             if key in self._by_id:
@@ -53,7 +53,7 @@ class ResourceIndex:
         return None
 
     def wanted(self, name: str) -> WantedResource | None:
-        """The resource that `reference` means: by an id, or by a name that only one has."""
+        """Returns the resource that `reference` means: by an id, or by a name that only one has."""
         if name.startswith("/"):
             number = self._by_id.get(name.rstrip("/").lower())
             numbers = [] if number is None else [number]
@@ -66,7 +66,7 @@ class ResourceIndex:
 
 
 def needs_of(directory: ResourceIndex, number: int, wanted: Iterable[WantedResource]) -> set[int]:
-    """The resources that must exist before this one: `dependsOn`, references and parents."""
+    """Returns what must exist before this resource: `dependsOn`, references and parents."""
     each = directory.resources[number]
     found: set[int] = set()
     for word in {word.strip("/").lower(): word for word in each.depends_on}.values():
@@ -83,7 +83,7 @@ def needs_of(directory: ResourceIndex, number: int, wanted: Iterable[WantedResou
 def creation_order(
     resources: Sequence[PlannedResource], needs_of: Mapping[int, set[int]]
 ) -> list[int]:
-    """The order of the template, but each after those that it needs. Raises ArmError."""
+    """Returns the order of the template, but each after those that it needs. Raises ArmError."""
     waiting = {number: len(needs_of[number]) for number in needs_of}
     followers: dict[int, list[int]] = defaultdict(list)
     for number, others in needs_of.items():
@@ -105,7 +105,7 @@ def creation_order(
 
 
 def _find_in_circle(needs_of: Mapping[int, set[int]], left: set[int]) -> int:
-    """A resource that is in the circle itself, not just dependent on it."""
+    """Returns a resource that is in the circle itself, not just dependent on it."""
     at, seen = min(left), set[int]()
     while at not in seen:
         seen.add(at)

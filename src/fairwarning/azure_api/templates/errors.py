@@ -1,4 +1,4 @@
-"""Errors of templates, in Azure's words."""
+"""Defines the errors of templates, in Azure's words."""
 
 from fairwarning.azure_api.errors import ArmError
 
@@ -8,12 +8,12 @@ class TemplateError(Exception):
 
 
 def invalid(why: str) -> ArmError:
-    """The refusal of a template."""
+    """Returns the refusal of a template."""
     return ArmError(400, "InvalidTemplate", f"Deployment template validation failed: '{why}'.")
 
 
 def invalid_member(name: str, place: str, error: TemplateError) -> ArmError:
-    """The refusal of a property. `name` is a resource, parameter, variable or output."""
+    """Returns the refusal of a property. `name` is a resource, parameter, variable or output."""
     where = f" at '{place}'" if place else ""
     return invalid(f"The template resource '{shorten(name)}'{where} is not valid: {error}")
 

@@ -31,9 +31,9 @@ class Evaluator:
         self._trees: dict[str, Node] = {}
 
     def value(self, text: str, context_functions: Mapping[str, Function]) -> Value:
-        """`context_functions` are those that depend on the expression's place in the template.
+        """Evaluates an expression. Raises TemplateError.
 
-        Raises TemplateError.
+        `context_functions` are those that depend on the expression's place in the template.
         """
         if text not in self._trees:
             self.budget.spend(1 + len(text) // 4)

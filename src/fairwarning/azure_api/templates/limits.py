@@ -1,4 +1,4 @@
-"""The limits of templates. The counts are Azure's; the work is limited to protect the server."""
+"""Limits templates: the counts are Azure's, and the work is limited to protect the server."""
 
 from fairwarning.azure_api.templates.errors import TemplateError
 
@@ -22,7 +22,7 @@ _CHARACTERS_A_UNIT = 64
 
 
 def copies_of(count: object) -> int:
-    """The number of rounds of a copy loop. Raises TemplateError."""
+    """Returns the number of rounds of a copy loop. Raises TemplateError."""
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COPIES_MAX:
         raise TemplateError(f"the count of a copy loop must be an int between 0 and {COPIES_MAX}")
     return count

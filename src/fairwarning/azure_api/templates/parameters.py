@@ -1,4 +1,4 @@
-"""The parameters that a template declares, and the values that a deployment gives them."""
+"""Reads the parameters of a template, and checks the values that a deployment gives them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -60,7 +60,7 @@ def read_parameters(raw: object) -> dict[str, Parameter]:
 
 
 def read_values(raw: object, known: Mapping[str, Parameter]) -> Json:
-    """The values from `parameters` of a deployment, by declared name. Raises ArmError."""
+    """Returns the values from `parameters` of a deployment, by declared name. Raises ArmError."""
     if not isinstance(raw, dict):
         raise invalid("The parameters of a deployment must be an object")
     keys = {name.lower(): name for name in known}

@@ -1,4 +1,4 @@
-"""The plan of a template: its resources in the order in which they are created, and its outputs.
+"""Plans a template: its resources in the order in which they are created, and its outputs.
 
 Everything is evaluated once when the plan is made, before any resource is read. So mistakes in the
 template are found before anything is created, and what a resource refers to comes before it.
@@ -39,7 +39,7 @@ class PlannedValue(NamedTuple):
 
 
 class Plan:
-    """Raises ArmError if the template is not valid, when it is made or later."""
+    """The plan of one template. It raises ArmError if the template is not valid, now or later."""
 
     def __init__(
         self,
@@ -300,15 +300,15 @@ def is_wanted(output: Output, resolver: Resolver) -> bool:
 
 
 def evaluate_output(output: Output, resolver: Resolver) -> Value:
-    """The output's value; None while a resource that it refers to is not read. Raises ArmError."""
+    """Returns the output's value; None while a reference is not read. Raises ArmError."""
     copy = output.raw.get("copy")
     if copy is None:
         return resolver.value(output.raw["value"], "value")
     if not isinstance(copy, dict):
         raise invalid_member(output.name, "copy", TemplateError("it must be an object"))
-    made = resolver.value({"copy": [{**copy, "name": output.name}]})
-    assert isinstance(made, dict)
-    return made[output.name]
+    values = resolver.value({"copy": [{**copy, "name": output.name}]})
+    assert isinstance(values, dict)
+    return values[output.name]
 
 
 def check_output(output: Output, value: Value) -> None:

@@ -123,13 +123,13 @@ class Resolver:
             return None
 
     def _object(self, raw: dict[str, object]) -> Value:
-        made: dict[str, Value] = {}
+        found: dict[str, Value] = {}
         for key, each in raw.items():
             if key == "copy" and isinstance(each, list):
-                made.update(self._copies(each))
+                found.update(self._copies(each))
             else:
-                made[self._key(key)] = self._member(key, each)
-        return made
+                found[self._key(key)] = self._member(key, each)
+        return found
 
     def _key(self, raw: str) -> str:
         if not is_expression(raw):
@@ -141,17 +141,17 @@ class Resolver:
 
     def _copies(self, loops: list[object]) -> dict[str, Value]:
         """Expands `"copy": [{"name", "count", "input"}]` into arrays of these names."""
-        made: dict[str, Value] = {}
+        found: dict[str, Value] = {}
         for loop in loops:
             match loop:
                 case {"name": str(name), "count": count, "input": each}:
                     times = copies_of(self._member("count", count))
-                    made[name] = [self._copied(name, at, each) for at in range(times)]
+                    found[name] = [self._copied(name, at, each) for at in range(times)]
                 case _:
                     raise TemplateError(
                         "a copy loop of properties has a name, a count and an input"
                     )
-        return made
+        return found
 
     def _copied(self, name: str, at: int, raw: object) -> Value:
         self._evaluator.budget.spend(_ROUND)

@@ -1,4 +1,4 @@
-"""The functions that depend on where a template is deployed: `resourceGroup`, `resourceId` …"""
+"""Defines the functions that depend on the place of a deployment: `resourceGroup` …"""
 
 from msgspec import Struct
 

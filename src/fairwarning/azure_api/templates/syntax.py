@@ -41,12 +41,12 @@ def is_expression(text: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """The text that a string without an expression means."""
+    """Returns the text that a string without an expression means."""
     return text[1:] if text.startswith("[[") and text.endswith("]") else text
 
 
 def escaped(text: str) -> str:
-    """A string that means `text` itself where expressions are read."""
+    """Returns a string that means `text` itself where expressions are read."""
     return f"[{text}" if text.startswith("[") and text.endswith("]") else text
 
 
@@ -161,7 +161,7 @@ _WORDS = re.compile(
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of an expression; the last is of kind `end`. Raises TemplateError."""
+    """Returns the tokens of an expression; the last is of kind `end`. Raises TemplateError."""
     found: list[Token] = []
     at = 0
     while at < len(text):

@@ -71,7 +71,7 @@ class TemplateJob:
         self._bodies = [_deployment_body(read_json(raw))]
 
     def summary(self, deployment: int) -> tuple[Json, str]:
-        """The tags of a deployment, and the hash of its template."""
+        """Returns the tags of a deployment, and the hash of its template."""
         body = self._bodies[deployment]
         try:
             tags: Json = dict(tags_of(body))
@@ -147,7 +147,7 @@ def question(name: str, arguments: Sequence[object]) -> bytes:
 
 
 def read_answer(frame: bytes) -> Any:
-    """The value that the job answered. Raises the ArmError that the job raised."""
+    """Returns the value that the job answered. Raises the ArmError that the job raised."""
     error, value = pickle.loads(frame)  # noqa: S301  Only we ourselves write these.
     if error is None:
         return value
@@ -159,7 +159,7 @@ def read_answer(frame: bytes) -> Any:
 
 
 def _deployment_body(body: Json | None) -> Json:
-    """The body. Raises ArmError if it has no template."""
+    """Returns the body. Raises ArmError if it has no template."""
     properties = body.get("properties") if body is not None else None
     if body is None or not isinstance(properties, dict):
         why = "a deployment has 'properties' with a 'template'"
@@ -197,7 +197,7 @@ def _refuse_large(what: str, value: Json) -> None:
 
 
 def _first(needs: Mapping[str, Sequence[str]], count: int) -> dict[str, Sequence[str]]:
-    """The needs of the first resources that have no more than `count` in all."""
+    """Returns the needs of the first resources that have no more than `count` in all."""
     found: dict[str, Sequence[str]] = {}
     for id, others in needs.items():
         count -= len(others)

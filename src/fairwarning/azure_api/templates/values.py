@@ -1,4 +1,4 @@
-"""The values of expressions, which are those of JSON, and Azure's names for their types."""
+"""Defines the values of expressions, which are those of JSON, and the names of their types."""
 
 from enum import Flag, auto
 
@@ -60,12 +60,12 @@ def type_names(kind: Kind) -> str:
 
 
 def as_json(value: object) -> str:
-    """JSON with sorted keys: equal values give the same text."""
+    """Encodes with sorted keys: equal values give the same text."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
 def find_key(found: Json, name: str) -> str | None:
-    """The key in the object's own spelling, compared without regard to case."""
+    """Returns the key in the object's own spelling, compared without regard to case."""
     if name in found:
         return name
     wanted = name.lower()

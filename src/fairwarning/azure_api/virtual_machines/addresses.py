@@ -1,4 +1,4 @@
-"""The addresses of a VM: those that the fleet declared, then those of its interfaces.
+"""Computes the addresses of a VM: those the fleet declared, then those of its interfaces.
 
 Declared addresses stay whatever az does to interfaces: the metadata endpoint identifies instances
 by them.
@@ -23,13 +23,16 @@ def addresses_of_all(interfaces: Iterable[ResourceRecord]) -> tuple[str, ...]:
 def replace_addresses(
     addresses: Iterable[str], had: Collection[str], has: Sequence[str]
 ) -> tuple[str, ...]:
-    """An instance's new addresses. `had` and `has` are those of its interfaces before and now."""
+    """Returns an instance's new addresses.
+
+    `had` and `has` are those of its interfaces before and now.
+    """
     declared = (each for each in addresses if each not in had and each not in has)
     return (*declared, *has)
 
 
 async def interfaces_of(arm: Arm, vm: Json) -> list[ResourceRecord]:
-    """The existing interfaces that the body of a VM names."""
+    """Returns the existing interfaces that the body of a VM names."""
     ids = [text_at(each, "id") for each in references(vm)]
     return [found for id in ids if id and (found := await arm.resources.find(id)) is not None]
 

@@ -34,7 +34,7 @@ class WantedVm(Struct, frozen=True, kw_only=True):
 
 
 def read_wanted(body: Json) -> WantedVm:
-    """Raises ArmError."""
+    """Reads the body of a VM. Raises ArmError."""
     properties = object_at(body, "properties")
     wanted = WantedVm(
         location=location_of(body),
@@ -56,9 +56,8 @@ def read_wanted(body: Json) -> WantedVm:
 
 
 def without_secrets(body: Json) -> Json:
-    """The body without what Azure never shows again: it is not stored."""
-    said = object_at(body, "properties")
-    properties = {k: v for k, v in said.items() if k.lower() != "userdata"}
+    """Returns the body without what Azure never shows again: it is not stored."""
+    properties = {k: v for k, v in object_at(body, "properties").items() if k.lower() != "userdata"}
     profile = object_at(properties, "osProfile")
     if profile:
         properties["osProfile"] = {k: v for k, v in profile.items() if k.lower() not in _SECRETS}
@@ -67,14 +66,14 @@ def without_secrets(body: Json) -> Json:
 
 def refuse_changed(properties: Json, name: str, before: str) -> None:
     """Refuses a change of a reference. `before` is the id that it had, or empty."""
-    said = text_at(properties, name, "id")
-    if said and not same_id(said, before):
+    requested = text_at(properties, name, "id")
+    if requested and not same_id(requested, before):
         raise not_changeable(name)
 
 
 def refuse_changed_word(properties: Json, name: str, before: str) -> None:
-    said = text_at(properties, name)
-    if said and said.lower() != before.lower():
+    requested = text_at(properties, name)
+    if requested and requested.lower() != before.lower():
         raise not_changeable(name)
 
 

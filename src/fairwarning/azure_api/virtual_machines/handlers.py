@@ -1,4 +1,4 @@
-"""Handlers for VMs: create, get, list, update, delete, and operations such as restart."""
+"""These handlers create, get, list, update and delete VMs, and start operations on them."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from fairwarning.azure_api.notice_profiles import refuse_newer_members
 from fairwarning.azure_api.operations import Deletion, Operation, accepted
 from fairwarning.azure_api.paths import ResourcePath, same_id
 from fairwarning.azure_api.request import Arm, ArmCall, Handler, Reply, Routes
-from fairwarning.azure_api.virtual_machines.render import declared_body, membership_json, render_vm
+from fairwarning.azure_api.virtual_machines.render import membership_json, render_vm
 from fairwarning.azure_api.virtual_machines.state import (
     TYPE,
     VirtualMachineState,
@@ -28,12 +28,21 @@ from fairwarning.azure_api.virtual_machines.state import (
     state_of_vm,
     vm_resource_id,
 )
-from fairwarning.azure_api.virtual_machines.update import create, new_record, update
+from fairwarning.azure_api.virtual_machines.update import create, first_record, update
 from fairwarning.core.deleting import takes_away
 from fairwarning.core.model import EventId, OperationKind, Priority
 from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.scale_sets import operate_all
 
+_VM = TYPE.lower()
+_OPERATIONS = {
+    "restart": OperationKind.RESTART,
+    "redeploy": OperationKind.REDEPLOY,
+    "reimage": OperationKind.REIMAGE,
+    "start": OperationKind.START,
+    "poweroff": OperationKind.STOP,
+    "deallocate": OperationKind.DEALLOCATE,
+}
 _FILTER = re.compile(r"\s*'virtualMachineScaleSet/id'\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 
 
@@ -97,9 +106,7 @@ async def _mark_deleting(
 ) -> None:
     while found is not None:
         vm = found.vm
-        record = found.record or new_record(
-            arm, vm_resource_id(vm), vm.instance.name, declared_body(vm), ""
-        )
+        record = found.record or first_record(arm, vm)
         try:
             await arm.resources.put(
                 replace(record, is_deleting=True, operation=operation.id), by=call.by
@@ -148,17 +155,6 @@ def _wanted_set(call: ArmCall) -> str | None:
 def _is_in(vm: FleetInstance, set_id: str) -> bool:
     membership = membership_json(vm).get("virtualMachineScaleSet", {})
     return same_id(membership.get("id", ""), set_id)
-
-
-_VM = TYPE.lower()
-_OPERATIONS = {
-    "restart": OperationKind.RESTART,
-    "redeploy": OperationKind.REDEPLOY,
-    "reimage": OperationKind.REIMAGE,
-    "start": OperationKind.START,
-    "poweroff": OperationKind.STOP,
-    "deallocate": OperationKind.DEALLOCATE,
-}
 
 
 async def run_operation(arm: Arm, call: ArmCall) -> Reply:

@@ -7,7 +7,7 @@ from fairwarning.azure_api.availability_sets import find_availability_set
 from fairwarning.azure_api.errors import ArmError, not_found
 from fairwarning.azure_api.fleet_view import scopes_of_resource
 from fairwarning.azure_api.instance_changes import add_instance, refuse_others, reuse_scope
-from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path
+from fairwarning.azure_api.paths import ResourcePath, find_path
 from fairwarning.azure_api.request import Arm, ArmCall
 from fairwarning.azure_api.scale_sets import state
 from fairwarning.azure_api.virtual_machines.body import WantedVm
@@ -19,7 +19,7 @@ from fairwarning.core.scale_sets import grow
 async def add_vm(
     arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance, policy: Policy
 ) -> None:
-    """Raises ArmError or Refused."""
+    """Adds the VM to the set that it names, or by itself. Raises ArmError or Refused."""
     if wanted.availability_set:
         await _add_to_availability_set(arm, call, wanted, instance)
     elif wanted.scale_set:
@@ -90,12 +90,9 @@ async def _add_to_scale_set(arm: Arm, call: ArmCall, wanted: WantedVm, instance:
 
 
 def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
-    """The path of the set that a body names. Raises ArmError if it is not in the VM's group."""
-    try:
-        path = resource_path(id)
-    except BadPath:
-        path = ResourcePath()
-    if path.key != type.lower() or path.tail:
+    """Parses the id of the set that a body names. Raises ArmError if it is in another group."""
+    path = find_path(id)
+    if path is None or path.key != type.lower():
         raise _invalid(property, f"'{id[:200]}' is no id of a {type}")
     own = (call.path.subscription.lower(), call.path.group.lower())
     if (path.subscription.lower(), path.group.lower()) != own:

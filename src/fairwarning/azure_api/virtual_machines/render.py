@@ -1,4 +1,4 @@
-"""The JSON of a VM: what its owner wrote, corrected by the fleet's facts."""
+"""Renders the JSON of a VM: what its owner wrote, corrected by the fleet's facts."""
 
 from fairwarning.azure_api.body_values import object_at
 from fairwarning.azure_api.fleet_view import FleetInstance
@@ -52,7 +52,7 @@ def vm_json(
 
 
 def declared_body(vm: FleetInstance) -> Json:
-    """The body of a VM that was not created in ARM: placeholders that clients can read."""
+    """Returns the body of a VM that was not created in ARM: placeholders that clients can read."""
     return {
         "location": vm.scope.roster.location,
         "properties": {
@@ -68,7 +68,7 @@ def declared_body(vm: FleetInstance) -> Json:
 
 
 def membership_json(vm: FleetInstance) -> Json:
-    """A reference to the set that the VM is in; empty if it is in none."""
+    """Returns a reference to the set that the VM is in; empty if it is in none."""
     roster = vm.scope.roster
     if roster.kind not in _SETS:
         return {}
@@ -88,12 +88,12 @@ def _priority_json(vm: FleetInstance) -> Json:
 
 
 def _policy_json(vm: FleetInstance, properties: Json) -> Json:
-    """The policy of a standalone VM; a VM in a set has none of its own."""
+    """Returns the policy of a standalone VM; a VM in a set has none of its own."""
     roster = vm.scope.roster
-    said = object_at(properties, "scheduledEventsPolicy")
-    if roster.kind is not ScopeKind.VM or (not said and roster.policy == Policy()):
+    policy = object_at(properties, "scheduledEventsPolicy")
+    if roster.kind is not ScopeKind.VM or (not policy and roster.policy == Policy()):
         return {}
-    return {"scheduledEventsPolicy": {**said, **policy_json(roster.policy)}}
+    return {"scheduledEventsPolicy": {**policy, **policy_json(roster.policy)}}
 
 
 def render_vm(
@@ -106,7 +106,7 @@ def render_vm(
 
 
 async def written_reply(arm: Arm, call: ArmCall, status: int, operation: Operation) -> Reply:
-    """The reply to a PUT or PATCH: the VM as it is now, and the operation's URL."""
+    """Returns the reply to a PUT or PATCH: the VM as it is now, and the operation's URL."""
     found = await get_virtual_machine(arm, call.path)
     location = found.vm.scope.roster.location
     return operation_reply(call, operation, location, status, render_vm(arm, call, found))

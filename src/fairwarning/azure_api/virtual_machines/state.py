@@ -1,4 +1,4 @@
-"""The state of a VM: its instance in the fleet, and the record of what its owner wrote.
+"""Finds VMs: their instances in the fleet, and the records of what their owners wrote.
 
 Nothing works in the background, so the record of a VM that is gone stays until somebody looks it
 up. A new VM with the name of a deleted one inherits nothing from it.

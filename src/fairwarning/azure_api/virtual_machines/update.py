@@ -1,7 +1,5 @@
 """Creates and updates VMs: first the instance in the fleet, then the stored body."""
 
-import uuid
-
 from msgspec.structs import replace
 
 from fairwarning.azure_api.body_values import (
@@ -17,7 +15,7 @@ from fairwarning.azure_api.merge_patch import merge
 from fairwarning.azure_api.networks.attachments import attach, attachable_interfaces
 from fairwarning.azure_api.notice_profiles import read_policy, read_terms
 from fairwarning.azure_api.request import Arm, ArmCall, Json, Reply
-from fairwarning.azure_api.resource_store import ResourceRecord
+from fairwarning.azure_api.resource_store import ResourceRecord, new_record
 from fairwarning.azure_api.virtual_machines.addresses import (
     addresses_of_all,
     interfaces_of,
@@ -55,7 +53,7 @@ async def update(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Reply:
     refuse_deleting(call, found)
     requested = resource_members(call.body)
     _refuse_fixed(call, found.vm, requested)
-    before = found.record or _first_record(arm, found.vm)
+    before = found.record or first_record(arm, found.vm)
     body = without_secrets(merge(before.body, requested))
     wanted = read_wanted(body)
     read_terms(object_at(body, "properties"))
@@ -71,10 +69,15 @@ async def update(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Reply:
     return await written_reply(arm, call, 200, operation)
 
 
-def _first_record(arm: Arm, vm: FleetInstance) -> ResourceRecord:
-    """The record of a VM that was declared elsewhere: its first change in ARM stores one."""
-    body = declared_body(vm)
-    return new_record(arm, vm_resource_id(vm), vm.instance.name, body, "")
+def first_record(arm: Arm, vm: FleetInstance) -> ResourceRecord:
+    """Makes the record of a VM that was declared elsewhere: its first change in ARM stores one."""
+    return new_record(
+        arm.control.clock.now(),
+        id=vm_resource_id(vm),
+        type=TYPE,
+        name=vm.instance.name,
+        body=declared_body(vm),
+    )
 
 
 def _refuse_fixed(call: ArmCall, vm: FleetInstance, requested: Json) -> None:
@@ -145,20 +148,14 @@ async def create(arm: Arm, call: ArmCall) -> Reply:
     )
     await add_vm(arm, call, wanted, instance, read_policy(properties, Policy()))
     operation = await arm.operations.begin(call, verb="create", target=call.path.id)
-    await arm.resources.put(
-        new_record(arm, call.path.id, instance.name, body, operation.id), by=call.by
+    record = new_record(
+        arm.control.clock.now(),
+        id=call.path.id,
+        type=TYPE,
+        name=instance.name,
+        body=body,
+        operation=operation.id,
     )
+    await arm.resources.put(record, by=call.by)
     await attach(arm, interfaces, call.path.id, by=call.by)
     return await written_reply(arm, call, 201, operation)
-
-
-def new_record(arm: Arm, id: str, name: str, body: Json, operation: str) -> ResourceRecord:
-    return ResourceRecord(
-        id=id,
-        type=TYPE,
-        name=name,
-        body=body,
-        created_ms=arm.control.clock.now(),
-        unique_id=str(uuid.uuid4()),
-        operation=operation,
-    )

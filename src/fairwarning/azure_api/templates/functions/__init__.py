@@ -1,4 +1,4 @@
-"""The template functions that depend on their arguments only, by name in lower case."""
+"""Collects the template functions that depend on their arguments only."""
 
 from collections.abc import Mapping
 

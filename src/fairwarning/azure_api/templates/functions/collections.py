@@ -1,4 +1,4 @@
-"""Template functions for arrays and objects, and those that take texts too."""
+"""These template functions work on arrays and objects; some take texts too."""
 
 from typing import cast
 
@@ -35,12 +35,12 @@ def _contains(where: Value, what: Value) -> bool:
 def _create_object(*parts: Value) -> Value:
     if len(parts) % 2:
         raise TemplateError("it takes names and values in turn")
-    made: dict[str, Value] = {}
+    found: dict[str, Value] = {}
     for name, value in zip(parts[::2], parts[1::2], strict=True):
         if not isinstance(name, str):
             raise TemplateError("a name must be a string")
-        made[name] = value
-    return made
+        found[name] = value
+    return found
 
 
 def _union(*values: Value) -> Value:
@@ -69,11 +69,11 @@ def _merge(target: dict[str, Value], other: dict[str, Value]) -> None:
 def _intersection(*values: Value) -> Value:
     _refuse_mixture(values)
     if isinstance(values[0], list):
-        kept = {as_json(each): each for each in values[0]}
+        common = {as_json(each): each for each in values[0]}
         for part in cast(tuple[list[Value], ...], values[1:]):
             here = {as_json(each) for each in part}
-            kept = {key: each for key, each in kept.items() if key in here}
-        return list(kept.values())
+            common = {key: each for key, each in common.items() if key in here}
+        return list(common.values())
     common = dict(cast(dict[str, Value], values[0]))
     for each in cast(tuple[dict[str, Value], ...], values[1:]):
         common = {

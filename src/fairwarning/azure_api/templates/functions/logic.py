@@ -1,4 +1,4 @@
-"""Template functions that compare. Those that skip arguments, like `if`, are in the evaluator."""
+"""These template functions compare values. `if`, `and` and `or` are in the evaluator."""
 
 from collections.abc import Callable
 from typing import Any

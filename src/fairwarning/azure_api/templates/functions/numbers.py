@@ -1,4 +1,4 @@
-"""Template functions for integers, which have 64 bits as on Azure."""
+"""These template functions work on integers, which have 64 bits as on Azure."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The signature of a template function: it checks number and kinds of arguments."""
+"""Checks the number and the kinds of arguments of a template function."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

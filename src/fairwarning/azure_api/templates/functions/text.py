@@ -1,4 +1,4 @@
-"""Template functions for text."""
+"""These template functions work on text."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ _TEXTS = Kind.TEXT | Kind.LIST
 
 
 def to_text(value: Value) -> str:
-    """A value as it appears within a text."""
+    """Returns a value as it appears within a text."""
     match value:
         case str():
             return value

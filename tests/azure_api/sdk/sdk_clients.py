@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Node]:
+def node_in_thread(folder: Path) -> Iterator[Node]:
     """A fresh node with an empty fleet, in a thread of its own until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="node")
@@ -101,7 +101,7 @@ class VirtualTransport(RequestsTransport):  # type: ignore[misc]
         super().close()
 
 
-class Azure:
+class SdkClients:
     """The SDK's clients, logged in, and the two other views of the same fleet."""
 
     def __init__(self, node: Node, folder: Path, exits: ExitStack) -> None:
@@ -230,7 +230,7 @@ def minutes_between(one: str, other: str) -> float:
 
 
 @contextmanager
-def azure_on(folder: Path) -> Iterator[Azure]:
+def running_sdk(folder: Path) -> Iterator[SdkClients]:
     """`folder` keeps the certificate, so that a further node need not make one."""
-    with serving(folder) as node, ExitStack() as exits:
-        yield Azure(node, folder, exits)
+    with node_in_thread(folder) as node, ExitStack() as exits:
+        yield SdkClients(node, folder, exits)
