@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture `fairwarning`, a server for each test that asks for one.
+"""The pytest plugin, with the fixture `fairwarning`: a server for each test that uses it.
 
 @pytest.mark.fairwarning(fleet="tests/fleet.toml", seed=7)
 def test_my_handler(fairwarning): ...
@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def fairwarning(request: pytest.FixtureRequest) -> Iterator["Server"]:
     """A whole Fairwarning server of this test's own, with a virtual clock."""
-    # Here and not above: whoever does not use the fixture does not pay for the server.
+    # The import is here, so that tests without the fixture do not load the server.
     from fairwarning.testing.server import server  # noqa: PLC0415
 
     marker = request.node.get_closest_marker("fairwarning")

@@ -202,12 +202,16 @@ def test_every_command_has_a_call_here() -> None:
     assert set(CALLS) == set(COMMANDS)
 
 
+LISTS_ALL = ("agent check-config", "scenario run")
+"""Commands that print a line for each mistake of a file."""
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_input_of_a_command_ends_in_a_traceback(place: Place, name: str) -> None:
     found = {
         shortened(arguments): wrong
         for arguments in calls(place, name)
-        if (wrong := fault_of(place.run(arguments), lists_all=name == "agent check-config"))
+        if (wrong := fault_of(place.run(arguments), lists_all=name in LISTS_ALL))
     }
     assert not found
 

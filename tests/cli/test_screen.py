@@ -6,7 +6,7 @@ import pytest
 
 from fairwarning.cli.live_screen.model import (
     ENTRIES_MAX,
-    Seen,
+    ScreenState,
     by_urgency,
     domains,
     instance_states,
@@ -32,14 +32,14 @@ SCOPE = a_scope(
     an_instance("web-1", 1),
     an_instance("web-2", 1, power="stopped"),
 )
-SEEN = Seen(scopes=(SCOPE,), events=(an_event(),), entries=(an_entry(),))
+SEEN = ScreenState(scopes=(SCOPE,), events=(an_event(),), entries=(an_entry(),))
 
 
 def text(line: Line) -> str:
     return "".join(cell.text for cell in line)
 
 
-def shown(seen: Seen, width: int = 80, height: int = 24, **more: bool) -> list[str]:
+def shown(seen: ScreenState, width: int = 80, height: int = 24, **more: bool) -> list[str]:
     lines = screen(seen, "http://here", NOW, width=width, height=height, **more)
     return [text(line) for line in lines]
 
@@ -74,12 +74,12 @@ def test_scopes_with_impact_come_first() -> None:
     quiet, announced = a_scope("s/g/vm/a", an_instance("a")), SCOPE
     struck = a_scope("s/g/vm/z", an_instance("z"))
     events = (an_event(), an_event(scope="s/g/vm/z", resources=["z"], phase="started"))
-    seen = Seen(scopes=(quiet, announced, struck), events=events)
+    seen = ScreenState(scopes=(quiet, announced, struck), events=events)
     assert by_urgency(seen) == [struck, announced, quiet]
 
 
 def test_a_lost_connection_is_told() -> None:
-    lines = shown(Seen(scopes=(SCOPE,), lost="refused"))
+    lines = shown(ScreenState(scopes=(SCOPE,), lost="refused"))
     assert "connection lost" in lines[0]
     assert "refused" in lines[0]
 
@@ -88,7 +88,7 @@ def test_a_lost_connection_is_told() -> None:
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_it_fits_whatever_there_is(width: int, height: int) -> None:
     crowd = [an_instance(f"w-{n:03}", n % 5) for n in range(100)]
-    seen = Seen(
+    seen = ScreenState(
         scopes=tuple(a_scope(f"s/g/scale-set/w/{n}", *crowd) for n in range(40)),
         events=tuple(an_event(id=f"{n:08}") for n in range(40)),
         entries=tuple(an_entry(position=str(n)) for n in range(40)),
@@ -102,7 +102,7 @@ def test_it_fits_whatever_there_is(width: int, height: int) -> None:
 
 def test_a_large_scope_takes_as_many_lines_as_it_needs() -> None:
     crowd = [an_instance(f"w-{n:03}", n % 5) for n in range(100)]
-    lines = shown(Seen(scopes=(a_scope(WEB, *crowd),)), 60, 40)
+    lines = shown(ScreenState(scopes=(a_scope(WEB, *crowd),)), 60, 40)
     assert sum(line.count("■") for line in lines) == 100 + 1
     assert all(len(line) <= 60 for line in lines if "■" in line and "running" not in line)
 

@@ -12,7 +12,7 @@ import pytest
 
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.testing import NotAnswered, Server, Vm, server
-from fairwarning.testing.server_loop import START, Stage
+from fairwarning.testing.server_loop import START, ServerLoop
 from fairwarning.testing.server_thread import Changes
 
 FLEET = """
@@ -313,7 +313,7 @@ async def test_whoever_begins_to_wait_too_late_does_not_wait() -> None:
 
 async def test_a_request_can_be_seen_by_whoever_it_wakes() -> None:
     seen: list[int] = []
-    stage = Stage(
+    stage = ServerLoop(
         fleet=None,
         seed=0,
         start=START,

@@ -1,1 +1,1 @@
-"""The command line: one module a command group."""
+"""The command line, with one module for each group of commands."""

@@ -1,7 +1,7 @@
-"""The operator API over HTTP, for commands: answers are JSON, and a no is a `Problem`.
+"""Sends the requests of commands to the operator API; a refusal is raised as a `Problem`.
 
-Every POST carries an idempotency key, so a request whose answer was lost on the way is sent
-once more instead of leaving the user to guess whether it happened.
+Every POST carries an idempotency key, so a request whose response was lost is sent once more
+instead of leaving the user to guess whether it happened.
 """
 
 import ssl
@@ -24,9 +24,9 @@ Param = str | int | bool | Sequence[str] | None
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
 _ADVANCE_S = 600.0
-"""Moving the clock answers when all that became due has happened."""
+"""How long moving the clock may take: the response waits until all that is due has happened."""
 _SILENCE_S = 90.0
-"""A stream that is silent for longer is opened anew: a sleeping laptop's is dead."""
+"""A stream that is silent for longer is opened again: after a laptop slept, it is dead."""
 _PAGE_MAX = 200
 
 
@@ -66,12 +66,12 @@ class Api:
     def send(
         self, method: str, *path: str, content: bytes, media_type: str, **params: Param
     ) -> Json:
-        """A body as it is, such as a fleet file."""
+        """Send a body without change, such as a fleet file."""
         headers = {"Content-Type": media_type}
         return self._ask(method, path, params, content=content, headers=headers)
 
     def pages(self, *path: str, key: str, limit: int | None = None, **params: Param) -> Json:
-        """As many as asked for (all, unless `limit`), in the form of a single page."""
+        """Get all pages, or up to `limit` entries, in the form of a single page."""
         found: Json = {key: [], "next": None}
         while True:
             left = _PAGE_MAX if limit is None else min(_PAGE_MAX, limit - len(found[key]))
@@ -83,7 +83,7 @@ class Api:
 
     @contextmanager
     def stream(self, after: str | None) -> Iterator[Iterator[str]]:
-        """The lines of /stream. Raises `Disconnected` for what may pass, `Problem` for a no."""
+        """Yield the lines of /stream. Raises `Disconnected` if a retry may help, else `Problem`."""
         headers = {"Accept": "text/event-stream"}
         if after:
             headers["Last-Event-ID"] = after
@@ -179,7 +179,7 @@ class Api:
 
 @contextmanager
 def _sendable() -> Iterator[None]:
-    """Not every text fits into a request: bytes of a shell that are no UTF-8, or a long name."""
+    """Turn text that fits into no request into a Problem: bytes that are no UTF-8, or too long."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -190,7 +190,7 @@ def _sendable() -> Iterator[None]:
 
 
 def _decoded(answer: httpx.Response) -> object:
-    """None: it is no JSON."""
+    """Return the JSON of a response, or None if it is none."""
     try:
         return answer.json()
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a shell must be told so that Azure's own clients use a Fairwarning server. Pure."""
+"""Builds the commands and environment variables that make Azure's clients use this server."""
 
 import configparser
 import json
@@ -18,7 +18,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 class Access(NamedTuple):
-    """All that a client needs to know."""
+    """What a client of Azure needs to know."""
 
     cloud: str
     url: str
@@ -27,11 +27,11 @@ class Access(NamedTuple):
     client_id: str
     secret: str
     ca_file: str | None
-    """None: the clients know the authority already."""
+    """The file of the authority; None: the clients trust it already."""
 
 
 def environment(access: Access, around: Mapping[str, str]) -> dict[str, str]:
-    """For az and the SDKs alike: whom to trust, and no proxy on the way to this machine."""
+    """Return the variables of az and the SDKs: the authority, and no proxy to this host."""
     found = {} if access.ca_file is None else {"REQUESTS_CA_BUNDLE": access.ca_file}
     host = urlsplit(access.url).hostname or ""
     if not _is_here(host) or not any(around.get(name) for name in _PROXIES):
@@ -44,10 +44,10 @@ def environment(access: Access, around: Mapping[str, str]) -> dict[str, str]:
 
 
 def sdk_environment(access: Access) -> dict[str, str]:
-    """What DefaultAzureCredential reads, and the subscription for the program's own use."""
+    """Return the variables of DefaultAzureCredential, and the subscription for programs."""
     return {
         "AZURE_AUTHORITY_HOST": access.url,
-        # This word keeps the SDKs from asking Microsoft whether they may trust the authority.
+        # This value keeps the SDKs from asking Microsoft whether the authority is known.
         "AZURE_TENANT_ID": "adfs",
         "AZURE_CLIENT_ID": access.client_id,
         "AZURE_CLIENT_SECRET": access.secret,
@@ -69,7 +69,7 @@ def set_words(cloud: str) -> list[str]:
 
 
 def login_words(access: Access) -> list[str]:
-    """The secret comes on standard input, because `ps` would show it here."""
+    """Return the login command; the secret comes on standard input, as `ps` would show it."""
     return ["login", "--service-principal", "-u", access.client_id, "-p", "@-",
             "--tenant", access.tenant]  # fmt: skip
 
@@ -90,7 +90,6 @@ def _is_here(host: str) -> bool:
         return False
 
 
-# Azure's own command line, run for the user.
 _HOME_CLOUD = "AzureCloud"
 _STEP_S_MAX = 180
 
@@ -101,7 +100,7 @@ class Az:
         self._env = {**os.environ, **variables}
 
     def set_up(self, access: Access) -> None:
-        """Also a second time: the cloud is brought up to date, and older logins are dropped."""
+        """Set up az; a second time it updates the cloud and drops older logins."""
         self._run(register_words(access, is_known=is_registered(access.cloud)))
         self._run(set_words(access.cloud))
         for client in self._clients(access.cloud):
@@ -109,14 +108,14 @@ class Az:
         self._run(login_words(access), said=access.secret)
 
     def undo(self, cloud: str) -> list[str]:
-        """Back to where az was without us; what could not be done is told."""
+        """Restore az; return what could not be done."""
         if not is_registered(cloud):
             return [f"az knows no cloud {cloud}"]
         active = json.loads(self._run(["cloud", "show"]))["name"]
         clients = self._clients(cloud)
         failures = []
         if clients:
-            # az asks the active cloud about every login that it drops.
+            # az contacts the active cloud for every login that it drops.
             self._run(set_words(cloud))
             failures = [text for each in clients if (text := self._log_out(each))]
         self._run(set_words(_HOME_CLOUD if active == cloud else active))
@@ -124,12 +123,12 @@ class Az:
         return failures
 
     def _clients(self, cloud: str) -> list[str]:
-        """Who is logged in to this cloud."""
+        """Return the clients that are logged in to this cloud."""
         found = json.loads(self._run(["account", "list", "--all"]))
         return sorted({each["user"]["name"] for each in found if each["cloudName"] == cloud})
 
     def _log_out(self, client: str) -> str:
-        """Why it did not work, if so: it needs the server, and a login is worthless without."""
+        """Log out; return why it failed. It needs the server, without which a login is useless."""
         try:
             self._run(["logout", "--username", client])
         except Problem as problem:
@@ -155,7 +154,7 @@ def find_az() -> str | None:
 
 
 def is_registered(cloud: str) -> bool:
-    """As az itself keeps it: asking az would take a second."""
+    """Read the files of az, because asking az would take a second."""
     folder = Path(os.environ.get("AZURE_CONFIG_DIR") or "~/.azure").expanduser()
     clouds = configparser.RawConfigParser()
     try:
@@ -166,7 +165,7 @@ def is_registered(cloud: str) -> bool:
 
 
 def _reason(stderr: str) -> str:
-    """The line that az means for people, and not its warnings."""
+    """Return the error of az without its warnings."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["it said nothing"])[0]

@@ -1,4 +1,4 @@
-"""`fairwarning azure-setup`: make Azure's own clients use this server, and stop using it."""
+"""`fairwarning azure-setup` makes Azure's own clients use this server, or undoes that."""
 
 import os
 import re
@@ -149,9 +149,9 @@ def _needed_az() -> str:
 def _place(
     session: Session, found: dict[str, Any], cloud: str, ca_out: Path | None
 ) -> tuple[str, str | None]:
-    """Where clients reach the server, and the file with the authority that they must trust."""
+    """Return where clients reach the server, and the file with the authority that they trust."""
     if session.api.url.startswith("https://"):
-        # We got through to it with TLS, so others get through in the same way.
+        # This command reaches it over TLS, so other clients can in the same way.
         given = click.get_current_context().params.get("ca_file")
         if ca_out is not None:
             raise click.UsageError("this server's authority is not ours to write; see --ca-file")
@@ -193,7 +193,7 @@ def _token_prefix(cloud: str) -> str:
 def _make_token(
     session: Session, cloud: str, role: str, expires: str | None, why: str | None
 ) -> dict[str, Any]:
-    """Each under a name of its own: az would reuse what it got under an old one."""
+    """Create a token under a new name: az would reuse what it got under an old one."""
     name = _token_prefix(cloud) + secrets.token_hex(_SUFFIX_BYTES)
     body = {"name": name, "role": role}
     if expires:
@@ -245,7 +245,7 @@ def _camel(name: str) -> str:
 
 
 def _undo(session: Session, cloud: str, why: str | None) -> None:
-    """az first: that needs no server, or only the one that may be gone."""
+    """Restore az first, which works without the server, then revoke the tokens."""
     ca_file = _default_ca_file(cloud)
     program = find_az()
     notes: Sequence[str] = ["there is no az on PATH, so nothing was changed there"]
@@ -264,7 +264,7 @@ def _undo(session: Session, cloud: str, why: str | None) -> None:
 
 
 def _trusted(ca_file: Path) -> dict[str, str]:
-    """Ours, or the one that this command was told of; else what the environment says."""
+    """Return the authority of this command, else that of the environment."""
     given = click.get_current_context().params.get("ca_file")
     path = ca_file if ca_file.exists() else given
     return {} if path is None else {"REQUESTS_CA_BUNDLE": str(Path(path).resolve())}
@@ -273,7 +273,7 @@ def _trusted(ca_file: Path) -> dict[str, str]:
 def _revoke(
     session: Session, cloud: str, why: str | None, *, but: str = ""
 ) -> list[dict[str, str]]:
-    """All that this command made for that cloud, this user and this machine."""
+    """Revoke all tokens that this command created for the cloud, this user and this host."""
     pattern = re.escape(_token_prefix(cloud)) + rf"[0-9a-f]{{{2 * _SUFFIX_BYTES}}}"
     ours = [
         each

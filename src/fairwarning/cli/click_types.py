@@ -1,4 +1,4 @@
-"""Kinds of arguments: a duration in any form that people write, and a number."""
+"""Types of arguments: durations, numbers, and addresses written HOST:PORT."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ from fairwarning.cli.times import NotATime, duration_text
 
 
 class Number(click.FloatRange):
-    """A number within limits. click lets `nan` through: it is neither too small nor too large."""
+    """A number within limits; `nan`, which click would accept, is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         found = super().convert(value, param, ctx)
@@ -19,7 +19,7 @@ class Number(click.FloatRange):
 
 
 def duration(text: str) -> str:
-    """ISO 8601, the form that the API takes."""
+    """Convert a duration to ISO 8601, the form of the API."""
     try:
         return duration_text(text)
     except NotATime as error:
@@ -30,7 +30,6 @@ EVENT_TYPES = ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]
 EVENT_TYPE = click.Choice(EVENT_TYPES, case_sensitive=False)
 
 
-# `HOST:PORT`, as people write it.
 def one_address(value: str) -> tuple[str, int]:
     host, _, port = value.rpartition(":")
     if not _is_host(host) or not _is_port(port):
@@ -39,7 +38,7 @@ def one_address(value: str) -> tuple[str, int]:
 
 
 def _is_port(text: str) -> bool:
-    # Python refuses to make a number of thousands of digits.
+    # Python refuses to convert thousands of digits to a number.
     return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) < 65_536
 
 

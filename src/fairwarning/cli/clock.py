@@ -1,4 +1,4 @@
-"""`fairwarning clock`: see the server's time, and move it if it is virtual."""
+"""`fairwarning clock` shows the server's time, and moves a virtual clock."""
 
 from datetime import datetime
 from typing import Any

@@ -1,5 +1,5 @@
-"""What every command of the control plane shares: the options that say where the server is,
-the connection to it, and the two ways of answering: for people and as JSON.
+"""What all commands of the control plane share: the options of the connection, the connection
+itself, and output for people or as JSON.
 """
 
 import functools
@@ -26,14 +26,15 @@ DEFAULT_URL = "http://127.0.0.1:8170"
 Show = Callable[[datetime], Sequence[Shown]]
 
 
-# The server's time between two answers, because countdowns run on its clock and not on ours.
 class ServerClock:
+    """Estimates the server's time between two responses, because countdowns run on its clock."""
+
     def __init__(
         self, face: dict[str, Any], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.is_virtual = bool(face["virtual"])
         self.speed = float(face.get("speed", 0 if self.is_virtual else 1))
-        """How fast it runs by itself."""
+        """How fast the clock runs by itself; 0: it stands still."""
         self._monotonic = monotonic
         self._now = from_wire(face["now"])
         self._read_s = monotonic()
@@ -42,7 +43,7 @@ class ServerClock:
         return self._now + timedelta(seconds=(self._monotonic() - self._read_s) * self.speed)
 
     def saw(self, at: datetime) -> None:
-        """Something happened at `at`: a virtual clock has come at least that far."""
+        """Move on to `at`, when something happened: a virtual clock has come at least that far."""
         if self.is_virtual and at > self.now():
             self._now, self._read_s = at, self._monotonic()
 
@@ -67,14 +68,14 @@ class Session:
         return ServerClock(self.api.get("clock"))
 
     def answer(self, body: Any, show: Show) -> None:
-        """The API's JSON as it is, or what `show` makes of it at the server's time."""
+        """Print the API's JSON, or what `show` makes of it at the server's time."""
         if self.as_json:
             echo_json(body)
         else:
             draw(make_console(), *show(self.clock.now()))
 
     def tell(self, *shown: Shown) -> None:
-        """Something on the way to the answer; with --json it must not mix with that."""
+        """Print something before the answer, but not with --json."""
         draw(make_console(err=self.as_json), *shown)
 
     def note(self, text: str) -> None:
@@ -93,7 +94,7 @@ def connect(
 
 
 def read_token(token_file: str | None) -> str:
-    """The file wins over FAIRWARNING_TOKEN: it was named for this command."""
+    """Return the token of the file, or else of FAIRWARNING_TOKEN."""
     if token_file is None:
         token, place = os.environ.get("FAIRWARNING_TOKEN", "").strip(), "FAIRWARNING_TOKEN"
     else:
@@ -111,7 +112,7 @@ def _first_word_of(path: str) -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on, or end: with exit code 2 if there is nobody to ask."""
+    """Ask, and end the command unless the answer is yes; without a terminal, exit with 2."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -158,7 +159,7 @@ _CONNECTION = (
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of the connection, and the session as its first argument."""
+    """Give a command the options of the connection, and the session as its first argument."""
 
     @functools.wraps(command)
     def run(

@@ -1,4 +1,4 @@
-"""`fairwarning completion`: the script that makes the shell complete our words."""
+"""`fairwarning completion` prints the completion script of a shell."""
 
 import click
 from click.shell_completion import ShellComplete, get_completion_class
@@ -38,7 +38,7 @@ def _script(program: click.Command, shell: str) -> str:
     kind = get_completion_class(shell)
     assert kind is not None, "the choice holds only shells that click knows"
     made = kind(program, {}, "fairwarning", "_FAIRWARNING_COMPLETE")
-    # Not kind.source: bash's asks which bash this machine has, and the script may be for another.
+    # Not kind.source: that of bash checks the local bash, and the script may be for another host.
     script = ShellComplete.source(made).strip()
-    # Behind it, because zsh's `#compdef` counts only in the first line.
+    # This comes last, because `#compdef` of zsh counts only in the first line.
     return f"{script}\n# To install: {_INSTALL[shell]}"

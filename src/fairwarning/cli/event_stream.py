@@ -1,4 +1,4 @@
-"""The stream of transitions, with reconnecting: each entry once, whatever the network does."""
+"""Follows the stream of transitions, reconnects, and yields each entry once."""
 
 import json
 import queue
@@ -26,7 +26,7 @@ class Lost(Struct, frozen=True):
 
 
 class Back(Struct, frozen=True):
-    """Connected again. Entries resume where they stopped, if any had come before."""
+    """The stream is connected again; entries resume where they stopped."""
 
 
 Happening = Entry | Lost | Back
@@ -35,7 +35,7 @@ Happening = Entry | Lost | Back
 def follow(
     open_stream: OpenStream, after: str | None, pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Happening]:
-    """Without end. A `Problem` that the server answers with comes out."""
+    """Yield entries without end. Raises the `Problem` that the server answers with."""
     last, failures, connections = after, 0, 0
     parser = Parser()
     while True:
@@ -56,7 +56,7 @@ def follow(
 
 
 class Feed:
-    """`follow` on a thread of its own, for a reader who also has a clock or a key to watch."""
+    """Runs `follow` on a thread, for a reader that also waits for a clock or a key."""
 
     def __init__(self, open_stream: OpenStream, after: str | None) -> None:
         self._happenings: queue.SimpleQueue[Happening | Exception] = queue.SimpleQueue()
@@ -64,7 +64,7 @@ class Feed:
         threading.Thread(target=self._run, name="feed", daemon=True).start()
 
     def next(self, timeout_s: float | None = None) -> Happening | None:
-        """None when nothing came in that time. Raises what ended the stream for good."""
+        """Return the next item, or None after that time. Raises what ended the stream for good."""
         try:
             found = self._happenings.get(timeout=timeout_s)
         except queue.Empty:
@@ -81,7 +81,6 @@ class Feed:
             self._happenings.put(error)
 
 
-# Server-sent events (WHATWG HTML, 9.2.6): from lines to messages. Pure.
 class Message(Struct, frozen=True, kw_only=True):
     data: str
     kind: str = "message"
@@ -89,17 +88,17 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class Parser:
-    """Fed one line at a time, without its end."""
+    """Parses server-sent events (WHATWG HTML, 9.2.6), one line at a time without its end."""
 
     def __init__(self) -> None:
         self.last_id = ""
-        """Where to resume; it outlives the message that brought it."""
+        """The id to resume from, which outlives its message."""
         self.retry_ms: int | None = None
         self._data: list[str] = []
         self._kind = ""
 
     def feed(self, line: str) -> Message | None:
-        """A message when this line completes one."""
+        """Take a line; return the message that it completes, if any."""
         if not line:
             return self._dispatch()
         name, _, value = line.partition(":")
@@ -125,7 +124,7 @@ class Parser:
 
 
 def messages(parser: Parser, lines: Iterator[str]) -> Iterator[Message]:
-    """A message that the end of the stream cut off is dropped: it will come again."""
+    """Yield complete messages; one that the end of the stream cut off will come again."""
     for line in lines:
         message = parser.feed(line)
         if message is not None:

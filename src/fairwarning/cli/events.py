@@ -1,4 +1,4 @@
-"""`fairwarning events`, `event show`, `approve`, `cancel` and `postpone`: see and decide."""
+"""`fairwarning events`, `event show`, `approve`, `cancel` and `postpone` show and decide events."""
 
 import click
 

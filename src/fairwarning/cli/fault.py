@@ -1,4 +1,4 @@
-"""`fairwarning fault`: make the endpoint misbehave, so that handlers can be tested."""
+"""`fairwarning fault` makes the endpoint misbehave, so that handlers can be tested."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -121,7 +121,6 @@ def clear(session: Session, id: str | None, why: str | None) -> None:
     session.answer(done, lambda _: [line(f"{counted(done['cleared'], 'fault')} cleared.")])
 
 
-# Faults: what goes wrong on purpose, for whom, and for how long.
 Json = dict[str, Any]
 _COLUMNS = (
     Column("ID", whole=True),

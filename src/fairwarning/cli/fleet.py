@@ -1,4 +1,4 @@
-"""`fairwarning fleet`: declare the fleet, see it, take something out of it."""
+"""`fairwarning fleet` applies a fleet file, shows the fleet, and removes from it."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _NAMES_SHOWN = 1_000
-"""All that a scale set can have: who leaves without notice is named."""
+"""All that a scale set can have, so that everyone who leaves without notice is named."""
 
 _force_option = click.option(
     "--force", is_flag=True, help="Also cancel the pending events of what is removed."
@@ -105,7 +105,7 @@ def _refuse_no_reason(why: str | None, *, without_notice: bool) -> None:
 
 
 def _in_our_words(problem: Problem) -> Problem:
-    """The API says which parameter to add; here that is done by looking again."""
+    """Replace the parameter that the API names by the option of this command."""
     if problem.code != "preview-needed":
         return problem
     names = several(problem.body.get("instances") or [], _NAMES_SHOWN)
@@ -139,7 +139,7 @@ def _read(file: str) -> tuple[bytes, str]:
 
 
 def _at_line(file: str, problem: Problem) -> Problem:
-    """With the place in front, so that an editor can jump there."""
+    """Put file and line in front of the problem, so that an editor can jump there."""
     place = problem.body.get("line") or problem.body.get("pointer")
     if problem.status != 422 or place is None:
         return problem
@@ -202,7 +202,7 @@ def remove(
 def _remove_unwarned(
     session: Session, kind: str, name: str, *, yes: bool, force: bool, why: str | None
 ) -> Json:
-    """The server names those who would leave without notice; then they are removed."""
+    """Show the instances that would leave without notice, then remove them."""
     said: dict[str, Any] = {"force": force, "why": why, "withoutNotice": True}
     try:
         return session.api.delete(kind, name, **said)
@@ -220,7 +220,7 @@ def _remove_unwarned(
 
 
 def _find(api: "Api", name: str) -> tuple[str, str]:
-    """Which of the two it is. A VM of its own is both, and then it is the scope."""
+    """Find whether NAME is a scope or an instance; a standalone VM counts as a scope."""
     scope, instance = _get(api, "scopes", name), _get(api, "instances", name)
     if scope is None and instance is None:
         raise Problem(

@@ -1,9 +1,9 @@
-"""Keeps the collection of garbage from holding up polls.
+"""Keeps garbage collection from delaying polls.
 
-A full collection looks at every object that there is: with 10,000 instances that takes 100 ms, in
-which nobody is answered. But a fleet has no cycles and is freed without it. So whatever is there
-when a full collection took long is not looked at again, and the next one is short. What of that
-becomes garbage in a cycle stays until there is twice as much; then all is looked at once more.
+A full collection visits every object: with 10,000 instances that takes 100 ms, in which no poll
+is answered. A fleet has no cycles and is freed without it. So after a long collection all objects
+are frozen, and the next one is short. Frozen cycles that become garbage stay until there are
+twice as many objects; then everything is visited once more.
 """
 
 import gc
@@ -14,26 +14,26 @@ LONG_S = 0.02
 
 
 class ShortCollections:
-    """Raises nothing: it is called in the middle of whatever made an object."""
+    """Freezes objects after long collections. Its callback must not raise in foreign code."""
 
     def __init__(self) -> None:
         self._began_s = 0.0
         self._is_whole = False
-        """The collection under way looks at everything."""
+        """Whether the current collection visits frozen objects too."""
         self._frozen_max = 0
 
     def begin(self) -> None:
-        """What is there now is there for good."""
+        """Freeze what exists now, and watch collections from here on."""
         gc.collect()
         gc.freeze()
         self._frozen_max = 2 * gc.get_freeze_count()
-        gc.callbacks.append(self._hear)
+        gc.callbacks.append(self._on_collection)
 
     def end(self) -> None:
-        gc.callbacks.remove(self._hear)
+        gc.callbacks.remove(self._on_collection)
         gc.unfreeze()
 
-    def _hear(self, phase: str, info: dict[str, Any]) -> None:
+    def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if info["generation"] != 2:
             return
         if phase == "start":

@@ -1,4 +1,4 @@
-"""`fairwarning history`: who did what, when and why."""
+"""`fairwarning history` lists who did what, when and why."""
 
 import click
 

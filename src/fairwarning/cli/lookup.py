@@ -1,4 +1,4 @@
-"""From what a person typed to a name that the API knows."""
+"""Finds the whole id of an event from the beginning that a person typed."""
 
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ _NEWEST = 200
 
 
 def find_event_id(api: "Api", text: str) -> str:
-    """The whole id of an event that may be abbreviated to a prefix that only one has.
+    """Return the whole id of an event from a unique beginning of it.
 
-    An id that is exactly this comes first: an event may have been given a short one. Then
-    come unfinished events, then the newest; what fits several is refused and never guessed.
+    An exact id comes first, for an event may have a short one. Then come unfinished events,
+    then the newest; a text that fits several is refused, never guessed.
     """
     if len(text) >= _ID_LENGTH:
         return text

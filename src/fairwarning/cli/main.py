@@ -1,4 +1,4 @@
-"""The program `fairwarning`."""
+"""The program `fairwarning`: the table of its commands, and errors in one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,11 +109,11 @@ COMMANDS = {
         "Print the completion script of bash, zsh or fish.",
     ),
 }
-"""Where each command is, and its line in the list."""
+"""Where each command is defined, and its line in the help."""
 
 
 class _Program(LazyGroup):
-    """Says every mistake in one line, whatever was typed."""
+    """Prints every usage error in one line, whatever was typed."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _mistakes_in_one_line():
@@ -126,7 +126,7 @@ class _Program(LazyGroup):
 
 @contextmanager
 def _mistakes_in_one_line() -> Iterator[None]:
-    """click repeats what was typed as it is, with line breaks and control characters."""
+    """Escape line breaks and control characters in click's messages, which repeat the input."""
     try:
         yield
     except (Problem, click.exceptions.NoArgsIsHelpError):

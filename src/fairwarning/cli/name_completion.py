@@ -1,4 +1,4 @@
-"""Completion of names that only the server knows. Quick, and silent when it can't."""
+"""Completes names that only the server knows; without a server it completes nothing."""
 
 from collections.abc import Callable, Iterable
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""`fairwarning restart`, `stop`, `delete` and the others: what an owner asks of an instance."""
+"""`fairwarning restart`, `stop`, `delete` and the other operations of an instance's owner."""
 
 import sys
 

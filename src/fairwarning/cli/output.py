@@ -1,4 +1,4 @@
-"""Drawing on a terminal, or as plain text into a pipe. `rich` is loaded when first needed."""
+"""Draws tables on a terminal, or plain text into a pipe; `rich` is imported when needed."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _PIPE_WIDTH = 10_000
-"""A pipe has no width: rows are as long as they are, so that grep finds whole ids."""
+"""The width of a pipe: rows are never cut, so that grep finds whole ids."""
 
 
 def echo_json(body: Any) -> None:
@@ -46,7 +46,7 @@ def draw(console: "Console", *shown: Shown) -> None:
 
 
 def text_of(*cells: Cell) -> "Text":
-    """With what others wrote made harmless."""
+    """Return rich text in which control characters from others are escaped."""
     from rich.text import Text  # noqa: PLC0415
 
     return Text.assemble(*((clean(cell.text), cell.style) for cell in cells))
@@ -85,7 +85,7 @@ def _draw_listing(console: "Console", listing: Listing) -> None:
 
 
 def _is_cut(console: "Console", listing: Listing) -> bool:
-    """Whether whole columns leave the others less than a readable rest."""
+    """Return whether the columns that must stay whole leave too little for the others."""
     whole = sum(
         max(len(row[number].text) for row in listing.rows) + 2
         for number, column in enumerate(listing.columns)
@@ -96,7 +96,7 @@ def _is_cut(console: "Console", listing: Listing) -> bool:
 
 
 def _draw_blocks(console: "Console", listing: Listing) -> None:
-    """One row a block, for terminals that are too narrow for the table."""
+    """Draw each row as a block, for terminals that are too narrow for the table."""
     for row in listing.rows:
         facts = tuple(
             (column.title.lower(), cell)

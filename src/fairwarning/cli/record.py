@@ -1,4 +1,4 @@
-"""`fairwarning record`: on a VM, write down what its endpoint says. It needs no server of ours."""
+"""`fairwarning record` records on a VM what its endpoint says, without a server."""
 
 import json
 import os
@@ -90,13 +90,13 @@ def _opened(path: Path | None) -> IO[str]:
 
 
 def _refuse_other(path: Path) -> None:
-    """A recording may be gone on with; anything else must not be spoilt."""
+    """Refuse a file that is no recording; a recording is continued."""
     if not path.exists() or path.stat().st_size == 0:
         return
     content = path.read_bytes()
     if not content.startswith(b'{"kind":"begin"'):
         raise Problem(f"{path} is there and is no recording; choose another name")
-    # A machine that went down in the middle of a line left half of it.
+    # A VM that went down in the middle of a line left half of it.
     os.truncate(path, content.rfind(b"\n") + 1)
 
 

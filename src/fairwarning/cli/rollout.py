@@ -1,4 +1,4 @@
-"""`fairwarning rollout`: maintenance through a fleet, one update domain at a time."""
+"""`fairwarning rollout` plans, starts and controls rollouts."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ def _planned(command: Callable[..., Any]) -> Callable[..., Any]:
 def rollout_body(
     *, scopes: tuple[str, ...], whole_fleet: bool, keep_going: bool, **given: Any
 ) -> Json:
-    """The API's form of what was asked for. Only --whole-fleet may mean all of it."""
+    """Return the body of the API's request; only --whole-fleet may mean all scopes."""
     if bool(scopes) == whole_fleet:
         raise click.UsageError("name the scopes, or say --whole-fleet for all of them")
     body: Json = {"scopes": list(scopes), "stopOnFailure": not keep_going}
@@ -208,7 +208,6 @@ def _verb(name: str, told: str) -> None:
         session.answer(found, lambda now: rollout_page(found, now))
 
 
-# Rollouts: the plan, the steps so far, the list.
 _STEPS = (
     Column("SCOPE"),
     Column("UD"),
@@ -251,7 +250,7 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
 
 
 def progress(steps: Sequence[Json]) -> str:
-    """`2 of 6 done, 1 started`."""
+    """Return the progress in words: `2 of 6 done, 1 started`."""
     counts = Counter(step["phase"] for step in steps)
     done = counts.pop("completed", 0)
     counts.pop("waiting", None)

@@ -1,4 +1,4 @@
-"""`fairwarning scale`, `replace`, `model`, `upgrade` and `policy`: a scale set as a whole."""
+"""`fairwarning scale`, `replace`, `model`, `upgrade` and `policy` change a scale set."""
 
 import sys
 from typing import Any
@@ -40,7 +40,7 @@ _set_argument = click.argument("set", shell_complete=complete_scale_set)
 
 
 def _notice(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """What is no duration is refused in the words of the rules, which say what is possible."""
+    """Check a notice; a text that is no duration is refused with the possible values."""
     if text is None or text == _NONE:
         return text
     try:

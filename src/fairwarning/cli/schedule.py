@@ -1,4 +1,4 @@
-"""`fairwarning schedule`: announce a platform event."""
+"""`fairwarning schedule` announces a platform event."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def _aim(targets: tuple[str, ...], update_domain: int | None) -> dict[str, Any]:
 
 
 def read_time(session: Session, option: str, text: str) -> str:
-    """On the server's clock: `22:00` is the next one there, also if its clock is virtual."""
+    """Read a time by the server's clock: `22:00` is the next one there."""
     try:
         return to_wire(parse_time(text, session.clock.now()))
     except NotATime as error:

@@ -1,4 +1,4 @@
-"""`fairwarning serve`: the whole service in one process."""
+"""`fairwarning serve` runs the whole service in one process."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def _azure_address(
 
 
 def _origin(_: click.Context, __: click.Parameter, value: str | None) -> str:
-    """As a browser writes it in `Origin`; empty: none."""
+    """Return the origin of a URL as a browser sends it; empty if there is none."""
     if value is None:
         return ""
     try:
@@ -362,7 +362,7 @@ def serve(
 
 
 def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
-    """Where Azure's clients are listened to unless somebody says where."""
+    """Return the default address for clients of Azure: the port after the control plane's."""
     host, port = control
     if not is_loopback(host):
         return None
@@ -370,7 +370,7 @@ def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
 
 
 def _proxy_secret(proxies: tuple[str, ...]) -> str:
-    """From the environment, because a command line can be read by everybody on the machine."""
+    """Read the secret from the environment, because every local user can read command lines."""
     secret = os.environ.get("FAIRWARNING_PROXY_SECRET", "")
     if proxies and not secret:
         raise click.UsageError("--proxy needs the secret in FAIRWARNING_PROXY_SECRET; set it")
@@ -394,7 +394,7 @@ async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
 
 
 async def _example(store: Store) -> str | None:
-    """The path of a poll that works as pasted."""
+    """Return the path of a poll that works when pasted."""
     for scope in await store.scopes(limit=100):
         for instance in scope.roster.live:
             return _POLL.format(instance.name)
@@ -402,7 +402,7 @@ async def _example(store: Store) -> str | None:
 
 
 def _shown(store_url: str) -> str:
-    """Without user, password and parameters."""
+    """Return the URL of the store without user, password and parameters."""
     if not store_url.startswith("postgres"):
         return store_url.removeprefix("sqlite:///")
     parts = urlsplit(store_url)
@@ -410,7 +410,7 @@ def _shown(store_url: str) -> str:
 
 
 def _program(control_url: str) -> str:
-    """How to call a client of this very server."""
+    """Return how to call this program as a client of this server."""
     name = os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
     return name if control_url == DEFAULT_URL else f"FAIRWARNING_URL={control_url} {name}"
 
@@ -455,16 +455,14 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
     click.echo(f"ready {' '.join(urls)} control {node.control_url}")
 
 
-# How many file descriptors this process may have.
 def raise_file_limit() -> None:
-    """As many as the system allows: the usual limit is for programs that use `select`."""
+    """Allow as many file descriptors as possible; the usual limit is for programs with `select`."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Some systems name a limit that they do not grant.
+    # Some systems report a limit that they do not grant.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-# A fleet file on this machine, read or refused with its line.
 def read_fleet(path: Path) -> Fleet:
     try:
         return read_toml(read_text(path), DRIVER_CATALOGUE)

@@ -1,4 +1,4 @@
-"""`--config FILE`: the options of `serve` in a TOML file, under the same names."""
+"""Reads `serve --config FILE`: the options in a TOML file, under the same names."""
 
 import difflib
 from pathlib import Path
@@ -11,7 +11,7 @@ from fairwarning.common.toml_text import NotToml, parse_toml
 
 
 def read_config(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """What the command line says counts more than what the file says."""
+    """Use the file's values as defaults; options on the command line take precedence."""
     if path is None:
         return
     try:

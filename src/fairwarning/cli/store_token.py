@@ -1,4 +1,4 @@
-"""A token made in the store itself. Loads the server, so it is imported only when asked for."""
+"""Creates a token in the store itself. It imports the server, so it is imported only if needed."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a command shows to people, as plain data: no colour codes, no widths, no terminal.
+"""What a command shows to people, as plain data without colour codes or widths.
 
 `tables/` makes these from the API's JSON; `output.py` draws them. So what is shown can be
 tested without a terminal, and a command that only prints JSON never loads the drawing.
@@ -15,18 +15,18 @@ class Cell(Struct, frozen=True):
 class Column(Struct, frozen=True):
     title: str
     whole: bool = False
-    """Never broken or cut off, however narrow the terminal: an id that somebody will copy."""
+    """Whether the column is never cut, however narrow the terminal: an id to copy."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     empty: str
-    """What to say when there are no rows."""
+    """The text if there are no rows."""
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """One thing and what is known of it. A fact without text is left out."""
+    """One thing with its facts; a fact without text is left out."""
 
     title: Cell
     facts: tuple[tuple[str, Cell], ...]

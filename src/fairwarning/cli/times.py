@@ -1,4 +1,4 @@
-"""Instants and durations as people read and write them. Pure: now and the zone come in.
+"""Parses and formats times and durations for people. Pure: now and the zone are passed in.
 
 Relative times are relative to the server's clock, because that is the one that counts.
 """
@@ -27,12 +27,12 @@ def parse_duration_ms(text: str) -> int:
 
 
 def duration_text(text: str) -> str:
-    """What a person wrote, in the form that the API takes."""
+    """Convert a duration that a person wrote to the form of the API."""
     return durations.format_iso_duration(parse_duration_ms(text))
 
 
 def parse_time(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """RFC 3339; without an offset it is local time; `22:00` is the next time that it is 22:00."""
+    """Parse RFC 3339, local time without an offset, or `22:00`, which is the next 22:00."""
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
         return _next(time(int(clock[1]), int(clock[2])), now, zone)
@@ -54,7 +54,7 @@ def _next(at: time, now: datetime, zone: tzinfo | None) -> datetime:
 
 
 def _local(naive: datetime, zone: tzinfo | None) -> datetime:
-    """Zone None is the machine's own, whose rules only `astimezone` of a naive time knows."""
+    """Add the zone; None is the local one, whose rules only `astimezone` knows."""
     return naive.astimezone() if zone is None else naive.replace(tzinfo=zone)
 
 
@@ -67,13 +67,13 @@ def to_wire(instant: datetime) -> str:
 
 
 def absolute(instant: datetime, zone: tzinfo | None = None) -> str:
-    """`2026-11-16 22:30:05 CET`, in the zone of whoever reads it."""
+    """Return a time in the reader's zone: `2026-11-16 22:30:05 CET`."""
     local = instant.astimezone(zone)
     return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname() or local.strftime('%z')}"
 
 
 def relative(instant: datetime, now: datetime) -> str:
-    """`in 14 min`, `3 h ago`, `now`."""
+    """Return a time relative to now: `in 14 min`, `3 h ago`, `now`."""
     away_ms = round((instant - now) / timedelta(milliseconds=1))
     if abs(away_ms) < SECOND_MS:
         return "now"
@@ -82,7 +82,7 @@ def relative(instant: datetime, now: datetime) -> str:
 
 
 def human_duration(length_ms: int) -> str:
-    """The largest unit, and the next one while the first is a single digit."""
+    """Return the largest unit, and the next one if the first has a single digit."""
     rest = length_ms
     counts = []
     for unit in _UNITS_MS:
@@ -96,7 +96,7 @@ def human_duration(length_ms: int) -> str:
 
 
 def countdown(instant: datetime, now: datetime) -> str:
-    """`14:05`, `1:02:09`, or `due` when it is over."""
+    """Return the time left: `14:05`, `1:02:09`, or `due`."""
     left_s = -((now - instant) // timedelta(seconds=1))
     if left_s <= 0:
         return "due"

@@ -1,4 +1,4 @@
-"""`fairwarning token`: access to the control plane."""
+"""`fairwarning token` creates, lists and revokes tokens of the control plane."""
 
 import getpass
 import re
@@ -66,7 +66,7 @@ def create(
     store_url: str | None,
     why: str | None,
 ) -> None:
-    """Make a token. Its secret goes to standard output, now and never again."""
+    """Create a token. Its secret is printed on standard output, and never shown again."""
     body = {"name": name or default_name(), "role": role}
     if expires:
         body["expires"] = expires
@@ -103,12 +103,11 @@ def list_tokens(session: Session) -> None:
 @why_option
 @connected
 def revoke(session: Session, id: str, why: str | None) -> None:
-    """Make the token ID worthless at once."""
+    """Revoke the token ID at once."""
     done = session.api.delete("tokens", id, why=why)
     session.answer(done, lambda _: [line(f"Token {id} is revoked.")])
 
 
-# Tokens: who may do what, and until when. Never a secret.
 Json = dict[str, Any]
 _COLUMNS = (
     Column("ID", whole=True),

@@ -1,4 +1,4 @@
-"""`--wait`: follow one event until it has ended, with its progress on standard error."""
+"""Follows one event until it has ended, for `--wait`, with its progress on standard error."""
 
 import sys
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ wait_option = click.option(
 
 
 def conclude(session: Session, event: Json, *, wait: bool) -> None:
-    """The end of every command that makes an event: show it, or follow it first."""
+    """End a command that made an event: show the event, or follow it first."""
     if wait:
         event = wait_for(session, event)
     session.answer(event, lambda now: [event_card(event, now)])
@@ -41,14 +41,14 @@ def conclude(session: Session, event: Json, *, wait: bool) -> None:
 
 
 def refuse_unfinished(events: Sequence[Json]) -> None:
-    """The end of a wait: a failure if one of them did not complete."""
+    """End a wait with a failure if one of the events did not complete."""
     for event in events:
         if event["phase"] != "completed":
             raise Problem(ending(event))
 
 
 def ending(event: Json) -> str:
-    """One line on how it ended, and where to look next."""
+    """Return a line on how the event ended, and where to look next."""
     how = "failed" if event["phase"] == "failed" else f"was {event['phase']}"
     outcome = f": {event['outcome']}" if event.get("outcome") else ""
     told = f"event {event['id']} {how}{outcome}"
@@ -70,7 +70,7 @@ def wait_for(session: Session, event: Json) -> Json:
 
 
 def progress(event: Json, now: datetime) -> str:
-    """`Reboot of web-0: scheduled, starts in 14:05 unless approved sooner`."""
+    """Return the progress: `Reboot of web-0: scheduled, starts in 14:05 unless approved sooner`."""
     what = f"{kind_of(event)} of {several(event['resources'])}"
     if event["phase"] == "scheduled":
         left = countdown(from_wire(event["notBefore"]), now)

@@ -1,4 +1,4 @@
-"""`fairwarning watch`: the fleet, its events and what happens, live."""
+"""`fairwarning watch` shows the fleet, its events and the transitions live."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from rich.live import Live
 
 from fairwarning.cli.common_options import ServerClock, Session, connected
 from fairwarning.cli.event_stream import Entry, Feed, Lost
-from fairwarning.cli.live_screen.refresher import Keeper
+from fairwarning.cli.live_screen.refresher import Refresher
 from fairwarning.cli.live_screen.screen import Line, screen
 from fairwarning.cli.output import draw, make_console, text_of
 from fairwarning.cli.table_model import Lines
@@ -42,9 +42,9 @@ def watch(session: Session) -> None:
     if session.as_json or not sys.stdout.isatty():
         _print_lines(session)
         return
-    from fairwarning.cli.live_screen.refresher import Keeper  # noqa: PLC0415  help must not wait
+    from fairwarning.cli.live_screen.refresher import Refresher  # noqa: PLC0415  help must not wait
 
-    show_live(Keeper(session.api, session.clock), session.clock, session.api.url)
+    show_live(Refresher(session.api, session.clock), session.clock, session.api.url)
 
 
 def _print_lines(session: Session) -> None:
@@ -66,12 +66,11 @@ def _print_lines(session: Session) -> None:
         return
 
 
-# The screen on the terminal: drawn when something changed, until q or Ctrl-C.
 LOOK_S = 0.25
 QUIT = frozenset("qQ\x03\x04")
 
 
-def show_live(keeper: Keeper, clock: ServerClock, url: str) -> None:
+def show_live(refresher: Refresher, clock: ServerClock, url: str) -> None:
     console = make_console()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -82,18 +81,23 @@ def show_live(keeper: Keeper, clock: ServerClock, url: str) -> None:
         Keys() as keys,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
-        while keeper.ended is None:
+        while refresher.ended is None:
             size = console.size
             lines = screen(
-                keeper.seen, url, clock.now(), width=size.width, height=size.height, unicode=unicode
+                refresher.seen,
+                url,
+                clock.now(),
+                width=size.width,
+                height=size.height,
+                unicode=unicode,
             )
             if drawn != (size, lines):
                 live.update(_rendered(lines), refresh=True)
                 drawn = (size, lines)
             if QUIT & set(keys.wait(LOOK_S)):
                 return
-    if keeper.ended is not None:
-        raise keeper.ended
+    if refresher.ended is not None:
+        raise refresher.ended
 
 
 def _rendered(lines: list[Line]) -> Group:
@@ -104,13 +108,12 @@ def _rendered(lines: list[Line]) -> Group:
 
 
 def _leave(number: int, _: FrameType | None) -> None:
-    """As an exception, so that the terminal is put right on the way out."""
+    """Raise on a signal, so that the terminal is restored on the way out."""
     raise SystemExit(128 + number)
 
 
-# The keyboard while the screen is up: keys come at once and unseen, and are given back after.
 class Keys:
-    """Without a terminal on standard input there are no keys, only the passing of time."""
+    """Reads keys at once and without echo; without a terminal on standard input it only waits."""
 
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno() if sys.stdin.isatty() else None
@@ -131,7 +134,7 @@ class Keys:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
     def wait(self, timeout_s: float) -> str:
-        """What was typed within that time."""
+        """Return what was typed within that time."""
         if self._fd is None:
             time.sleep(timeout_s)
             return ""

@@ -1,4 +1,4 @@
-"""Fairwarning inside a test: a whole server in the test's own process, on a clock of its own.
+"""Runs a whole Fairwarning server in the process of a test, on a virtual clock.
 
 With pytest there is nothing to import: the fixture `fairwarning` is a `Server`. Elsewhere:
 

@@ -1,4 +1,4 @@
-"""What a test writes, as values; a wrong word is answered with the right ones."""
+"""Converts the arguments of a test; an error for a wrong word lists the right ones."""
 
 import inspect
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from fairwarning.core.model import EventType
 
 E = TypeVar("E", bound=StrEnum)
 Span = str | int | float | timedelta
-"""`"15m"`, seconds, or a timedelta."""
+"""A duration: `"15m"`, seconds, or a timedelta."""
 
 
 def type_of(word: str) -> EventType:
-    """Any case. `Power` is no event that an instance sees."""
+    """Return the event type of a word in any case, except `Power`, which no instance sees."""
     found = one_of(EventType, word, "type of event", leaves_out=EventType.POWER)
     assert isinstance(found, EventType)
     return found
@@ -40,12 +40,11 @@ def span_ms(span: Span) -> int:
     return round(span * 1000)
 
 
-# The condition that a test waits for: how it is asked, and what it is called when it fails.
 T = TypeVar("T")
 
 
 def with_server(condition: Callable[..., T], server: object) -> Callable[[], T]:
-    """A condition may take the server, or nothing."""
+    """Return the condition without arguments; it may take the server."""
     try:
         takes_server = bool(inspect.signature(condition).parameters)
     except ValueError:  # of some that are written in C nobody knows
@@ -54,7 +53,7 @@ def with_server(condition: Callable[..., T], server: object) -> Callable[[], T]:
 
 
 def described(condition: Callable[..., object]) -> str:
-    """Its name, or the line on which a lambda is written."""
+    """Return the name of a condition, or the line of a lambda."""
     name = getattr(condition, "__name__", "")
     if name and name != "<lambda>":
         return name

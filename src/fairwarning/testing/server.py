@@ -1,4 +1,4 @@
-"""`server()`: Fairwarning in this process, driven step by step by a test."""
+"""The server that a test drives step by step: `server()` and `Server`."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ from fairwarning.testing.arguments import (
     type_of,
     with_server,
 )
-from fairwarning.testing.server_loop import START, Stage, names, read_fleet
+from fairwarning.testing.server_loop import START, ServerLoop, names, read_fleet
 from fairwarning.testing.server_thread import Background, Changes
 from fairwarning.testing.virtual_machine import Vm
 
@@ -36,12 +36,12 @@ WAIT_S = 10.0
 class Approval(Struct, frozen=True, kw_only=True):
     event: str
     by: str
-    """`instance:web-0`, `operator:test`, `policy:…`."""
+    """Who approved: `instance:web-0`, `operator:test`, `policy:…`."""
     at: str
 
 
 class SetFault:
-    """A fault that was set. Use it with `with`, and it is gone afterwards."""
+    """A fault that is set; used with `with`, it is cleared at the end."""
 
     def __init__(self, server: "Server", fault: Fault) -> None:
         self._server = server
@@ -59,7 +59,7 @@ class SetFault:
 
 
 class Server:
-    """All times are those of its own clock, which stands still until `advance` moves it."""
+    """A server whose virtual clock stands still until `advance` moves it."""
 
     def __init__(
         self,
@@ -72,24 +72,24 @@ class Server:
         holds_polls: bool = True,
         also: Sequence[Address] = (),
     ) -> None:
-        """`fleet`: a fleet file, its text or a mapping; without it, the starter fleet.
+        """Start a server; `fleet` is a fleet file, its text or a mapping (default: starter fleet).
 
-        `seed` settles ids and chance, `start` the first instant. `newest_version` makes younger
-        api-versions unknown, and without `holds_polls` the endpoint has no long-poll, like
-        Azure's own. `also`: addresses to listen on beside 127.0.0.1 and `port`.
+        `seed` determines ids and chance, `start` the first instant. `newest_version` makes newer
+        api-versions unknown, and without `holds_polls` the endpoint has no long-polls, like
+        Azure. `also` has more addresses to listen on beside 127.0.0.1 and `port`.
         """
         self._changes = Changes()
         self._background = Background()
         rules = EndpointRules(newest_version=newest_version, holds_polls=holds_polls)
         try:
             stage = self._set_up(fleet, seed, start, [("127.0.0.1", port), *also], rules)
-            self._stage = self._background.call(stage)
+            self._loop = self._background.call(stage)
         except BaseException:
             self._background.stop()
             raise
-        self.url = self._stage.node.metadata_urls[0]
-        """The base of every VM's own URL; `vm(NAME).url` is what a handler wants."""
-        self.control_url = self._stage.node.control_url
+        self.url = self._loop.node.metadata_urls[0]
+        """The base of all URLs of VMs; a handler needs `vm(NAME).url`."""
+        self.control_url = self._loop.node.control_url
 
     async def _set_up(
         self,
@@ -98,8 +98,8 @@ class Server:
         start: datetime | None,
         metadata: Sequence[Address],
         rules: EndpointRules,
-    ) -> Stage:
-        stage = Stage(
+    ) -> ServerLoop:
+        stage = ServerLoop(
             fleet=read_fleet(fleet),
             seed=seed,
             start=START if start is None else Instant(int(start.timestamp() * 1000)),
@@ -112,7 +112,7 @@ class Server:
 
     def stop(self) -> None:
         try:
-            self._background.call(self._stage.stop())
+            self._background.call(self._loop.stop())
         finally:
             self._background.stop()
 
@@ -123,13 +123,13 @@ class Server:
         self.stop()
 
     def vm(self, name: str) -> Vm:
-        """One of the fleet's VMs: its URL for a handler, and what the handler would read there."""
-        self._background.call(self._stage.check_name(name))
+        """Return a VM of the fleet: its URL, and what a handler on it would read."""
+        self._background.call(self._loop.check_name(name))
         return Vm(name, self.url)
 
     @property
     def now(self) -> datetime:
-        return self._background.call(self._stage.now())
+        return self._background.call(self._loop.now())
 
     def advance(
         self,
@@ -140,12 +140,12 @@ class Server:
         hours: float = 0,
         days: float = 0,
     ) -> None:
-        """Every timer on the way fires in order; returns when all that is due has happened."""
+        """Move the clock; timers fire in order, and all that is due has happened on return."""
         more = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         by_ms = span_ms(by) + span_ms(more)
         if by_ms < 0:
             raise ValueError("time goes forward only")
-        self._background.call(self._stage.advance(by_ms))
+        self._background.call(self._loop.advance(by_ms))
 
     def schedule(
         self,
@@ -157,9 +157,9 @@ class Server:
         description: str | None = None,
         already_happened: bool = False,
     ) -> Event:
-        """Announces a platform event. This is a test fleet, so the notice may be short."""
+        """Announce a platform event; in a test fleet the notice may be short."""
         instant = None if not_before is None else Instant(int(not_before.timestamp() * 1000))
-        work = self._stage.schedule(
+        work = self._loop.schedule(
             type_of(type),
             targets,
             notice_ms=None if notice is None else span_ms(notice),
@@ -183,22 +183,22 @@ class Server:
         return self._operate(OperationKind.EVICT, instance)
 
     def approve(self, event: str | Event) -> Event:
-        """As an operator; a VM approves with `vm(NAME).approve(ID)`."""
-        return self._background.call(self._stage.approve(_id(event)))
+        """Approve an event as an operator; a VM approves with `vm(NAME).approve(ID)`."""
+        return self._background.call(self._loop.approve(_id(event)))
 
     def cancel(self, event: str | Event) -> Event:
-        return self._background.call(self._stage.cancel(_id(event)))
+        return self._background.call(self._loop.cancel(_id(event)))
 
     def event(self, event: str | Event) -> Event:
-        """As it is now, with its timeline."""
-        return self._background.call(self._stage.event(_id(event)))
+        """Return the event as it is now, with its timeline."""
+        return self._background.call(self._loop.event(_id(event)))
 
     def events(self, *, all: bool = False) -> list[Event]:
-        """Those that are not over, oldest first; with `all`, every one that ever was."""
-        return self._background.call(self._stage.events(all=all))
+        """Return the events that are not over, oldest first; with `all`, all events."""
+        return self._background.call(self._loop.events(all=all))
 
     def approvals(self) -> list[Approval]:
-        """Who has agreed to what, in the order of the events."""
+        """Return all approvals, in the order of the events."""
         return [
             Approval(event=event.id, by=each.by, at=each.at)
             for event in self.events(all=True)
@@ -208,14 +208,14 @@ class Server:
     def requests(
         self, instance: str | None = None, *, kind: str | None = None
     ) -> list[ObservedRequest]:
-        """What VMs have asked of the endpoint, oldest first.
+        """Return the requests of VMs to the endpoint, oldest first.
 
-        `kind`: `events` (a poll), `approve`, `instance` or `versions`. What was refused for its
-        form, as a request without `Metadata: true`, is not among them.
+        `kind` is `events` (a poll), `approve`, `instance` or `versions`. Malformed requests,
+        such as one without `Metadata: true`, are not among them.
         """
         return [
             each
-            for each in [*self._stage.asked]
+            for each in [*self._loop.asked]
             if instance in (None, each.instance) and kind in (None, each.kind)
         ]
 
@@ -231,7 +231,7 @@ class Server:
         delay: Span = 5,
         lasting: Span | None = None,
     ) -> SetFault:
-        """Makes the endpoint misbehave: `fault("status", "web-0", status=500, count=3)`."""
+        """Make the endpoint misbehave: `fault("status", "web-0", status=500, count=3)`."""
         wanted = Fault(
             id="",
             kind=one_of(FaultKind, kind, "kind of fault"),
@@ -243,16 +243,16 @@ class Server:
             delay_ms=span_ms(delay),
         )
         for_ms = None if lasting is None else span_ms(lasting)
-        return SetFault(self, self._background.call(self._stage.set_fault(wanted, for_ms)))
+        return SetFault(self, self._background.call(self._loop.set_fault(wanted, for_ms)))
 
     def clear_faults(self, id: str | None = None) -> None:
-        self._background.call(self._stage.clear_faults(id))
+        self._background.call(self._loop.clear_faults(id))
 
     def wait_until(self, condition: Callable[..., T], *, timeout: float = WAIT_S) -> T:
-        """Returns what `condition()` gives as soon as that is true.
+        """Wait until `condition()` is true, and return its value.
 
-        It is asked again whenever a VM asks or anything changes; nothing sleeps. `timeout` is
-        in real seconds, because it is the handler's own work that is waited for.
+        It is called again after each request of a VM and each change; nothing sleeps. `timeout`
+        is in real seconds, because the handler works in real time.
         """
         ends_s = time.monotonic() + timeout
         ask = with_server(condition, self)
@@ -264,7 +264,7 @@ class Server:
                 raise AssertionError(self._in_vain(condition, timeout) + _hint())
 
     async def until(self, condition: Callable[..., T], *, timeout: float = WAIT_S) -> T:  # noqa: ASYNC109
-        """`wait_until` for a test that is a coroutine: its event loop goes on meanwhile."""
+        """Wait like `wait_until` in a coroutine: its event loop goes on meanwhile."""
         ends_s = time.monotonic() + timeout
         ask = with_server(condition, self)
         while True:
@@ -275,15 +275,15 @@ class Server:
                 raise AssertionError(self._in_vain(condition, timeout))
 
     def nudge(self) -> None:
-        """Something outside has changed: whoever is in `wait_until` looks again."""
+        """Make every `wait_until` check again, because something outside has changed."""
         self._changes.note()
 
     def _operate(self, kind: OperationKind, instance: str) -> Event:
-        return self._background.call(self._stage.operate(kind, instance))
+        return self._background.call(self._loop.operate(kind, instance))
 
     def _in_vain(self, condition: Callable[..., object], timeout: float) -> str:
-        story = self._background.call(self._stage.story())
-        happened = "\n  ".join(story or ["nothing"])
+        entries = self._background.call(self._loop.recent_history())
+        happened = "\n  ".join(entries or ["nothing"])
         return (
             f"{described(condition)}: not so within {timeout:g} s. What has happened so far:\n"
             f"  {happened}"
@@ -300,7 +300,7 @@ def server(
     newest_version: str = "",
     holds_polls: bool = True,
 ) -> Iterator[Server]:
-    """A `Server` that is stopped at the end of the block."""
+    """Run a `Server` that is stopped at the end of the block."""
     running = Server(
         fleet=fleet,
         seed=seed,
@@ -318,7 +318,7 @@ def _id(event: str | Event) -> str:
 
 
 def _hint() -> str:
-    """A handler in the event loop that this call holds up could not do anything."""
+    """Return a hint for a test whose own event loop this call blocks, with the handler in it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What a test can do to the server, as coroutines in the server's own event loop."""
+"""Does what a test asks of the server, as coroutines in the server's event loop."""
 
 import random
 import uuid
@@ -36,16 +36,16 @@ from fairwarning.operator_api.schemas import Event
 from fairwarning.operator_api.to_schema import event_of
 
 START = Instant(1_767_225_600_000)
-"""2026-01-01T00:00:00Z: every test begins here unless it says otherwise."""
+"""2026-01-01T00:00:00Z, the time at which a test begins by default."""
 EVENTS_MAX = 10_000
 NAMES_SHOWN_MAX = 20
 _BY = operator_actor("test")
 
 
 def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
-    """A fleet file, its text, or the same as a mapping; None: the starter fleet.
+    """Read a fleet file, its text or a mapping; None means the starter fleet.
 
-    It is a test fleet unless it says otherwise, so that anything may be rehearsed on it.
+    It is a test fleet unless it says otherwise, so that anything may be tried on it.
     """
     if fleet is None:
         return None
@@ -59,12 +59,14 @@ def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
 
 
 def seeded_ids(seed: int) -> Callable[[], EventId]:
-    """The same ids for the same seed, so that a failure can be seen again."""
+    """Return a source of ids that repeats for the same seed, so that failures can be repeated."""
     dice = random.Random(seed)  # noqa: S311  (they must repeat)
     return lambda: EventId(str(uuid.UUID(int=dice.getrandbits(128), version=4)).upper())
 
 
-class Stage:
+class ServerLoop:
+    """One node with its virtual clock, and the requests that it has answered."""
+
     def __init__(
         self,
         *,
@@ -134,11 +136,11 @@ class Stage:
     async def event(self, event_id: str) -> Event:
         id, scope_id = await self._find(event_id)
         _, event = await self.node.store.find_event(id)
-        story = await self.node.store.history(event_id=id, limit=EVENTS_MAX)
-        return event_of(scope_id, event, reversed(story))
+        entries = await self.node.store.history(event_id=id, limit=EVENTS_MAX)
+        return event_of(scope_id, event, reversed(entries))
 
     async def events(self, *, all: bool) -> list[Event]:
-        """Oldest first; without `all`, only those that are not over."""
+        """Return the events, oldest first; without `all`, only those that are not over."""
         found = await self.node.store.events(Choice(), limit=EVENTS_MAX)
         return [
             event_of(scope_id, event)
@@ -165,7 +167,7 @@ class Stage:
         return self.node.faults.clear(id)
 
     def find(self, name: str) -> tuple[ScopeId, InstanceName]:
-        """Raises LookupError that says which instances there are."""
+        """Find an instance. Raises LookupError with the names that exist."""
         views = self.node.engine.views
         try:
             return find_instance(views, name)
@@ -180,8 +182,8 @@ class Stage:
     async def check_name(self, name: str) -> None:
         self.find(name)
 
-    async def story(self) -> list[str]:
-        """What has happened, for the message of a test that waited in vain."""
+    async def recent_history(self) -> list[str]:
+        """Return what has happened, for the message of a test that waited in vain."""
         entries = await self.node.store.history(limit=20)
         lines = [event_line(each) for each in reversed(entries)]
         asked = [

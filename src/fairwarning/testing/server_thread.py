@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that a plain function can drive a server."""
+"""Runs an event loop in a thread, so that a plain function can drive a server."""
 
 import asyncio
 import concurrent.futures
@@ -23,7 +23,7 @@ class Background:
         self._loop.run_forever()
 
     def call(self, work: Coroutine[object, object, T]) -> T:
-        """Runs it there and waits here."""
+        """Run a coroutine in the loop and wait for its result."""
         assert threading.current_thread() is not self._thread, "this would wait for itself"
         return self.submit(work).result(CALL_S_MAX)
 
@@ -37,7 +37,7 @@ class Background:
 
 
 class Changes:
-    """Counts whatever happens, and wakes those who wait for more of it, in any thread or loop."""
+    """Counts changes, and wakes those that wait for more, in any thread or event loop."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -61,7 +61,7 @@ class Changes:
             return self._condition.wait_for(lambda: self._count > count, max(timeout_s, 0))
 
     async def until_beyond(self, count: int, timeout_s: float) -> bool:
-        """The same in an event loop, without holding it up."""
+        """Wait like `wait_beyond` in an event loop, without blocking it."""
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
 
         def listener() -> None:

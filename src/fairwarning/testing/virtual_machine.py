@@ -1,4 +1,4 @@
-"""One of the server's VMs, as a handler on it sees the world."""
+"""A VM of the test server, with the requests that a handler on it sends."""
 
 import json
 import urllib.error
@@ -11,7 +11,7 @@ _PLAIN = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class NotAnswered(Exception):
-    """The endpoint answered with an error, as `status` and `body` say."""
+    """The endpoint answered with an error; `status` and `body` have it."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"the endpoint answered {status}: {body}")
@@ -23,11 +23,11 @@ class Vm:
     def __init__(self, name: str, base: str) -> None:
         self.name = name
         self.url = f"{base}/vm/{name}"
-        """What a handler uses in place of `http://169.254.169.254`."""
+        """The URL that a handler uses in place of `http://169.254.169.254`."""
         self.events_url = f"{self.url}/metadata/scheduledevents"
 
     def document(self, version: str = VERSION) -> dict[str, Any]:
-        """What a poll reads. The first one switches the scope's events on, as on Azure.
+        """Poll once. The first poll activates the events of the scope, as on Azure.
 
         Raises NotAnswered, and JSONDecodeError where a fault makes the body empty.
         """
@@ -36,7 +36,7 @@ class Vm:
         return found
 
     def approve(self, *event_ids: str, version: str = VERSION) -> None:
-        """The POST that a handler sends when it is ready. Raises NotAnswered."""
+        """Approve as a handler does when it is ready. Raises NotAnswered."""
         body = {"StartRequests": [{"EventId": id} for id in event_ids]}
         self._ask(version, json.dumps(body).encode())
 

@@ -1,4 +1,4 @@
-"""What the screen knows, as one value; and the states that it shows. Pure."""
+"""The state of the live screen as one value, and the states of instances. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,32 +10,32 @@ Json = dict[str, Any]
 ENTRIES_MAX = 50
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class ScreenState(Struct, frozen=True, kw_only=True):
     scopes: tuple[Json, ...] = ()
     events: tuple[Json, ...] = ()
-    """Unfinished ones."""
+    """The unfinished events."""
     entries: tuple[Json, ...] = ()
     """The last transitions, the newest last."""
     lost: str = ""
     """Why there is no connection; empty while there is one."""
 
 
-def with_entries(seen: Seen, entries: Sequence[Json]) -> Seen:
-    """Each position once: after a reload some may come a second time."""
+def with_entries(seen: ScreenState, entries: Sequence[Json]) -> ScreenState:
+    """Add entries, each position once: after a reload some come a second time."""
     known = {entry["position"] for entry in seen.entries}
     new = [entry for entry in entries if entry["position"] not in known]
     return replace(seen, entries=(*seen.entries, *new)[-ENTRIES_MAX:])
 
 
-def with_scope(seen: Seen, id: str, scope: Json | None) -> Seen:
-    """The scope as it is now; None: it is gone."""
+def with_scope(seen: ScreenState, id: str, scope: Json | None) -> ScreenState:
+    """Replace a scope, or remove it if it is None."""
     others = [each for each in seen.scopes if each["id"] != id]
     scopes = others if scope is None else [*others, scope]
     return replace(seen, scopes=tuple(sorted(scopes, key=lambda each: str(each["id"]))))
 
 
 def instance_states(scope: Json, events: Sequence[Json]) -> dict[str, str]:
-    """`started` and `scheduled` come from events, else it is the power state."""
+    """Return the state of each instance: that of its event, or else its power state."""
     states = {each["name"]: str(each["power"]) for each in scope["instances"]}
     for phase in ("scheduled", "started"):
         for event in events:
@@ -45,7 +45,7 @@ def instance_states(scope: Json, events: Sequence[Json]) -> dict[str, str]:
 
 
 def domains(scope: Json, events: Sequence[Json]) -> list[tuple[int, list[str]]]:
-    """For each update domain the states of its instances, in the order of their names."""
+    """Return the states of the instances of each update domain, in the order of their names."""
     states = instance_states(scope, events)
     found: dict[int, list[str]] = {}
     for instance in sorted(scope["instances"], key=lambda each: str(each["name"])):
@@ -53,8 +53,8 @@ def domains(scope: Json, events: Sequence[Json]) -> list[tuple[int, list[str]]]:
     return sorted(found.items())
 
 
-def by_urgency(seen: Seen) -> list[Json]:
-    """Scopes under impact first, then those with an announcement, then the others."""
+def by_urgency(seen: ScreenState) -> list[Json]:
+    """Sort the scopes: those under impact first, then those with an announced event."""
 
     def rank(scope: Json) -> int:
         states = set(instance_states(scope, seen.events).values())

@@ -1,7 +1,7 @@
-"""Keeps what the screen shows up to date, on a thread of its own, from the stream.
+"""Keeps the state of the live screen up to date, on a thread of its own.
 
-The stream only says what changed; the state is then asked for again. So a lost message can
-delay the picture but never make it wrong for good.
+The stream says only what changed; the state is then requested again. So a lost message can
+delay the screen but never leave it wrong.
 """
 
 import threading
@@ -15,7 +15,7 @@ from fairwarning.cli.event_stream import Back, Entry, Feed, Happening, Lost
 from fairwarning.cli.live_screen.model import (
     ENTRIES_MAX,
     Json,
-    Seen,
+    ScreenState,
     with_entries,
     with_scope,
 )
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api
 
 _SINGLE_MAX = 10
-"""With more changed scopes than this, the whole fleet is asked for."""
+"""With more changed scopes than this, the whole fleet is requested."""
 _AGAIN_S = 2.0
 
 
-class Keeper:
+class Refresher:
     """`seen` may be read at any time; `ended` is what made the stream end for good."""
 
     def __init__(self, api: "Api", clock: ServerClock) -> None:
         self._api = api
         self._clock = clock
         history = api.get("history", limit=ENTRIES_MAX)["entries"]
-        # Before the state is read: what happens in between comes with the stream.
+        # Open the stream before the state is read, so that no change in between is lost.
         self._feed = Feed(api.stream, history[0]["position"] if history else None)
-        self.seen = with_entries(self._loaded(Seen()), list(reversed(history)))
+        self.seen = with_entries(self._loaded(ScreenState()), list(reversed(history)))
         self.ended: Exception | None = None
         self._is_stale = False
-        threading.Thread(target=self._run, name="keeper", daemon=True).start()
+        threading.Thread(target=self._run, name="refresher", daemon=True).start()
 
     def _run(self) -> None:
         try:
@@ -53,7 +53,7 @@ class Keeper:
             self.ended = error
 
     def _batch(self) -> list[Happening]:
-        """All that is there: a burst of transitions costs one look and not one each."""
+        """Return all waiting entries, so that a burst of transitions costs one refresh."""
         first = self._feed.next(_AGAIN_S if self._is_stale else None)
         batch = [] if first is None else [first]
         while batch and (more := self._feed.next(0)) is not None:
@@ -87,11 +87,11 @@ class Keeper:
             self._is_stale = True
             self.seen = replace(self.seen, lost=problem.message)
 
-    def _loaded(self, seen: Seen) -> Seen:
+    def _loaded(self, seen: ScreenState) -> ScreenState:
         scopes: list[Json] = self._api.pages("fleet", key="scopes")["scopes"]
         return replace(seen, scopes=tuple(scopes), events=self._events(), lost="")
 
-    def _updated(self, seen: Seen, changed: set[str]) -> Seen:
+    def _updated(self, seen: ScreenState, changed: set[str]) -> ScreenState:
         for id in changed:
             seen = with_scope(seen, id, self._scope(id))
         return replace(seen, events=self._events())

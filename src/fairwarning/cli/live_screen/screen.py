@@ -1,10 +1,10 @@
-"""The lines of the screen for what is seen, at a time, in a size. Pure."""
+"""Renders the lines of the live screen for a state, a time and a size. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fairwarning.cli.live_screen.model import Seen, by_urgency, domains
+from fairwarning.cli.live_screen.model import ScreenState, by_urgency, domains
 from fairwarning.cli.table_model import Cell
 from fairwarning.cli.tables.cells import PHASE_STYLES, short_scopes
 from fairwarning.cli.tables.events import kind_of
@@ -22,17 +22,17 @@ STATES = {
     "stopped": ("□", "-", "dim"),
     "deallocated": ("□", "-", "dim"),
 }
-"""Glyph, its stand-in where there is no Unicode, and colour: each tells the state alone."""
+"""The glyph of each state, its ASCII form and its colour, each distinct on its own."""
 _UNKNOWN = ("?", "?", "")
 _ID_SHORT = 8
 _WIDE = 110
-"""From this width on, events show whole ids."""
+"""From this width on, events show their whole ids."""
 
 
 def screen(
-    seen: Seen, url: str, now: datetime, *, width: int, height: int, unicode: bool = True
+    seen: ScreenState, url: str, now: datetime, *, width: int, height: int, unicode: bool = True
 ) -> list[Line]:
-    """Exactly `height` lines at most, whatever there is to show."""
+    """Return at most `height` lines."""
     room = max(0, height - 5)
     events = _event_lines(seen.events, now, width)
     timeline = [entry_line(entry) for entry in reversed(seen.entries)]
@@ -54,14 +54,14 @@ def screen(
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Beginnings of ids, as long as it takes to tell them apart; commands take them too."""
+    """Return the shortest unique beginnings of the ids, which commands accept too."""
     length = _ID_SHORT
     while len({id[:length] for id in ids}) < len(set(ids)):
         length += 1
     return {id: id[:length] for id in ids}
 
 
-def _header(seen: Seen, url: str, now: datetime) -> Line:
+def _header(seen: ScreenState, url: str, now: datetime) -> Line:
     state = Cell(f"connection lost, trying again: {seen.lost}", "bold red")
     return (
         Cell("Fairwarning ", "bold"),
@@ -90,7 +90,7 @@ def _fitting(lines: list[Line], room: int, noun: str) -> list[Line]:
     return [*lines[: max(0, room - 1)], (Cell(f"  and {hidden} more {noun}{plural}", "dim"),)]
 
 
-def _fleet_lines(seen: Seen, width: int, *, unicode: bool) -> list[Line]:
+def _fleet_lines(seen: ScreenState, width: int, *, unicode: bool) -> list[Line]:
     if not seen.scopes:
         return [(Cell("  no scopes; declare some with `fairwarning fleet apply FILE`", "dim"),)]
     names = short_scopes(scope["id"] for scope in seen.scopes)
@@ -103,9 +103,9 @@ def _fleet_lines(seen: Seen, width: int, *, unicode: bool) -> list[Line]:
 
 
 def _scope_lines(
-    scope: Json, seen: Seen, name: str, name_width: int, width: int, unicode: bool
+    scope: Json, seen: ScreenState, name: str, name_width: int, width: int, unicode: bool
 ) -> list[Line]:
-    """The name, and beside it the update domains in as many lines as they need."""
+    """Return the name with the update domains beside it, in as many lines as needed."""
     rows = _rows(domains(scope, seen.events), max(10, width - name_width - 4))
     label = name if len(name) <= name_width else f"…{name[-(name_width - 1) :]}"
     labels = [label, *[""] * (len(rows) - 1)]

@@ -1,1 +1,1 @@
-"""From the API's JSON to what people see. Pure: the server's time comes in."""
+"""Makes tables and cards from the API's JSON. Pure: the server's time is passed in."""

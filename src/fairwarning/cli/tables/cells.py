@@ -1,4 +1,4 @@
-"""The pieces that tables share: times, phases, short names of scopes."""
+"""The cells that tables share: times, phases, short names of scopes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ PHASE_STYLES = {
 
 
 def when(text: str | None, now: datetime) -> Cell:
-    """Absolute and relative; nothing for a time that is not known."""
+    """Return a time, absolute and relative; empty if it is unknown."""
     if not text:
         return Cell("")
     instant = from_wire(text)
@@ -34,13 +34,13 @@ def phase(name: str) -> Cell:
 
 
 def short_scope(id: str) -> str:
-    """`availability-set/web`: without subscription and resource group."""
+    """Return a scope's name without subscription and group: `availability-set/web`."""
     parts = id.split("/")
     return "/".join(parts[2:]) if len(parts) > 3 else id
 
 
 def short_scopes(ids: Iterable[str]) -> dict[str, str]:
-    """Short names that can be typed: where two scopes share one, both keep the whole id."""
+    """Return short names; where two scopes would share one, both keep the whole id."""
     distinct = set(ids)
     counts = Counter(map(short_scope, distinct))
     return {id: short_scope(id) if counts[short_scope(id)] == 1 else id for id in distinct}

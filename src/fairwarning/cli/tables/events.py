@@ -1,4 +1,4 @@
-"""Events as a table and one event as a card with its timeline."""
+"""Makes a table of events, and a card of one event with its timeline."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -68,7 +68,7 @@ def event_page(event: Json, now: datetime) -> list[Shown]:
 
 
 def kind_of(event: Json) -> str:
-    """Its type; a change of power is called what its owner asked for."""
+    """Return the type of an event; a change of power is called by its operation."""
     is_power = event["type"] == "Power" and event.get("operation")
     return str(event["operation"]).capitalize() if is_power else str(event["type"])
 
@@ -84,7 +84,7 @@ def _source(event: Json) -> str:
 
 
 def _duration(seconds: int | None) -> str:
-    """-1 is the protocol's word for not known."""
+    """Return the duration in words; -1 means unknown in the protocol."""
     return "" if seconds is None or seconds < 0 else human_duration(seconds * 1000)
 
 

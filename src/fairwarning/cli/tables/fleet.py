@@ -1,4 +1,4 @@
-"""The fleet, and what a change of it would do."""
+"""Makes tables of the fleet, and of what a change of it would do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ _ACTIONS = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-", "r
 
 def fleet_page(scopes: Sequence[Json]) -> list[Shown]:
     names = short_scopes(scope["id"] for scope in scopes)
-    # Most fleets have no models that say anything, and terminals are narrow.
+    # The column is left out if no scope has a model: terminals are narrow.
     width = len(_SCOPES) - (not any(map(model_text, scopes)))
     summary = Listing(
         columns=_SCOPES[:width],
@@ -67,7 +67,7 @@ def _scope_row(scope: Json, names: dict[str, str]) -> tuple[Cell, ...]:
 
 
 def _count(scope: Json) -> str:
-    """`5`, or `5, 2 going` while some of them wait for their end."""
+    """Return the number of instances: `5`, or `5, 2 going` while some are being deleted."""
     instances = len(scope["instances"])
     going = instances - scope.get("capacity", instances)
     return f"{instances}, {going} going" if going else str(instances)
@@ -86,7 +86,7 @@ def _instance_row(instance: Json, scope: str) -> tuple[Cell, ...]:
 
 
 def changes_list(changes: Sequence[Json]) -> Lines:
-    """`+`, `~` and `-`, one line for each change, and one more for each event that it ends."""
+    """Return a line with `+`, `~` or `-` for each change, and one for each event that it ends."""
     return Lines(lines=tuple(line for change in changes for line in _change_lines(change)))
 
 
@@ -104,12 +104,12 @@ def _change_lines(change: Json) -> list[tuple[Cell, ...]]:
 
 
 def cancelled_by(changes: Sequence[Json]) -> list[str]:
-    """The pending events that these changes would end; the server wants --force for that."""
+    """Return the pending events that these changes would end, which needs --force."""
     return sorted({id for change in changes for id in change.get("events") or ()})
 
 
 def changes_summary(changes: Sequence[Json]) -> str:
-    """`2 added, 1 changed, 1 removed, 1 leaving by Terminate`."""
+    """Return the counts in words: `2 added, 1 changed, 1 removed, 1 leaving by Terminate`."""
     words = {
         "add": "added",
         "change": "changed",

@@ -1,4 +1,4 @@
-"""Scale sets: what resizing did, and what they say of their instances."""
+"""Makes pages of scale sets: what resizing did, their models and policies."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -62,7 +62,7 @@ def policy_page(scopes: Sequence[Json]) -> list[Shown]:
 
 
 def model_text(scope: Json) -> str:
-    """`notice 10 min, 2 behind`; nothing of a scope whose model says nothing."""
+    """Return the model in words: `notice 10 min, 2 behind`; empty if it has no settings."""
     model = scope.get("model") or {}
     parts = [
         f"{word} {notice_text(model[key])}"

@@ -10,7 +10,7 @@ import pytest
 from fairwarning.cli.api_client import Api
 from fairwarning.cli.common_options import ServerClock
 from fairwarning.cli.event_stream import Back, Entry, Lost
-from fairwarning.cli.live_screen.refresher import Keeper
+from fairwarning.cli.live_screen.refresher import Refresher
 from fairwarning.common.command_errors import Problem
 from tests.cli.values import NOW, WEB, a_scope, an_entry, an_event, an_instance
 
@@ -18,7 +18,7 @@ DB = "sub/group/vm/db"
 
 
 class Server:
-    """Its stream is silent: what happens is told to the keeper by the test."""
+    """Its stream is silent: what happens is told to the refresher by the test."""
 
     def __init__(self) -> None:
         self.scopes = {WEB: a_scope(WEB, an_instance("web-0")), DB: a_scope(DB)}
@@ -63,85 +63,85 @@ def clock() -> ServerClock:
 
 
 @pytest.fixture
-def keeper(server: Server, clock: ServerClock) -> Keeper:
-    found = Keeper(cast(Api, server), clock)
+def refresher(server: Server, clock: ServerClock) -> Refresher:
+    found = Refresher(cast(Api, server), clock)
     assert server.is_open.wait()
     server.asked.clear()
     return found
 
 
-def ids(keeper: Keeper) -> list[str]:
-    return [each["id"] for each in keeper.seen.scopes]
+def ids(refresher: Refresher) -> list[str]:
+    return [each["id"] for each in refresher.seen.scopes]
 
 
 def test_it_begins_with_all_there_is_and_goes_on_behind_the_newest_line(
-    server: Server, keeper: Keeper
+    server: Server, refresher: Refresher
 ) -> None:
     assert server.after == ["9"]
-    assert [each["position"] for each in keeper.seen.entries] == ["8", "9"]
-    assert (ids(keeper), len(keeper.seen.events)) == ([WEB, DB], 1)
+    assert [each["position"] for each in refresher.seen.entries] == ["8", "9"]
+    assert (ids(refresher), len(refresher.seen.events)) == ([WEB, DB], 1)
 
 
 def test_a_line_has_its_scope_and_the_events_asked_for_again(
-    server: Server, keeper: Keeper, clock: ServerClock
+    server: Server, refresher: Refresher, clock: ServerClock
 ) -> None:
     server.scopes[WEB] = a_scope(WEB, an_instance("web-0"), an_instance("web-1"))
     server.events = []
-    keeper._take([Entry(an_entry(position="10", at="2026-11-16T12:30:00.000Z"))])
+    refresher._take([Entry(an_entry(position="10", at="2026-11-16T12:30:00.000Z"))])
     assert server.asked == ["scopes", "events"]
-    assert [len(each["instances"]) for each in keeper.seen.scopes if each["id"] == WEB] == [2]
-    assert keeper.seen.events == ()
+    assert [len(each["instances"]) for each in refresher.seen.scopes if each["id"] == WEB] == [2]
+    assert refresher.seen.events == ()
     assert (clock.now() - NOW).total_seconds() == 1_800
 
 
-def test_a_scope_that_is_gone_is_shown_no_more(server: Server, keeper: Keeper) -> None:
+def test_a_scope_that_is_gone_is_shown_no_more(server: Server, refresher: Refresher) -> None:
     del server.scopes[DB]
-    keeper._take([Entry(an_entry(position="10", scope=DB))])
-    assert ids(keeper) == [WEB]
+    refresher._take([Entry(an_entry(position="10", scope=DB))])
+    assert ids(refresher) == [WEB]
 
 
-def test_a_line_about_no_scope_asks_for_none(server: Server, keeper: Keeper) -> None:
-    keeper._take([Entry(an_entry(position="10", scope=""))])
+def test_a_line_about_no_scope_asks_for_none(server: Server, refresher: Refresher) -> None:
+    refresher._take([Entry(an_entry(position="10", scope=""))])
     assert server.asked == ["events"]
-    assert len(ids(keeper)) == 2
+    assert len(ids(refresher)) == 2
 
 
 @pytest.mark.parametrize(("count", "asked"), [(10, ["scopes"] * 10), (11, ["fleet"])])
 def test_after_many_changes_the_whole_fleet_is_asked_for(
-    server: Server, keeper: Keeper, count: int, asked: list[str]
+    server: Server, refresher: Refresher, count: int, asked: list[str]
 ) -> None:
     scopes = [f"sub/group/vm/{n}" for n in range(count)]
-    keeper._take([Entry(an_entry(position=f"1{each}", scope=each)) for each in scopes])
+    refresher._take([Entry(an_entry(position=f"1{each}", scope=each)) for each in scopes])
     assert server.asked == [*asked, "events"]
 
 
 def test_while_the_connection_is_lost_nothing_is_asked_and_afterwards_everything(
-    server: Server, keeper: Keeper
+    server: Server, refresher: Refresher
 ) -> None:
     """What happened in between may not come with the stream."""
-    keeper._take([Lost("refused")])
-    assert (keeper.seen.lost, server.asked) == ("refused", [])
+    refresher._take([Lost("refused")])
+    assert (refresher.seen.lost, server.asked) == ("refused", [])
     del server.scopes[DB]
-    keeper._take([Back()])
-    assert (keeper.seen.lost, server.asked) == ("", ["fleet", "events"])
-    assert ids(keeper) == [WEB]
+    refresher._take([Back()])
+    assert (refresher.seen.lost, server.asked) == ("", ["fleet", "events"])
+    assert ids(refresher) == [WEB]
     server.asked.clear()
-    keeper._take([])
+    refresher._take([])
     assert server.asked == []
 
 
-def test_a_look_that_meets_an_outage_is_repeated(server: Server, keeper: Keeper) -> None:
+def test_a_look_that_meets_an_outage_is_repeated(server: Server, refresher: Refresher) -> None:
     server.problem = Problem("the store is down", status=503)
-    keeper._take([Entry(an_entry(position="10"))])
-    assert keeper.seen.lost == "the store is down"
-    assert len(ids(keeper)) == 2
+    refresher._take([Entry(an_entry(position="10"))])
+    assert refresher.seen.lost == "the store is down"
+    assert len(ids(refresher)) == 2
     server.problem = None
     server.asked.clear()
-    keeper._take([Back()])
-    assert (keeper.seen.lost, server.asked) == ("", ["fleet", "events"])
+    refresher._take([Back()])
+    assert (refresher.seen.lost, server.asked) == ("", ["fleet", "events"])
 
 
-def test_a_no_is_final(server: Server, keeper: Keeper) -> None:
+def test_a_no_is_final(server: Server, refresher: Refresher) -> None:
     server.problem = Problem("the token was revoked", status=401)
     with pytest.raises(Problem, match="revoked"):
-        keeper._take([Entry(an_entry(position="10"))])
+        refresher._take([Entry(an_entry(position="10"))])
