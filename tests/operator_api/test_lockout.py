@@ -437,7 +437,7 @@ async def test_bodies_of_many_clients_have_a_limit_together(
         await receive()
         await gates[scope["client"][0]].wait()
 
-    room = body_memory.BodyRoom(work)
+    room = body_memory.BodyMemory(work)
 
     async def ask(client: str) -> None:
         async def receive() -> Message:

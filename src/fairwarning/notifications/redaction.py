@@ -1,4 +1,4 @@
-"""Addresses without their secrets, fit for logs, errors and lists. Pure."""
+"""Removes secrets from addresses, for logs, errors and lists. Pure."""
 
 from urllib.parse import urlsplit
 
@@ -7,7 +7,10 @@ _WEB = frozenset({"http", "https"})
 
 
 def redacted(url: str) -> str:
-    """A web address keeps its host, for many a service has its key in the path; others nothing."""
+    """Keep only scheme and host of a web address, and only the scheme of others.
+
+    Many services have their key in the path.
+    """
     try:
         parts = urlsplit(url)
         host = parts.hostname or HIDDEN
