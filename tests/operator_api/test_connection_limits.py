@@ -26,7 +26,7 @@ from fairwarning.operator_api.connection_limits import Connections, Entry, clien
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.server import Acceptor, Tls, bound
 from tests.operator_api.rig import Rig, running
-from tests.operator_api.test_access import make_certificate
+from tests.operator_api.test_auth import make_certificate
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S
 
