@@ -7,7 +7,7 @@ import httpx
 import pytest_asyncio
 
 from tests.azure_api.arm_client import COMPUTE, VERSION, ArmClient, asking
-from tests.operator_api.test_access import bearer, token
+from tests.operator_api.test_auth import bearer, token
 
 COMMAND = {"type": "command", "run": "/bin/true"}
 VM = {"location": "local", "properties": {}}

@@ -27,7 +27,7 @@ from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
 from tests.operator_api.rig import ME, Rig, running
-from tests.operator_api.test_access import bearer, make_certificate, token
+from tests.operator_api.test_auth import bearer, make_certificate, token
 from tests.support.patience import HANG_S
 
 FORM = "application/x-www-form-urlencoded"

@@ -17,7 +17,7 @@ from fairwarning.azure_api.operations import (
 from fairwarning.core.instants import DAY_MS, HOUR_MS, Instant, later
 from fairwarning.core.model import Event, EventType, Phase, Source
 from fairwarning.engine.clocks import SystemClock, VirtualClock
-from fairwarning.operator_api.housekeeping import forget_old_operations
+from fairwarning.operator_api.housekeeping import delete_old_operations
 from tests.azure_api.arm_client import COMPUTE, ArmClient, S, asking
 from tests.core.builders import E1, E2, T0, names
 
@@ -141,11 +141,11 @@ async def test_after_a_day_it_is_forgotten_unless_it_still_runs() -> None:
             return [(await arm.http.get(url)).status_code for url in (short, long)]
 
         wall = VirtualClock(later(SystemClock().now(), DAY_MS - HOUR_MS))
-        await forget_old_operations(store, wall)
+        await delete_old_operations(store, wall)
         assert await statuses() == [200, 200]
         wall = VirtualClock(later(wall.now(), 2 * HOUR_MS))
-        await forget_old_operations(store, wall)
+        await delete_old_operations(store, wall)
         assert await statuses() == [404, 200]
         await arm.rig.clock.advance(HOUR_MS)
-        await forget_old_operations(store, wall)
+        await delete_old_operations(store, wall)
         assert await statuses() == [404, 404]

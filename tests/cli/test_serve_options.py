@@ -10,7 +10,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import NodeSettings
 from tests.cli.conftest import Program
-from tests.operator_api.test_access import make_certificate
+from tests.operator_api.test_auth import make_certificate
 
 SECRET = {"FAIRWARNING_PROXY_SECRET": "s3cret"}
 

@@ -29,7 +29,7 @@ from fairwarning.notifications.model import (
     TargetKind,
     Template,
 )
-from fairwarning.notifications.targets import made_target
+from fairwarning.notifications.targets import checked_target
 from tests.core.builders import E1, T0
 from tests.engine.harness import ME
 from tests.notifications.entries import REBOOT, WEB_ID, entry
@@ -237,7 +237,7 @@ async def test_a_test_is_the_handshake_that_every_receiver_knows() -> None:
 )
 def test_what_event_grid_cannot_tell_is_refused(more: dict[str, Any], says: str) -> None:
     with pytest.raises(Refused, match=says) as refused:
-        made_target(draft(**more), id="n", new_secret="whsec_x", now=T0, by=ME)
+        checked_target(draft(**more), id="n", new_secret="whsec_x", now=T0, by=ME)
     assert refused.value.code is Code.NOTIFICATION_INVALID
 
 

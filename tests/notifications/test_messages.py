@@ -43,7 +43,7 @@ from fairwarning.notifications.model import (
 )
 from fairwarning.notifications.records import Cursor
 from fairwarning.notifications.sender import CHAT_TIMEOUT_S
-from fairwarning.notifications.targets import made_target
+from fairwarning.notifications.targets import checked_target
 from tests.core.builders import E1, T0
 from tests.engine.harness import ME
 from tests.notifications.entries import REBOOT, WEB_ID, entry
@@ -196,7 +196,7 @@ WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 def test_a_target_that_makes_no_sense_is_refused(slip: dict[str, object]) -> None:
     draft = TargetDraft(**{**GOOD, **slip})  # type: ignore[arg-type]
     with pytest.raises(Refused) as refused:
-        made_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME)
+        checked_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME)
     assert refused.value.code is Code.NOTIFICATION_INVALID
     assert "hunter2" not in refused.value.message
 
@@ -205,13 +205,13 @@ def test_a_webhook_keeps_the_secret_it_brings_and_gets_one_if_it_brings_none() -
     mine = "whsec_" + "AAAA" * 8
     for given_secret, kept in ((mine, mine), ("", WHSEC)):
         draft = TargetDraft(**GOOD, secret=given_secret)  # type: ignore[arg-type]
-        target = made_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME)
+        target = checked_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME)
         assert target.secret == kept
 
 
 def test_a_chat_has_no_secret_to_sign_with() -> None:
     draft = TargetDraft(name="chat", kind=TargetKind.APPRISE, url="json://127.0.0.1")
-    assert made_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME).secret == ""
+    assert checked_target(draft, id="1", new_secret=WHSEC, now=T0, by=ME).secret == ""
 
 
 @given(st.integers(1, 20), st.floats(0, 1, exclude_max=True))

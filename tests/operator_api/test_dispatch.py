@@ -15,8 +15,8 @@ from fairwarning.operator_api.metrics import Metrics
 from fairwarning.operator_api.route import Route
 from fairwarning.operator_api.schemas import Done
 from tests.notifications.rig import SharedStore
-from tests.operator_api.pair import node
 from tests.operator_api.rig import Block, running
+from tests.operator_api.two_nodes import node
 
 
 @pytest.mark.parametrize("is_stopping", [False, True])

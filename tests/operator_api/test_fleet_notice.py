@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.operator_api.rig import Rig
-from tests.operator_api.test_access import bearer, token
+from tests.operator_api.test_auth import bearer, token
 
 TOML = {"Content-Type": "application/toml"}
 SCOPE = "00000000-0000-0000-0000-000000000000/default/scale-set/workers/0"

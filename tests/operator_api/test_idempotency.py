@@ -12,7 +12,7 @@ from fairwarning.engine.clocks import SystemClock, VirtualClock
 from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api import housekeeping
 from fairwarning.operator_api.app import ROUTES
-from fairwarning.operator_api.housekeeping import Housekeeping, forget_old_keys
+from fairwarning.operator_api.housekeeping import Housekeeping, delete_old_keys
 from fairwarning.operator_api.idempotency import KIND, Kept
 from fairwarning.stores.memory import MemoryStore
 from tests.operator_api.rig import Block, Rig
@@ -336,9 +336,9 @@ async def test_an_answer_that_could_not_be_kept_is_not_given(
 async def test_a_key_is_kept_for_a_day_and_then_forgotten(rig: Rig) -> None:
     before = SystemClock().now()
     await rig.post("/events", BODY, 201, idempotency_key="a")
-    await forget_old_keys(rig.node.store, later(before, DAY_MS))
+    await delete_old_keys(rig.node.store, later(before, DAY_MS))
     assert len(await rig.node.store.records(KIND, limit=9)) == 1
-    await forget_old_keys(rig.node.store, later(SystemClock().now(), DAY_MS + 1))
+    await delete_old_keys(rig.node.store, later(SystemClock().now(), DAY_MS + 1))
     assert await rig.node.store.records(KIND, limit=9) == []
 
 
@@ -351,7 +351,7 @@ async def test_a_key_whose_day_is_over_stands_for_new_work(rig: Rig, is_swept: b
     old = msgspec.structs.replace(kept, began_ms=later(kept.began_ms, -DAY_MS - 1))
     await rig.node.store.keep(KIND, record.key, msgspec.json.encode(old).decode(), by=ENGINE)
     if is_swept:
-        await forget_old_keys(rig.node.store, SystemClock().now())
+        await delete_old_keys(rig.node.store, SystemClock().now())
     other = {**BODY, "type": "Freeze"}
     second = await rig.post("/events", other, 201, idempotency_key="a")
     assert second["id"] != first["id"]
@@ -372,7 +372,7 @@ async def test_a_key_that_is_taken_anew_while_old_ones_are_forgotten_stays(
 
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(store, "drop", drop)
-        await forget_old_keys(store, later(SystemClock().now(), DAY_MS + 1))
+        await delete_old_keys(store, later(SystemClock().now(), DAY_MS + 1))
     assert [each.key for each in await store.records(KIND, limit=9)] == [record.key]
 
 

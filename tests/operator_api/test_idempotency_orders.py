@@ -20,8 +20,8 @@ from fairwarning.operator_api.leases import LEASE_MS
 from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import NoQuery, Out
 from tests.notifications.rig import SharedStore
-from tests.operator_api.orders import EVA, Choices, Request, minute_passes, requests
-from tests.operator_api.pair import pair
+from tests.operator_api.interleavings import EVA, Choices, Request, minute_passes, requests
+from tests.operator_api.two_nodes import pair
 
 WAIT = "idempotency-in-progress"
 BROKE_OFF = "request-broke-off"

@@ -38,7 +38,7 @@ async def test_a_rollout_is_shown_as_it_was_asked_for(rig: Rig) -> None:
 async def test_what_is_not_said_has_its_default(rig: Rig) -> None:
     made = await rig.post("/rollouts", {"type": "Reboot", "scopes": ["web"]}, 201)
     assert (made["scopesAtOnce"], made["pause"], made["stopOnFailure"]) == (1, "PT0S", True)
-    assert (made["windows"], made["blackouts"], made["target"]) == ([], [], None)
+    assert (made["windows"], made["blackouts"], made["notice"]) == ([], [], None)
 
 
 @pytest.mark.parametrize("names", [["web", "web"], ["web", "availability-set/web", WEB]])

@@ -14,7 +14,7 @@ from fairwarning.operator_api.server import Tls
 from fairwarning.portal.api import Api
 from fairwarning.portal.scenario_runner import bundled_scenarios
 from tests.operator_api.rig import ME, Rig, running
-from tests.operator_api.test_access import make_certificate
+from tests.operator_api.test_auth import make_certificate
 from tests.portal.reader import part, reading
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S

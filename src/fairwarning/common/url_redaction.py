@@ -1,4 +1,4 @@
-"""URLs lose their secrets here, before they are logged, listed or put into an error. Pure."""
+"""Removes secrets from URLs, before they are logged, listed or put into an error. Pure."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""When to try again, and when to stop. Pure; the dice are thrown by the caller."""
+"""The rules of delivery: when to retry, what a target wants, and which node may send. Pure."""
 
 from msgspec.structs import replace
 
@@ -18,12 +18,15 @@ PAUSES_MS = (
     HOUR_MS,
     6 * HOUR_MS,
 )
-"""After the first failure, the second, and so on; behind the last one it is a dead letter."""
+"""The pause after each failure; after the last one the message becomes a dead letter."""
 JITTER = 0.2
 
 
 def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
-    """After so many failures; `dice` is in [0, 1). None: give up."""
+    """Return when to try again after `attempts` failures, or None to give up.
+
+    `dice` is a random number in [0, 1).
+    """
     assert attempts >= 1
     if attempts > len(PAUSES_MS):
         return None
@@ -31,36 +34,37 @@ def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
     return later(now, round(PAUSES_MS[attempts - 1] * spread))
 
 
-# Whether a target wants to hear of an entry. Pure.
 def may_want(filters: Filters, entry: Entry) -> bool:
-    """As far as the entry alone tells: a no is final, a yes needs `wants`."""
+    """Judge by the entry alone, which is quick: a no is final, a yes needs `wants`."""
     if kind_of(entry.transition) not in filters.kinds:
         return False
     return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
 
 
 def wants(filters: Filters, event: Event | None) -> bool:
-    """Whoever asks for some types or sources wants events only."""
+    """Judge by the event. A target that filters by type or source wants only events."""
     if filters.types and (event is None or event.type not in filters.types):
         return False
     return not filters.sources or (event is not None and event.source in filters.sources)
 
 
 def is_meant(id: ScopeId, name: str) -> bool:
-    """By the whole id, an ending of it, or the resource's name: all groups of a scale set."""
+    """Whether `name` is the id, an end of it, or the resource's name."""
     if id == name or id.endswith(f"/{name}"):
         return True
     whole, _, group = id.rpartition("/")
     return group.isdigit() and "/scale-set/" in id and whole.endswith(f"/{name}")
 
 
-# Who may tell a target now. Pure.
 LEASE_MS = MINUTE_MS
-"""Longer than any single try takes."""
+"""It is longer than any single try takes."""
 
 
 def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
-    """A lease that ends later than any lease can was written before the clock was set back."""
+    """Whether `node` may take the cursor.
+
+    A lease that ends later than any can was written before the clock was set back, and is ignored.
+    """
     left_ms = cursor.lease_until_ms - now
     return cursor.node in {"", node} or not 0 < left_ms <= 2 * LEASE_MS
 

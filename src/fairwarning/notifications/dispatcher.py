@@ -1,4 +1,4 @@
-"""The targets of notifications on this node: who they are, and a worker for each.
+"""Manages the targets of notifications on this node, and runs a worker for each.
 
 One slow target never delays another, because each has its own worker. On a shared store every
 node has a worker for every target, and the lease of the cursor says whose turn it is.
@@ -22,26 +22,27 @@ from fairwarning.notifications.formats import trial_to
 from fairwarning.notifications.model import Delivery, Outcome, Target, TargetDraft
 from fairwarning.notifications.records import TARGETS_MAX, NotificationRecords
 from fairwarning.notifications.sender import Sender
-from fairwarning.notifications.targets import made_target
+from fairwarning.notifications.targets import checked_target
 from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 
 STOP_PATIENCE_S = 2.0
-"""So long a try that is under way may still end well when the node stops."""
+"""How long a try that is under way may still take when the node stops."""
 ALONE = "alone"
-"""On a store of one node the next start is the same node, and its lease is our own."""
+"""The node's name on a store of one process: after a restart it still owns its leases."""
 
 _DICE = SystemRandom().random
 _log = logging.getLogger(__name__)
 
 
 class _Keeper:
-    """The task that keeps the workers up with the targets. All that `through` made share it, so
-    that they too know when it has stopped.
+    """The task that starts and ends workers as targets change.
+
+    All objects that `through` returns share it, so that they too know when it has stopped.
     """
 
     task: asyncio.Task[None] | None = None
     alarm: Alarm | None = None
-    """Whoever met an outage rings it: what he asked for may have been stored."""
+    """It is rung after an outage, because the change that failed may have been stored."""
 
 
 class Notifications:
@@ -55,7 +56,7 @@ class Notifications:
         sender: Sender,
         dice: Callable[[], float] = _DICE,
     ) -> None:
-        """`dice` spreads the tries that follow a failure; a simulation brings its own."""
+        """`dice` returns a random number that spreads retries; a simulation brings its own."""
         self._store = store
         self._clock = clock
         self._sender = sender
@@ -70,7 +71,7 @@ class Notifications:
         comes late would end the workers of those who came meanwhile."""
 
     def through(self, store: Store) -> "Notifications":
-        """The same targets, with another way to write what is asked of them."""
+        """Return the same targets, but with changes written through another store."""
         other = copy(self)
         other._records = NotificationRecords(store)
         return other
@@ -84,7 +85,7 @@ class Notifications:
         task.add_done_callback(lambda _: alarm.close())
 
     async def stop(self) -> None:
-        """What is not delivered by then is tried after the next start."""
+        """Stop the workers. What is not delivered by then is tried after the next start."""
         keeper = self._keeper
         if keeper.task is not None:
             keeper.task.cancel()
@@ -94,8 +95,8 @@ class Notifications:
         await self._sender.close()
 
     async def create(self, draft: TargetDraft, *, by: Actor, why: str = "") -> Target:
-        """With its secret, which no other answer has. It hears of what happens from now on."""
-        target = made_target(
+        """Create a target that hears of all from now on, and return it with its secret."""
+        target = checked_target(
             draft,
             id=f"ntc-{secrets.token_hex(8)}",
             new_secret=secret_of(secrets.token_bytes(32)),
@@ -113,11 +114,11 @@ class Notifications:
         return target
 
     async def list(self) -> Sequence[Target]:
-        """Without their secrets."""
+        """Return the targets without their secrets."""
         return [each.without_secrets() for each in await self._records.targets()]
 
     async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
-        """With all that still waits for it, and its dead letters.
+        """Remove the target, all that still waits for it, and its dead letters.
 
         Whoever is cut off by an outage may ask again, until all is gone.
         """
@@ -132,17 +133,17 @@ class Notifications:
             await self._records.clear(id)
 
     async def test(self, id: str) -> Outcome:
-        """One try, now, to find out whether it works. It is not repeated."""
+        """Send one test message now. It is not retried."""
         target = await self._find(id)
         message = trial_to(target, f"test-{secrets.token_hex(8)}", self._clock.now())
         return await self._sender.send(target, message)
 
     async def dead_letters(self, after: str = "", limit: int = 100) -> Sequence[Delivery]:
-        """The oldest first; `after` is the id of the last one that is known."""
+        """Return a page, the oldest first; `after` is the id of the last one of the page before."""
         return await self._records.dead(after, limit)
 
     async def retry(self, id: str) -> None:
-        """Tries it again from the beginning, at once."""
+        """Try a dead letter again at once, with all its attempts."""
         letter = await self._find_dead(id)
         await self._find(letter.target_id)
         again = replace(
@@ -155,7 +156,7 @@ class Notifications:
             await self._records.put_waiting(again)
             await self._records.take_dead(letter)
         finally:
-            # Also after an outage: it may wait by now.
+            # This also happens after an outage: the delivery may have been stored.
             found = self._workers.get(letter.target_id)
             if found is not None:
                 found[0].ring(must_look=True)
@@ -195,7 +196,7 @@ class Notifications:
             worker.ring()
 
     async def _keep_up(self, alarm: Alarm) -> None:
-        """Other nodes add and remove targets too; on a store of our own once is enough."""
+        """Refresh the targets in a loop, because other nodes add and remove them too."""
         while True:
             try:
                 await self._refresh()

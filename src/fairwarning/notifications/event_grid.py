@@ -1,4 +1,4 @@
-"""A transition as Azure's Event Grid tells of it. Pure.
+"""Makes messages in the format of Azure's Event Grid. Pure.
 
 Azure knows four statuses. An event that failed is told as Completed: its impact has begun and
 is over, and Canceled would say that there was none.
@@ -33,7 +33,7 @@ _STATUS = {
 
 
 def owner_id(scope_id: ScopeId) -> str:
-    """The id in Azure's form of the resource that the scope belongs to."""
+    """Return the Azure resource id of the resource that the scope belongs to."""
     subscription, group, kind, name, *_ = scope_id.split("/")
     return (
         f"/subscriptions/{subscription}/resourceGroups/{group}"
@@ -86,7 +86,7 @@ def grid_event(entry: Entry, event: Event, location: str) -> dict[str, object]:
 
 
 def grid_message(entry: Entry, event: Event, location: str, template: Template) -> Message:
-    """`event` is as the entry left it."""
+    """Return the message. `event` is as the entry left it."""
     title, text = in_sentences(entry, event, template)
     body = grid_event(entry, event, location)
     return Message(
@@ -99,7 +99,7 @@ def grid_message(entry: Entry, event: Event, location: str, template: Template) 
 
 
 def grid_trial(id: str, name: str, now: Instant) -> Message:
-    """The handshake of Event Grid, as every receiver knows it. Its answer is not looked at."""
+    """Return Event Grid's validation handshake, for a test. The answer to it is ignored."""
     body = {
         "id": _guid(id),
         "topic": "/subscriptions",
@@ -129,5 +129,5 @@ def _headers(event_type: str, data_version: str) -> dict[str, str]:
 
 
 def _guid(text: str) -> str:
-    """The same for the same text."""
+    """Return a GUID that is always the same for the same text."""
     return str(uuid5(NAMESPACE_URL, f"fairwarning:{text}"))

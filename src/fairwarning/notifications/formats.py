@@ -1,4 +1,4 @@
-"""What a target is told of a line of the journal, in the form that it asked for."""
+"""Makes the message about a journal entry in the format that the target asked for."""
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
@@ -12,7 +12,7 @@ from fairwarning.notifications.model import Format, Message, Target
 
 
 async def is_tellable(store: Store, target: Target, entry: Entry, event: Event | None) -> bool:
-    """Event Grid tells of what instances can see, so of nothing that happens unseen."""
+    """Whether the format has a message for it: Event Grid tells only what instances can see."""
     if target.format is not Format.EVENT_GRID:
         return True
     return event is not None and event.announced and not await starts_at_once(store, entry)
@@ -31,14 +31,13 @@ def trial_to(target: Target, id: str, now: Instant) -> Message:
     return make(id, target.name, now)
 
 
-# An event as one line of the journal left it, worked out from the lines before.
 PAGE_ENTRIES_MAX = 200
 _NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")
-"""An event's own transitions don't look at the roster."""
+"""An event's own transitions do not use the roster, so an empty one will do."""
 
 
 async def event_at(store: Store, entry: Entry) -> Event | None:
-    """None if the line is about no event."""
+    """Return the event as this entry left it; None if the entry is about no event."""
     transition = entry.transition
     if not isinstance(transition, EventTransition):
         return None
@@ -53,7 +52,7 @@ async def event_at(store: Store, entry: Entry) -> Event | None:
 
 
 async def starts_at_once(store: Store, entry: Entry) -> bool:
-    """Whether this line schedules an event that the same commit starts: nobody sees it wait."""
+    """Whether this entry schedules an event that the same commit starts, so nobody sees it wait."""
     if not isinstance(entry.transition, Scheduled):
         return False
     lines = await _lines(store, None, entry.transition.event_id)
@@ -62,7 +61,7 @@ async def starts_at_once(store: Store, entry: Entry) -> bool:
 
 
 async def _as_stored(store: Store, event_id: EventId) -> Event | None:
-    """The event as it is now: the lines before cannot all be read, so nothing follows from them."""
+    """Return the event as it is now, because not all entries before can be read."""
     try:
         return (await store.find_event(event_id))[1]
     except Refused:
@@ -70,7 +69,7 @@ async def _as_stored(store: Store, event_id: EventId) -> Event | None:
 
 
 async def _lines(store: Store, before: Position | None, event_id: EventId) -> list[Entry]:
-    """The newest first. All of them: an event's story is short, because its attempts are few."""
+    """Return all entries of the event, newest first; they are few, because attempts are few."""
     found: list[Entry] = []
     while page := await store.history(before=before, event_id=event_id, limit=PAGE_ENTRIES_MAX):
         before = page[-1].position

@@ -1,4 +1,4 @@
-"""From a line of the journal to what is told: a CloudEvent, and words for people. Pure.
+"""Makes messages of journal entries: a CloudEvent for programs, and text for people. Pure.
 
 The same line always gives the same message, so a repetition is the same to the last byte.
 """
@@ -19,26 +19,26 @@ from fairwarning.notifications.model import Message, Template, Words
 CONTENT_TYPE = "application/cloudevents+json"
 TYPE_PREFIX = "com.fairwarning"
 _WITHOUT_EVENT = Template(title="$kind", body="$text\nscope $scope")
-"""Takes the place of the default where there is no event to speak of."""
+"""It replaces the default template if the entry is about no event."""
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def message_of(entry: Entry, event: Event | None, template: Template) -> Message:
-    """`event` is the entry's event as the entry left it, None if it is about none."""
+    """Return the message. `event` is as the entry left it, or None if the entry is about none."""
     title, text = in_sentences(entry, event, template)
     body = to_json(cloud_event(entry, event))
     return Message(id=entry.position, title=title, text=text, body=body)
 
 
 def in_sentences(entry: Entry, event: Event | None, template: Template) -> tuple[str, str]:
-    """Title and text for people."""
+    """Return title and text for people."""
     if event is None and template == Template():
         template = _WITHOUT_EVENT
     return fill(template, words_of(entry, event))
 
 
 def trial_message(id: str, name: str, now: Instant) -> Message:
-    """What a target gets when somebody tests it."""
+    """Return the message that a target gets when somebody tests it."""
     text = trial_text(name)
     body: dict[str, object] = {
         "specversion": "1.0",
@@ -74,7 +74,7 @@ def cloud_event(entry: Entry, event: Event | None) -> dict[str, object]:
 
 
 def words_of(entry: Entry, event: Event | None) -> Words:
-    """One for each of `templates.NAMES`; those of an event are empty if there is none."""
+    """Return a value for each of `NAMES`; those about the event are empty if there is none."""
     words = {
         "kind": _kind_of(entry).replace("-", " "),
         "text": sentence(entry.transition),
@@ -105,12 +105,12 @@ def _type_of(entry: Entry, event: Event | None) -> str:
 
 
 def _kind_of(entry: Entry) -> str:
-    """`attempt-failed` for AttemptFailed."""
+    """Return `attempt-failed` for AttemptFailed."""
     return _INNER_CAPITAL.sub("-", kind_of(entry.transition)).lower()
 
 
 def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
-    """The Event of the operator API, but for its timeline."""
+    """Return the Event of the operator API, without its timeline."""
     return {
         "id": event.id,
         "scope": scope_id,
@@ -137,7 +137,7 @@ def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
 
 
 def _entry(entry: Entry) -> dict[str, object]:
-    """The Entry of the operator API."""
+    """Return the Entry of the operator API."""
     return {
         "position": entry.position,
         "at": format_rfc3339(entry.at_ms),
@@ -159,7 +159,6 @@ def to_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-# The words of a chat message: `$name` is replaced, `$$` is a dollar. Pure.
 NAMES = (
     "kind",
     "text",
@@ -184,7 +183,7 @@ TEXT_CHARS_MAX = 16_000
 
 
 def template_problem(template: Template) -> str | None:
-    """What is wrong with it and what to do, or None."""
+    """Return what is wrong with the template and what to do, or None."""
     for part, text in (("title", template.title), ("body", template.body)):
         if len(text) > TEMPLATE_CHARS_MAX:
             return f"the template's {part} has {len(text)} characters; use {TEMPLATE_CHARS_MAX}"
@@ -200,7 +199,7 @@ def template_problem(template: Template) -> str | None:
 
 
 def fill(template: Template, words: Words) -> tuple[str, str]:
-    """Title and text. A title is one line, whatever a description brings in."""
+    """Return title and text: `$name` is replaced, `$$` is a dollar. A title is always one line."""
     known = dict.fromkeys(NAMES, "") | dict(words)
     title = " ".join(string.Template(template.title).substitute(known).split())
     text = string.Template(template.body).substitute(known)

@@ -1,4 +1,4 @@
-"""Who is told of what, and the messages that are still on their way. Values only."""
+"""The values of notifications: targets with their filters, messages and their deliveries."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -20,7 +20,7 @@ class TargetKind(StrEnum):
 
 
 class Format(StrEnum):
-    """What the messages to a webhook look like."""
+    """The format of the messages to a webhook."""
 
     CLOUD_EVENTS = "cloudevents"
     EVENT_GRID = "eventgrid"
@@ -36,17 +36,17 @@ ALL_KINDS = frozenset(
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """What a target wants to hear of. Empty: any; but for the kinds, which have a default."""
+    """What a target wants to hear of. An empty filter lets all pass; `kinds` has a default."""
 
     types: tuple[EventType, ...] = ()
     scopes: tuple[str, ...] = ()
-    """Ids, endings of ids, or names of resources."""
+    """Each is an id, the end of an id, or the name of a resource."""
     sources: tuple[Source, ...] = ()
     kinds: tuple[str, ...] = DEFAULT_KINDS
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """The words of a chat message or mail; `$name` is replaced, see `messages.NAMES`."""
+    """The text of a chat message or mail, in which `$name` is replaced (see `messages.NAMES`)."""
 
     title: str = "$type of $resources: $kind"
     body: str = "$text\nscope $scope, not before $not_before, event $event"
@@ -57,7 +57,7 @@ class Target(Struct, frozen=True, kw_only=True):
     name: str
     kind: TargetKind
     url: str
-    """Of an Apprise target it carries credentials, and of a webhook it may."""
+    """It may hold credentials, and that of an Apprise target always does."""
     secret: str = ""
     """The signing key of a webhook."""
     format: Format = Format.CLOUD_EVENTS
@@ -70,21 +70,21 @@ class Target(Struct, frozen=True, kw_only=True):
         return replace(self, url=redacted(self.url), secret="")
 
     def __repr__(self) -> str:
-        """For logs and tracebacks, so without secrets."""
+        """Return text for logs and tracebacks, without secrets."""
         return f"Target({self.id}, {self.name!r}, {redacted(self.url)})"
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """What is told, ready for either kind of target."""
+    """One message, ready for both kinds of targets."""
 
     id: str
-    """The same for every try, so that a receiver can tell a repetition."""
+    """It is the same for every try, so that a receiver can recognise a repetition."""
     title: str
     text: str
     body: str
-    """What a webhook gets, as JSON."""
+    """The body for a webhook, as JSON."""
     headers: Mapping[str, str] = {}
-    """Of a webhook, beside the signature; empty: those of a CloudEvent."""
+    """The headers for a webhook beside the signature; if empty, those of a CloudEvent."""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -93,27 +93,27 @@ class Delivery(Struct, frozen=True, kw_only=True):
     id: str
     target_id: str
     position: Position
-    """The line of the journal that it tells of."""
+    """The position of the journal entry that it is about."""
     message: Message
     attempts: int
     next_try_ms: Instant
     last_error: str
     revivals: int = 0
-    """How often somebody had it tried again from the beginning after it was a dead letter."""
+    """How many times somebody has retried it after it had become a dead letter."""
 
     @property
     def try_key(self) -> tuple[str, int, int]:
-        """No other try has the same: each revival begins again with attempt 0."""
+        """Return a key that no other try has: each revival begins again with attempt 0."""
         return self.id, self.revivals, self.attempts
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of one try."""
+    """The result of one try."""
 
     error: str = ""
-    """Empty: delivered. Never holds a secret."""
+    """It is empty if the message was delivered, and never holds a secret."""
     is_final: bool = False
-    """The receiver wants no more tries."""
+    """Whether the receiver wants no more tries."""
 
     @property
     def is_delivered(self) -> bool:
@@ -121,13 +121,13 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class TargetDraft(Struct, frozen=True, kw_only=True):
-    """A target as somebody asks for it, before it is checked and has an id."""
+    """A target as it is asked for, before it is checked and has an id."""
 
     name: str
     kind: TargetKind
     url: str
     secret: str = ""
-    """Empty: a webhook gets a new one."""
+    """If it is empty, a webhook gets a new one."""
     format: Format = Format.CLOUD_EVENTS
     filters: Filters = Filters()
     template: Template = Template()
@@ -137,9 +137,9 @@ class TargetDraft(Struct, frozen=True, kw_only=True):
 
 
 def usual_kinds(format: Format) -> tuple[str, ...]:
-    """What a target hears of that does not say."""
+    """Return the kinds of a target that names none."""
     return EVENT_GRID_KINDS if format is Format.EVENT_GRID else DEFAULT_KINDS
 
 
 Words = Mapping[str, str]
-"""What a template's names stand for in one message."""
+"""The values of a template's names in one message."""

@@ -1,4 +1,4 @@
-"""Targets, cursors, waiting deliveries and dead letters as records of the store.
+"""Stores targets, cursors, waiting deliveries and dead letters as records.
 
 A cursor says how far a target has been told of the journal, and which node is telling it.
 Both change by compare-and-set, so two nodes can't both move it on.
@@ -22,7 +22,7 @@ WAITING = "notification-delivery"
 DEAD = "notification-dead"
 TARGETS_MAX = 100
 WAITING_MAX = 500
-"""So many wait for one target; then it hears nothing new, and the journal holds the rest."""
+"""How many deliveries may wait for one target; beyond that the journal holds the rest."""
 _LAST = "~"
 
 S = TypeVar("S", bound=Struct)
@@ -31,7 +31,7 @@ S = TypeVar("S", bound=Struct)
 class Cursor(Struct, frozen=True, kw_only=True):
     position: Position
     node: str = ""
-    """Who tells this target; empty: nobody."""
+    """The node that sends to this target; empty if none does."""
     lease_until_ms: Instant = Instant(0)
 
 
@@ -41,7 +41,7 @@ class HeldCursor(Struct, frozen=True, kw_only=True):
 
 
 def delivery_id(entry: Entry, target_id: str) -> str:
-    """The same on every node, sorted by the time of the entry, and fit for a path."""
+    """Return an id that is the same on every node, sorts by time, and is fit for a URL path."""
     digest = hashlib.sha256(f"{entry.position}/{target_id}".encode()).hexdigest()
     return f"{entry.at_ms:012x}-{digest[:20]}"
 
@@ -59,8 +59,8 @@ class NotificationRecords:
         return None if record is None else _decoded(Target, record)
 
     async def add_target(self, target: Target, *, by: Actor, why: str) -> None:
-        """It hears of what happens from now on."""
-        # Before the target itself: whoever finds a target also finds its cursor.
+        """Add a target, which hears of what happens from now on."""
+        # The cursor comes first, so that a reader who finds the target also finds its cursor.
         await self._keep(CURSOR, target.id, Cursor(position=await self._store.end()), expected=0)
         note = Noted(subject=f"notification:{target.name}", action="created", detail=target.kind)
         body = _encoded(target)
@@ -71,7 +71,7 @@ class NotificationRecords:
         await self._store.drop(TARGET, target.id, note=note, by=by, why=why)
 
     async def clear(self, target_id: str) -> None:
-        """All that was kept for a target that is gone; the cursor last, as the sign that it is."""
+        """Delete all records of a removed target, its cursor last."""
         for delivery in await self.waiting(target_id):
             await self.take_waiting(delivery)
         after = ""
@@ -89,12 +89,12 @@ class NotificationRecords:
         return HeldCursor(cursor=_decoded(Cursor, record), revision=record.revision)
 
     async def move(self, target_id: str, held: HeldCursor, cursor: Cursor) -> HeldCursor:
-        """Raises RecordChanged if another node has moved it since."""
+        """Store the cursor. Raises RecordChanged if another node has moved it since."""
         record = await self._keep(CURSOR, target_id, cursor, expected=held.revision)
         return HeldCursor(cursor=cursor, revision=record.revision)
 
     async def waiting(self, target_id: str) -> list[Delivery]:
-        """The oldest first."""
+        """Return the waiting deliveries, the oldest first."""
         first, last = _waiting_key(target_id, ""), _waiting_key(target_id, _LAST)
         found = await self._store.records(WAITING, after=first, until=last, limit=WAITING_MAX)
         return [_decoded(Delivery, each) for each in found]

@@ -1,4 +1,4 @@
-"""One try to deliver one message. Says what became of it, and never a secret."""
+"""Sends one message to one target, and reports the result without secrets."""
 
 import asyncio
 import importlib
@@ -24,18 +24,18 @@ _TALKATIVE = ("httpx", "httpcore", "apprise", "requests", "urllib3")
 
 class Sender(Protocol):
     async def problem(self, target: Target) -> str | None:
-        """Why nothing can ever be sent to it and what to do, or None."""
+        """Return why nothing can ever be sent to it and what to do, or None."""
         ...
 
     async def send(self, target: Target, message: Message) -> Outcome:
-        """Does not raise, and takes no longer than `CHAT_TIMEOUT_S`."""
+        """Send it. This does not raise, and takes no longer than `CHAT_TIMEOUT_S`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class NetworkSender:
-    """Webhooks by httpx, chat and mail by Apprise. Proxies are as the environment says."""
+    """Sends to webhooks with httpx, to chat and mail with Apprise. It honours proxy variables."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -85,7 +85,7 @@ class NetworkSender:
         return Outcome(error=f"answered {status}", is_final=status == GONE)
 
     async def _status(self, url: str, headers: dict[str, str], body: bytes) -> int:
-        """The answer's body is left unread: nobody needs it, and it could be endless."""
+        """Return the status. The body is not read: nobody needs it, and it could be endless."""
         if self._client is None:
             self._client = httpx.AsyncClient(timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False)
         async with self._client.stream("POST", url, headers=headers, content=body) as answer:
@@ -113,7 +113,7 @@ def _notify(url: str, message: Message) -> Outcome:
 
 
 def _chat(url: str) -> Callable[..., bool | None] | None:
-    """Apprise's way to this address, None if it knows none.
+    """Return Apprise's function for this address, or None if it knows no such service.
 
     Imported late and in a thread, as it takes a second to read its list of services.
     """

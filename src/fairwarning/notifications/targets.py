@@ -1,4 +1,4 @@
-"""What a target must be before anything is sent to it. Pure."""
+"""Checks a target before it is created. Pure."""
 
 import re
 
@@ -25,8 +25,10 @@ FILTERED_MAX = 100
 _NAME = re.compile(r"[\w][\w .@-]*")
 
 
-def made_target(draft: TargetDraft, *, id: str, new_secret: str, now: Instant, by: Actor) -> Target:
-    """Raises Refused. `new_secret` is for a webhook that brings none."""
+def checked_target(
+    draft: TargetDraft, *, id: str, new_secret: str, now: Instant, by: Actor
+) -> Target:
+    """Return the target. `new_secret` is for a webhook that brings none. Raises Refused."""
     problem = _problem(draft)
     if problem is not None:
         raise Refused(Code.NOTIFICATION_INVALID, problem)

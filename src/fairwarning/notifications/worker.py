@@ -1,4 +1,4 @@
-"""Tells one target what happens, in the order of the journal.
+"""Sends one target what happens, in the order of the journal.
 
 How it works. The journal is the queue. A target's cursor says how far it has been told;
 a node that finds something to tell takes the cursor under a lease, sends, and moves it on by
@@ -42,7 +42,7 @@ RECHECK_MS = 5_000
 OUTAGE_PAUSE_MS = 1_000
 PAGE_ENTRIES_MAX = 200
 UNTOLD_MAX = 1_000
-"""So many entries that the target does not want are read again after a restart, and no more."""
+"""How many unwanted entries are passed before the cursor is stored."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ class Worker:
         self._dice = dice
         self._alarm = clock.alarm()
         self._held: HeldCursor | None = None
-        """The cursor as it was last read or written."""
+        """The cursor as this worker last read or wrote it."""
         self._reader = JournalReader(store)
-        """From the cursor on; it has passed what the target does not want."""
+        """It reads from the cursor on, and has passed what the target does not want."""
         self._passed = 0
         self._next_try: Instant | None = None
         self._is_full = False
@@ -80,12 +80,12 @@ class Worker:
         self._stops = False
 
     def ring(self, *, must_look: bool = False) -> None:
-        """Something was committed; `must_look`: to the target's own records."""
+        """Wake the worker after a commit; with `must_look` it reads its target's records again."""
         self._must_look |= must_look
         self._alarm.ring()
 
     def stop(self) -> None:
-        """Ends after the try that is under way."""
+        """Stop the worker after the try that is under way."""
         self._stops = True
         self._alarm.ring()
 
@@ -99,7 +99,7 @@ class Worker:
                 await self._alarm.wait(until)
 
     async def _safe_round(self) -> Instant | None:
-        """When to look again; None: when somebody rings."""
+        """Do one round, and return when to do the next; None if only after a ring."""
         try:
             until = await self._round()
         except RecordChanged:
@@ -141,7 +141,7 @@ class Worker:
         return self._clock.now() if await self._has_work() else self._next_try
 
     async def _look(self) -> HeldCursor | None:
-        """None: the target was removed, and this worker ends."""
+        """Read the cursor again. None if the target was removed; then this worker ends."""
         held = await self._records.cursor(self._target.id)
         if held is None:
             # Maybe by another node, while this one was putting something aside.
@@ -159,7 +159,7 @@ class Worker:
         return is_due or (not self._is_full and await self._find_wanted() is not None)
 
     async def _find_wanted(self) -> tuple[Entry, Event | None] | None:
-        """The next entry that the target wants and its event, or None when all is read."""
+        """Return the next entry that the target wants and its event, or None when all is read."""
         filters = self._target.filters
         while page := await self._page():
             for entry in page:
@@ -193,7 +193,7 @@ class Worker:
             await self._move(Cursor(position=last.position))
 
     async def _work(self) -> None:
-        """Under the lease: what is new, what is due again, and then the lease is given back."""
+        """Send what is new and what is due again under the lease, then give the lease back."""
         waiting = await self._records.waiting(self._target.id)
         for _ in range(WAITING_MAX - len(waiting)):
             found = None if self._stops else await self._find_wanted()
@@ -239,7 +239,7 @@ class Worker:
         return self._unkept[1]
 
     async def _put_aside(self, delivery: Delivery, outcome: Outcome) -> None:
-        """To be tried again, or among the dead letters."""
+        """Store the failed delivery to be tried again, or as a dead letter."""
         attempts = delivery.attempts + 1
         again = None
         if not outcome.is_final:
@@ -271,7 +271,7 @@ class Worker:
             self._alarm = self._clock.alarm()
 
     async def _lease_now(self) -> Instant:
-        """By the clock that all nodes agree on: their own may differ by more than a lease."""
+        """Return the store's time: the clocks of nodes may differ by more than a lease."""
         if self._store.is_shared:
             return (await self._store.due(1)).now_ms
         return self._clock.now()
@@ -282,7 +282,7 @@ class Worker:
         return self._held.cursor
 
     async def _move(self, cursor: Cursor) -> None:
-        """Raises RecordChanged if the cursor is not as this worker knows it."""
+        """Store the cursor. Raises RecordChanged if another node has changed it."""
         assert self._held is not None
         is_onward = cursor.position != self._held.cursor.position
         self._held = await self._records.move(self._target.id, self._held, cursor)
@@ -294,7 +294,7 @@ class Worker:
         self._is_full = len(waiting) >= WAITING_MAX
 
     def _look_again(self, in_ms: int) -> Instant:
-        """After a round that broke off: what it stored is not in memory."""
+        """Plan the next round after a failure; it reads the records again."""
         self._must_look = True
         return self._soon(in_ms)
 

@@ -1,4 +1,4 @@
-"""The control plane as one ASGI application."""
+"""The control plane as one ASGI application, with the table of all routes."""
 
 import re
 import resource
@@ -18,12 +18,12 @@ from fairwarning.azure_api.app import ArmApp
 from fairwarning.azure_api.login import Login
 from fairwarning.azure_api.routes import TABLES
 from fairwarning.core.model import OperationKind
-from fairwarning.operator_api.body_memory import BodyRoom
+from fairwarning.operator_api.body_memory import BodyMemory
 from fairwarning.operator_api.connection_limits import Connections
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, as_problem, problem_response
 from fairwarning.operator_api.health import Health
-from fairwarning.operator_api.metrics import FaultFigures, Metrics
+from fairwarning.operator_api.metrics import FaultMetrics, Metrics
 from fairwarning.operator_api.openapi import PREFIX, document
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Route
@@ -82,7 +82,7 @@ register_url_convertor("scope", _ScopeConvertor())
 
 
 class App:
-    """The application, and what must be told when it stops."""
+    """The ASGI application, its metrics and connections, and how to stop it."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class App:
         pages: Callable[[Dispatch], Sequence[BaseRoute]] = lambda _: (),
     ) -> None:
         self.metrics = Metrics(count_polls, lambda: control.engine.step_backs)
-        self.metrics.registry.register(FaultFigures(control.faults))
+        self.metrics.registry.register(FaultMetrics(control.faults))
         dispatch = self._dispatch = Dispatch(control, self.metrics, needs_token=needs_token)
         self.connections = Connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        """Of all listeners together."""
+        """The connections of all listeners together."""
         self._streams = Streams(control, dispatch)
         routed = Starlette(
             routes=[
@@ -111,7 +111,7 @@ class App:
             exception_handlers={HTTPException: _not_routed, Exception: _broken},
         )
         routed.router.redirect_slashes = False
-        self.asgi = BodyRoom(routed)
+        self.asgi = BodyMemory(routed)
 
     def stop(self) -> None:
         self._dispatch.stopping.set()
@@ -124,7 +124,7 @@ async def _openapi(_: Request) -> Response:
 
 @cache
 def _description() -> bytes:
-    """Made when somebody asks for it: it would take a good part of every start."""
+    """Return the OpenAPI document. It is made at the first request, because it slows a start."""
     return msgspec.json.encode(document(ROUTES))
 
 

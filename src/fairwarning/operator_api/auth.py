@@ -1,4 +1,4 @@
-"""Who may do what: roles, and the tokens that carry them. Pure.
+"""Roles, callers and tokens: who may do what.
 
 A token is `fw_ID_SECRET`. The secret has 256 random bits, so a plain hash protects it as
 well as a slow one would; only the hash is kept.
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"fw_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
 class Role(IntEnum):
-    """Each may do what those before it may."""
+    """Each role may do what those before it may."""
 
     VIEWER = 1
     APPROVER = 2
@@ -40,7 +40,7 @@ ROLES = {role.word: role for role in Role}
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """As it is kept; the secret itself is nowhere."""
+    """A token as it is stored: only a hash of its secret is kept."""
 
     id: str
     name: str
@@ -56,13 +56,13 @@ class Caller(NamedTuple):
     name: str
     role: Role
     token_id: str = ""
-    """Names are given again, ids of tokens are not. Empty: without a token, on loopback."""
+    """The id of the token, which unlike a name is never given again. Empty without a token."""
     address: str = ""
-    """Where the request came from, of a caller without a token."""
+    """The address of a caller without a token."""
 
     @property
     def key(self) -> str:
-        """What limits for one caller go by."""
+        """Return the key by which the limits for one caller count."""
         return self.token_id or self.address
 
     @property
@@ -71,7 +71,7 @@ class Caller(NamedTuple):
 
 
 LOCAL = Caller("local", Role.ADMIN)
-"""Whoever reaches a loopback listener without a token is already on this machine."""
+"""The caller without a token on a loopback listener: it is already on this machine."""
 
 
 def hashed(secret: str) -> str:
@@ -79,7 +79,7 @@ def hashed(secret: str) -> str:
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """The id and the secret of what may be a token."""
+    """Return the id and the secret if the text has the form of a token."""
     found = _TOKEN.fullmatch(text)
     return None if found is None else (found[1], found[2])
 
@@ -89,13 +89,12 @@ def fits(token: Token, secret: str, now: Instant) -> bool:
     return hmac.compare_digest(token.hash, hashed(secret)) and is_alive
 
 
-# Tokens: made, looked up on each request, and revoked.
 KIND = "token"
 USE_NOTED_MS = MINUTE_MS
-"""Last use is kept no finer than this, so that reading costs no write."""
+"""Last use is stored at most this often, so that most requests cost no write."""
 TOKENS_MAX = 1_000
 RESERVED_NAMES = frozenset({LOCAL.name, "starter", "fleet-file", "store-owner"})
-"""Who is called so in the history has no token."""
+"""Names in the history that belong to no token."""
 
 
 class Tokens:
@@ -104,13 +103,13 @@ class Tokens:
         self._clock = clock
 
     def through(self, store: Store) -> "Tokens":
-        """The same tokens, with another way to the store."""
+        """Return the same tokens, but with changes written through another store."""
         return Tokens(store, self._clock)
 
     async def create(
         self, name: str, role: Role, expires_ms: Instant | None, *, by: Actor, why: str
     ) -> tuple[Token, str]:
-        """The token, and its text, which cannot be had again."""
+        """Create a token. Return it and its text, which cannot be read again."""
         known = await self.page("", TOKENS_MAX)
         if len(known) >= TOKENS_MAX:
             raise Problem(409, "too-many-tokens", "there are 1,000 tokens; revoke some first")
@@ -149,12 +148,12 @@ class Tokens:
         raise Problem(404, "unknown-token", "there is no such token; list them to see the ids")
 
     async def caller(self, text: str) -> Caller | None:
-        """Who has this token; None if it is none, or is over."""
+        """Return the caller of this token, or None if it is unknown or expired."""
         token = await self.valid(text)
         return None if token is None else Caller(token.name, ROLES[token.role], token.id)
 
     async def valid(self, text: str) -> Token | None:
-        """The token of this text; None if it is none, or is over. Notes that it was used."""
+        """Return the token of this text, or None if unknown or expired. Stores that it was used."""
         parts = split(text)
         if parts is None:
             return None

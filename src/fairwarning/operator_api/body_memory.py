@@ -1,4 +1,4 @@
-"""How much of all bodies is held in memory, while they come and while they are worked on."""
+"""Limits how much memory the bodies of all requests take together."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,17 +8,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairwarning.operator_api.problems import Problem
 
 FREE_BYTES = 64 * 1024
-"""Of each body: whoever sends little is never refused for the sake of those who send much."""
+"""This part of each body does not count, so small requests are never refused for large ones."""
 ALL_BYTES_MAX = 64 * 1024 * 1024
 CLIENT_BYTES_MAX = 16 * 1024 * 1024
-"""Of one client address."""
+"""The limit for one client address."""
 
 
-class BodyRoom:
+class BodyMemory:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._held: Counter[str] = Counter()
-        """By client address, beyond what is free."""
+        """The bytes held by each client address, beyond what is free."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = (scope.get("client") or ("",))[0]
@@ -39,7 +39,7 @@ class BodyRoom:
 
 
 def _counter(held: Counter[str], client: str) -> Callable[[int], None]:
-    """Says how much one request holds of late. Raises Problem if that is too much."""
+    """Return a function that reports how much one request holds. It raises Problem at the limit."""
     mine = 0
 
     def count(now: int) -> None:

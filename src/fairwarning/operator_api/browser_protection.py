@@ -15,7 +15,7 @@ _LOCAL_NAMES = frozenset({"localhost", "localhost."})
 
 
 def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
-    """For requests on loopback. Raises Problem."""
+    """Check a request on loopback. Raises Problem."""
     host = headers.get("host", "")
     if not _is_local(host):
         raise Problem(
@@ -28,7 +28,7 @@ def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
 
 
 def refuse_foreign_page(headers: Mapping[str, str], scheme: str, public_url: str = "") -> None:
-    """For what only a page of ours may send, on any listener. Raises Problem.
+    """Check a request that only our own pages may send, on any listener. Raises Problem.
 
     A proxy that ends TLS shows our pages under `public_url`. Nothing that it could say in a header
     is believed: whoever can reach us could say the same.

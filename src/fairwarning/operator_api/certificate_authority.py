@@ -1,4 +1,4 @@
-"""An authority of our own and the certificates that it signs, as PEM text.
+"""Makes a certificate authority of our own and the certificates that it signs, as PEM.
 
 The authority can vouch for this machine's own names and addresses only, so whoever trusts it
 risks nothing else, even if its key gets lost. `cryptography` takes long to load: import this
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _SKEW = timedelta(days=1)
-"""Clocks of other programs on this machine may be virtual or wrong."""
+"""Certificates begin in the past, because other clocks may be virtual or wrong."""
 _COMMON_NAME_MAX = 64
 _CA_MAY = x509.KeyUsage(
     digital_signature=False, content_commitment=False, key_encipherment=False,
@@ -39,11 +39,11 @@ _THIS_MACHINE = x509.NameConstraints(
 
 
 def new_authority(now: datetime, until: datetime) -> str:
-    """Its key and its certificate."""
+    """Return the key and certificate of a new authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(f"Fairwarning on {socket.gethostname()}")
     made = (
-        _begun(subject, subject, key, now, until)
+        _builder(subject, subject, key, now, until)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_CA_MAY, critical=True)
         .add_extension(_THIS_MACHINE, critical=True)
@@ -53,7 +53,7 @@ def new_authority(now: datetime, until: datetime) -> str:
 
 
 def new_certificate(authority: str, names: Iterable[str], now: datetime, until: datetime) -> str:
-    """A server's key and certificate. Raises ValueError if the authority cannot be read."""
+    """Return a server's key and certificate. Raises ValueError for an unreadable authority."""
     issuer = x509.load_pem_x509_certificate(authority.encode())
     issuer_key = serialization.load_pem_private_key(authority.encode(), None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
@@ -62,7 +62,7 @@ def new_certificate(authority: str, names: Iterable[str], now: datetime, until: 
     above = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(above)
     made = (
-        _begun(_subject("localhost"), issuer.subject, key, now, until)
+        _builder(_subject("localhost"), issuer.subject, key, now, until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_SERVER_MAY, critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -73,7 +73,7 @@ def new_certificate(authority: str, names: Iterable[str], now: datetime, until: 
     return _pem(key, made)
 
 
-def _begun(
+def _builder(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,

@@ -1,4 +1,4 @@
-"""Who is connected to the control plane, and who must go so that others can come.
+"""Limits connections and streams of the control plane, and closes idle ones to make room.
 
 How it works. A new connection is never refused for those that are there, or whoever opens
 many would lock out everybody. Instead one that has not asked for anything yet is closed, of the
@@ -22,20 +22,20 @@ from fairwarning.operator_api.problems import Problem
 
 ALL_MAX = 2_000
 CLIENT_MAX = 500
-"""Of one client address. A proxy before us is one."""
+"""The limit for one client address. A proxy in front counts as one."""
 WAITING_MAX = 500
-"""Have not asked for anything yet, and are perhaps still in their TLS handshake."""
+"""The limit of connections that have not sent a request yet."""
 CLIENT_WAITING_MAX = 100
 ARRIVAL_S = 1.0
 """A connection that has been silent for less may have a request on its way, and is left alone."""
 SPARE_MAX = 50
 FILES_KEPT_SHARE = 3
-"""All connections here together take at most one file descriptor in so many."""
+"""All connections together take at most one in this many file descriptors."""
 _ALL_MIN = 16
 
 
 class Entry:
-    """One connection."""
+    """One connection, as it is counted."""
 
     def __init__(self, client: str, since_s: float) -> None:
         self.client = client
@@ -44,7 +44,7 @@ class Entry:
         self.is_spare = False
         self.has_left = False
         self.close: Callable[[], object] = lambda: None
-        """Ends it at once, whatever it is doing."""
+        """Closes it at once."""
 
 
 class Connections:
@@ -55,17 +55,17 @@ class Connections:
         self._client_max = max(_ALL_MIN // 2, self._max * CLIENT_MAX // ALL_MAX)
         self._counts: Counter[str] = Counter()
         self._waiting: Table = {}
-        """Have not asked for anything yet."""
+        """Connections that have not sent a request yet."""
         self._waiting_count = 0
         self._resting: Table = {}
-        """Were answered, and are kept open."""
+        """Connections that were answered and are kept open."""
         self._spare: dict[Entry, None] = {}
 
     def __len__(self) -> int:
         return self._counts.total() + len(self._spare)
 
     def enter(self, address: str) -> Entry:
-        """Makes room for it if there is none."""
+        """Count a new connection; close another one if there is no room."""
         client = client_of(address)
         entry = Entry(client, self._now())
         if len(self._waiting.get(client, ())) >= min(CLIENT_WAITING_MAX, self._client_max):
@@ -87,23 +87,23 @@ class Connections:
         return entry
 
     def began(self, entry: Entry) -> None:
-        """All that it has sent so far is read, and is no whole head."""
+        """Note that it has sent a part of a head."""
         entry.since_s = float("-inf")
 
     def asked(self, entry: Entry) -> None:
-        """The head of a request is here."""
+        """Note that a request's head is complete."""
         if _removed(self._waiting, entry):
             self._waiting_count -= 1
         _removed(self._resting, entry)
 
     def rests(self, entry: Entry) -> None:
-        """It is answered, and has asked for nothing more."""
+        """Note that it was answered and is idle."""
         if not entry.is_spare and not entry.has_left:
             entry.since_s = self._now()
             self._resting.setdefault(entry.client, {})[entry] = None
 
     def leave(self, entry: Entry) -> None:
-        """Once, or again without any effect."""
+        """Stop counting it. A second call has no effect."""
         if entry.is_spare:
             self._spare.pop(entry, None)
             return
@@ -122,7 +122,7 @@ class Connections:
         return entry
 
     def _patient(self, table: "Table", client: str) -> Entry | None:
-        """The oldest of this client, unless its request may be on its way."""
+        """Return the oldest of this client, unless its request may be on its way."""
         oldest = next(iter(table.get(client, ())), None)
         if oldest is None or self._now() - oldest.since_s < ARRIVAL_S:
             return None
@@ -154,7 +154,7 @@ def _removed(table: Table, entry: Entry) -> bool:
 
 @lru_cache(4_096)
 def client_of(address: str) -> str:
-    """Whom an address stands for: of IPv6, a whole network of 64 bits belongs to one."""
+    """Return the client of an address: an IPv6 network of 64 bits counts as one."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -166,19 +166,20 @@ def client_of(address: str) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False))
 
 
-# Streams of server-sent events that are open, of the API and of the portal together.
 STREAMS_MAX = 500
 CALLER_STREAMS_MAX = 100
-"""Of one token; all without one, on loopback, count as one."""
+"""The limit for one token; all callers without one count as one."""
 MEDIA_TYPE = "text/event-stream"
 
 
 class OpenStreams:
+    """Counts the open server-sent event streams of the API and the portal together."""
+
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
     def begin(self, caller: Caller, lines: AsyncIterable[bytes]) -> StreamingResponse:
-        """Raises Problem if there are too many."""
+        """Return the response. Raises Problem if there are too many."""
         id = caller.token_id
         if self._open[id] >= CALLER_STREAMS_MAX or self._open.total() >= STREAMS_MAX:
             raise Problem(
@@ -198,7 +199,7 @@ class OpenStreams:
 
 
 class _Stream(StreamingResponse):
-    """Counts as open until it ends, also if its reader leaves before the first line."""
+    """A stream that counts as open until it ends, also if its reader leaves at once."""
 
     def __init__(self, lines: AsyncIterable[bytes], on_end: Callable[[], None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -1,8 +1,8 @@
-"""What only an admin may declare.
+"""Refuses declarations that only an admin may make.
 
-Who says what a driver runs, or which machine it is sent to, can do anything on the server's
-behalf; who takes a driver away makes impacts that nobody carries out; and in a test fleet
-the minimum notices do not hold. So all of these are the admin's.
+A caller that sets what a driver runs, or which machine it acts on, can do anything on the server's
+behalf. One that removes a driver makes impacts that nobody carries out. In a test fleet the minimum
+notices do not hold. So all of these need the role admin.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from fairwarning.operator_api.problems import Problem
 
 SIMULATED = "simulated"
 Owners = Mapping[str, Sequence[ScopeId]]
-"""The scopes in which a driver acts on a machine, by that machine."""
+"""The scopes in which a driver acts on each machine."""
 _Driver = tuple[str, Mapping[str, str]]
 
 
 def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Scope]) -> None:
-    """`current` is everything that the store has. Raises Problem."""
+    """Check a plan of a caller that may be no admin. `current` is all scopes. Raises Problem."""
     if caller.role >= Role.ADMIN:
         return
     owners: Owners = {}
@@ -41,7 +41,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
 
 
 def is_armed_by_operator(caller: Caller, roster: Roster) -> bool:
-    """Whether somebody who is no admin has a say over what a real driver does."""
+    """Whether a caller below admin would change what a real driver does."""
     return caller.role < Role.ADMIN and roster.driver != SIMULATED
 
 
@@ -59,7 +59,7 @@ def refuse_machines_of_others(
     newcomers: Iterable[Instance],
     owners: Owners,
 ) -> None:
-    """An operator can't have a driver act on the machine of another scope. Raises Problem."""
+    """Refuse a driver that would act on the machine of another scope. Raises Problem."""
     for each in newcomers:
         machine = machine_of(each)
         others = [id for id in owners.get(machine, ()) if id != scope_id]
@@ -74,7 +74,7 @@ def refuse_machines_of_others(
 
 
 def machine_of(instance: Instance) -> str:
-    """What a driver is told to act on."""
+    """Return the name of what a driver acts on."""
     return instance.handle or instance.name
 
 
@@ -93,7 +93,7 @@ def _refuse_driver(step: Step) -> None:
 
 
 def _drivers(current: Iterable[Scope]) -> dict[object, list[_Driver]]:
-    """Those that each resource has, by its key."""
+    """Return the drivers of each resource, by its key."""
     found: dict[object, list[_Driver]] = {}
     for scope in current:
         driver = (scope.roster.driver, scope.roster.driver_settings)
@@ -104,7 +104,7 @@ def _drivers(current: Iterable[Scope]) -> dict[object, list[_Driver]]:
 
 
 def _refuse_new_driver(scope: Scope, known: Mapping[object, list[_Driver]]) -> None:
-    """A further placement group has the driver that its scale set has."""
+    """Refuse a new driver; a further placement group may have the driver of its scale set."""
     roster = scope.roster
     driver = (roster.driver, roster.driver_settings)
     if driver not in known.get(resource_key(roster), [(SIMULATED, {})]):
@@ -131,7 +131,7 @@ def _refuse_test(before: Scope, after: Roster) -> None:
 
 
 def _refuse_handles(step: Step) -> None:
-    """A newcomer without a handle is called by its name; one that comes back has what it had."""
+    """Refuse a changed handle. The default of a new instance is its name, else what it had."""
     if step.roster.driver == SIMULATED:
         return
     known = step.before.roster.instances

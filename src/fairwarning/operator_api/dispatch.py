@@ -1,4 +1,4 @@
-"""From an HTTP request to an operation and back: identity, role, reading, replay, answer."""
+"""Answers a request to a route: identity, role, parsing, idempotent replay, response."""
 
 import asyncio
 import logging
@@ -60,7 +60,7 @@ class Dispatch:
         return response
 
     async def identify(self, request: Request, role: Role) -> Caller:
-        """Who asks, if that one may. Raises Problem."""
+        """Return the caller if its role suffices. Raises Problem."""
         caller = await self._identify(request, role)
         caller_key.set(caller.key)
         return caller
@@ -126,7 +126,7 @@ class Dispatch:
 
 
 def local_caller(request: Request) -> Caller:
-    """Whoever has no token and needs none."""
+    """Return the caller of a request that needs no token."""
     address = "" if request.client is None else client_of(request.client.host)
     return LOCAL._replace(address=address)
 
@@ -176,14 +176,14 @@ def _why(pairs: list[tuple[str, str]]) -> str:
 
 
 async def _body(route: Route, request: Request) -> bytes:
-    """Whoever asks for something, or has it deleted, says all of it in the URL."""
+    """Read the body; a GET or DELETE has none."""
     if route.method in ("GET", "DELETE"):
         return b""
     return await read_all(request, FLEET_BYTES_MAX if route.takes_toml else BODY_BYTES_MAX)
 
 
 async def read_all(request: Request, bytes_max: int) -> bytes:
-    """The whole body, unless it is too large or too slow. Raises Problem."""
+    """Return the whole body. Raises Problem if it is too large or too slow."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_S_MAX):
@@ -208,6 +208,6 @@ async def read_all(request: Request, bytes_max: int) -> bytes:
 
 
 def _question(request: Request, raw: bytes) -> bytes:
-    """What must be equal for a request to be the same one; the body last, for it may hold a NUL."""
+    """Return the bytes that identify a request; the body is last, because it may hold a NUL."""
     url = request.url
     return b"\0".join([request.method.encode(), quote(url.path).encode(), url.query.encode(), raw])

@@ -1,4 +1,4 @@
-"""From the body of a declaration to what is to be done, in frames that another process can make.
+"""Plans what a declared fleet changes: reads the document, compares, and checks rights.
 
 How it works. `planned_frames` reads the document, compares it with the fleet, and refuses
 what must be refused: all that takes time. It runs in a thread for a small document in a small
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Wish(NamedTuple):
-    """What somebody wants of the fleet."""
+    """A request to change the fleet."""
 
     document: Document
     prune: bool
@@ -58,7 +58,7 @@ class Wish(NamedTuple):
     drivers: DriverCatalogue
     """Those that the document may name."""
     is_preview: bool = False
-    """Nothing is to be done, so nothing of what is done is refused."""
+    """Nothing will be done, so the plan is not checked for refusals."""
     creates_only: bool = False
     without_notice: bool = False
     force: bool = False
@@ -68,22 +68,22 @@ class Wish(NamedTuple):
 
 @dataclass(slots=True)
 class Prepared:
-    """A plan that nothing speaks against, ready to be carried out."""
+    """A checked plan, ready to be carried out."""
 
     kept: list[str] = field(default_factory=list)
     confirm: str | None = None
     changes: list[schemas.FleetChange] = field(default_factory=list)
     declares: list[bytes] = field(default_factory=list)
-    """Each is a pickled batch of steps, which is made into objects when its turn comes."""
+    """Pickled batches of steps; each is unpickled only when it is carried out."""
     creates: list[bytes] = field(default_factory=list)
 
 
 async def prepare(control: Control, wish: Wish) -> Prepared:
-    """Raises Problem, Refused or StoreDown."""
+    """Plan the request. Raises Problem, Refused or StoreDown."""
     is_small = len(wish.document.body) <= SMALL_BYTES
     if is_small and len(control.views.ids()) <= SMALL_SCOPES:
         try:
-            # Who has too many under way is refused before the fleet is read for him.
+            # A caller with too many plans is refused before the fleet is read for it.
             async with control.offload.turn():
                 current = [scope async for page in _pages(control) for scope in page]
                 frames = await asyncio.to_thread(_made_here, wish, current)
@@ -97,14 +97,14 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
 
 
 def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """The work of the process."""
+    """Plan in a process; see `subprocess_main.py`."""
     wish: Wish = _loaded(next(given))
     current = [scope for page in given for scope in _loaded(page)]
     yield from planned_frames(wish, current, FLEET_INSTANCES_MAX)
 
 
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
-    """Raises Crowd if there are more instances than that."""
+    """Yield the plan as frames. Raises Crowd if there are more than `instances_max` instances."""
     try:
         fleet = _read(wish, instances_max)
         if wish.creates_only:
@@ -130,7 +130,7 @@ def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> 
 
 
 def refuse_wish(wish: Wish, planned: Plan, current: Sequence[Scope]) -> None:
-    """Whatever speaks against carrying this out. Raises Problem or Refused."""
+    """Check whether the plan may be carried out. Raises Problem or Refused."""
     refuse_plan_of_operator(wish.caller, planned, current)
     if wish.without_notice:
         _refuse_without_notice(wish, planned)
@@ -161,7 +161,7 @@ def scopes_in(batch: bytes) -> Sequence[Scope]:
 
 
 async def _pages(control: Control) -> AsyncIterator[list[Scope]]:
-    """All scopes there are, those without instances too: their ids are taken."""
+    """Yield all scopes, also those without instances, because their ids are taken."""
     after: ScopeId | None = None
     while page := await control.store.scopes(after=after, limit=BATCH):
         yield page
@@ -220,7 +220,7 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
 
 
 def _refuse_without_notice(wish: Wish, planned: Plan) -> None:
-    """Only for an admin who gives a reason and has seen the names of those who leave."""
+    """Allow it only for an admin who gives a reason and confirms the names of those who leave."""
     if wish.caller.role < Role.ADMIN:
         raise Problem(
             403,

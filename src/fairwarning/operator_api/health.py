@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can serve, and its figures."""
+"""The routes for monitoring: /healthz, /readyz and /metrics."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ from fairwarning.operator_api.problems import of_outage
 
 READY_S_MAX = 5
 WRITE_EVERY_S = 5.0
-"""A write so recent shows that the next one will do; anybody may ask, and each costs the disk."""
+"""A test write is repeated no sooner: anybody may ask, and each costs the disk."""
 FIGURES_S_MAX = 2
 READER_KNOWN_S = 3_600
 READERS_MAX = 100
@@ -34,13 +34,13 @@ class Health:
         self._tried_s = float("-inf")
         self._can_write = False
         self._readers: dict[bytes, float] = {}
-        """When each token, by its hash, was last seen to be allowed to read the figures."""
+        """When each token, by its hash, was last allowed to read the metrics."""
 
     def routes(self) -> list[Route]:
         return [
             Route("/healthz", self._healthz, methods=["GET"]),
             Route("/readyz", self._readyz, methods=["GET"]),
-            Route("/metrics", self._figures, methods=["GET"]),
+            Route("/metrics", self._metrics_text, methods=["GET"]),
         ]
 
     async def _healthz(self, _: Request) -> Response:
@@ -52,7 +52,7 @@ class Health:
         return PlainTextResponse("ready\n")
 
     async def _has_written(self) -> bool:
-        """Whether the last write did, which was a moment ago at most."""
+        """Whether the last test write, a few seconds ago at most, succeeded."""
         async with self._trying:
             if _now_s() - self._tried_s >= WRITE_EVERY_S:
                 self._can_write = await self._write()
@@ -60,7 +60,7 @@ class Health:
             return self._can_write
 
     async def _write(self) -> bool:
-        """A store that answers questions may still be full, deleted, or a copy that only reads."""
+        """Try a write: a store that can be read may still be full, deleted, or a read-only copy."""
         try:
             async with asyncio.timeout(READY_S_MAX):
                 await self._control.store.keep(KIND, KEY, "{}", by=ENGINE)
@@ -68,9 +68,9 @@ class Health:
             return False
         return True
 
-    async def _figures(self, request: Request) -> Response:
+    async def _metrics_text(self, request: Request) -> Response:
         try:
-            await self._refuse_strangers(request)
+            await self._check_reader(request)
         except Exception as error:
             return problem_response(as_problem(error))
         try:
@@ -84,8 +84,8 @@ class Health:
         )
         return Response(text, media_type=_TEXT)
 
-    async def _refuse_strangers(self, request: Request) -> None:
-        """While the store is down nobody's token can be looked up, and figures matter most."""
+    async def _check_reader(self, request: Request) -> None:
+        """Check the caller. While the store is down, those allowed before are let in."""
         given = hashlib.sha256(request.headers.get("authorization", "").encode()).digest()
         try:
             async with asyncio.timeout(FIGURES_S_MAX):

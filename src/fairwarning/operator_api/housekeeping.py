@@ -1,4 +1,4 @@
-"""What nobody needs any more is removed, now and then."""
+"""Removes expired records (idempotency keys, ARM operations) every hour."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """Sleeps on the wall clock: a virtual one that leaps ten years must not wake it each hour."""
+    """Runs on the wall clock: a virtual one that leaps ten years must not wake it for each hour."""
 
     def __init__(self, store: Store, wall: Clock) -> None:
         self._store = store
@@ -36,15 +36,15 @@ class Housekeeping:
     async def _run(self) -> None:
         while True:
             try:
-                await forget_old_keys(self._store, self._wall.now())
-                await forget_old_operations(self._store, self._wall)
+                await delete_old_keys(self._store, self._wall.now())
+                await delete_old_operations(self._store, self._wall)
             except StoreDown as outage:
                 _log.info("housekeeping waits for the store: %s", outage)
             await asyncio.sleep(PAUSE_S)
 
 
-async def forget_old_keys(store: Store, now: Instant) -> None:
-    """Idempotency keys whose day is over."""
+async def delete_old_keys(store: Store, now: Instant) -> None:
+    """Remove idempotency keys that are older than a day."""
     after = ""
     while page := await store.records(KIND, after=after, limit=PAGE_RECORDS_MAX):
         after = page[-1].key
@@ -57,8 +57,8 @@ async def forget_old_keys(store: Store, now: Instant) -> None:
                     continue  # Taken anew this instant.
 
 
-async def forget_old_operations(store: Store, wall: Clock) -> None:
-    """Long-running operations of ARM that began a day ago, unless they still run."""
+async def delete_old_operations(store: Store, wall: Clock) -> None:
+    """Remove ARM operations that began more than a day ago, unless they still run."""
     operations = Operations(store, wall)
     until = first_id_at(later(wall.now(), -OPERATIONS_KEPT_MS))
     after = ""

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP, with limits on what a stranger can make it hold: heads, and the time for one."""
+"""uvicorn's HTTP protocol with limits: size and time of a head, unread bodies, pipelining."""
 
 import asyncio
 from typing import Any
@@ -13,15 +13,15 @@ from fairwarning.operator_api.problems import MEDIA_TYPE, Problem
 
 HEAD_BYTES_MAX = 64 * 1024
 PIECE_BYTES = 4 * 1024
-"""As many requests as fit into it are begun before one of them is answered."""
+"""How much is parsed at once; it limits how many pipelined requests begin together."""
 HEAD_S_MAX = 20
-"""From the connection or the end of the last request to the end of a head."""
+"""The time from the connection, or the end of the last request, to the end of a head."""
 SPARE_HEAD_S_MAX = 2
 HEALTH = frozenset({b"/healthz", b"/readyz", b"/metrics"})
-"""What is answered however many are connected."""
+"""These paths are answered however many clients are connected."""
 UNREAD_BYTES_MAX = 4 * 1024 * 1024
 UNREAD_S_MAX = 60
-"""Of a body that goes on when its request has been answered."""
+"""How long a body may go on after its request has been answered."""
 
 
 class LimitedHttp(HttpToolsProtocol):
@@ -38,7 +38,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def enter(self, connections: Connections, entry: Entry) -> None:
-        """Before it is connected."""
+        """Set the connection's entry; called before it is connected."""
         self._connections, self._entry = connections, entry
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -63,7 +63,7 @@ class LimitedHttp(HttpToolsProtocol):
             self._connections.began(self._entry)
 
     def _feed(self) -> None:
-        """A piece at a time, and no more while requests wait in line for the one before them."""
+        """Parse a piece at a time, and pause while pipelined requests wait."""
         while self._unfed and not self.pipeline and not self.transport.is_closing():
             piece = bytes(self._unfed[:PIECE_BYTES])
             del self._unfed[:PIECE_BYTES]
@@ -113,7 +113,7 @@ class LimitedHttp(HttpToolsProtocol):
             self.loop.call_soon(self._feed)
 
     def _refuse_two_hosts(self) -> None:
-        """Who is meant must be clear: what we check is what a proxy before us has checked."""
+        """Refuse an unclear host, so that we check the same host as a proxy before us."""
         hosts = [value for name, value in self.headers if name == b"host"]
         is_named = bool(hosts) or self.parser.get_http_version() != "1.1"
         if len(hosts) > 1 or not is_named or not self._is_target_of(hosts):

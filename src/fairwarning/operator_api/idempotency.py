@@ -46,7 +46,7 @@ from fairwarning.operator_api.route import Call, Route
 KIND = "idempotency"
 KEPT_MS = DAY_MS
 ANSWER_BYTES_MAX = 16 * 1024
-"""Of an answer that is kept; of a larger one it is only kept that it was given."""
+"""A larger answer is not stored, only that it was given."""
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
@@ -56,9 +56,9 @@ class Kept(Leased, frozen=True, kw_only=True):
     seed: str
     began_ms: Instant
     has_begun: bool = False
-    """Something was stored for it."""
+    """Whether something was stored for it."""
     status: int = 0
-    """0: there is no answer yet."""
+    """It is 0 until there is an answer."""
     body: str = ""
 
 
@@ -66,14 +66,14 @@ class KeyHold(Hold[Kept]):
     """A key whose request is carried out here."""
 
     async def mark(self) -> None:
-        """Before something is done outside of the store."""
+        """Mark the key before something is done outside of the store."""
         await self.change(has_begun=True)
 
     async def end(self, status: int, body: bytes) -> None:
         await self.change(status=status, body=body.decode(), owner="", until_ms=Instant(0))
 
     async def refuse(self) -> None:
-        """The answer is no. If nothing was done for it, the key is as good as new."""
+        """Give the key back after a refusal; if nothing was stored, it can be used again."""
         with suppress(StoreDown):
             if (await self.known()).has_begun:
                 await self._let_go()
@@ -81,7 +81,7 @@ class KeyHold(Hold[Kept]):
                 await self.drop()
 
     async def break_off(self) -> None:
-        """It may have been done or not; the next try need not wait."""
+        """Give the key back after a failure, so that the next try need not wait."""
         # Down: it is free when its lease is over. Broken: somebody else has it.
         with suppress(StoreDown, FenceBroken):
             await self._let_go()
@@ -104,7 +104,7 @@ class Idempotency:
         self._leases = control.leases
 
     async def once(self, route: Route, call: Call[Any, Any], key: str, asked: bytes) -> Answer:
-        """Does it, or finds what was done before. `asked` is the same for the same request."""
+        """Answer the request, or repeat the stored answer. `asked` identifies the request."""
         found = await self._begin(call.caller, key, asked)
         if isinstance(found, Kept):
             return _replay(route, found)
@@ -117,7 +117,7 @@ class Idempotency:
                 return _replay(route, await self._answer_instead_of(found))
 
     async def _begin(self, caller: Caller, key: str, asked: bytes) -> KeyHold | Kept:
-        """Takes the key, or finds the answer that it has. Raises Problem."""
+        """Take the key, or return the stored answer. Raises Problem."""
         _refuse_key(key)
         name = hashlib.sha256(f"{caller.name}\0{caller.token_id}\0{key}".encode()).hexdigest()
         digest = hashlib.sha256(asked).hexdigest()
@@ -163,7 +163,7 @@ class Idempotency:
         return Answer(body)
 
     async def _answer_instead_of(self, lost: KeyHold) -> Kept:
-        """The answer of whoever took the key over. Raises Problem if there is none yet."""
+        """Return the answer of the request that took the key over. Raises Problem without one."""
         record = await self._leases.store.record(KIND, lost.record.key)
         kept = None if record is None else msgspec.json.decode(record.body, type=Kept)
         if kept is None or not kept.status or kept.seed != lost.state.seed:
@@ -206,7 +206,7 @@ def _refuse_other(kept: Kept, digest: str) -> None:
 
 
 def _refuse_again(route: Route) -> None:
-    """Where nobody can say afterwards what was done."""
+    """Refuse to repeat a route if nobody can say what its first try did."""
     if route.is_in_steps or route.is_outward:
         raise Problem(
             409,

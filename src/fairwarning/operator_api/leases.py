@@ -1,4 +1,4 @@
-"""Leases: who holds a record of the store, for how long, and how nobody acts on one he lost.
+"""Leases on records of the store: taking, renewing, and fencing off holders that lost theirs.
 
 How it works. A holder writes its name and an end into the record. While it works it
 moves the end on, so it keeps the record however long it takes. If it dies, the end comes, and
@@ -36,17 +36,17 @@ from fairwarning.engine.protocols import (
 
 LEASE_MS = MINUTE_MS
 RENEWAL_S = LEASE_MS / 4_000
-"""Three renewals may fail before the end comes."""
+"""A quarter of the lease, so that three renewals may fail before it ends."""
 AGAIN_S = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 class Leased(Struct, frozen=True, kw_only=True):
-    """What every record that can be held says."""
+    """The fields of every record that can be leased."""
 
     owner: str = ""
-    """Drawn anew by each holder; empty: nobody."""
+    """A random name that each holder draws anew; empty if nobody holds it."""
     until_ms: Instant = Instant(0)
 
 
@@ -54,7 +54,7 @@ L = TypeVar("L", bound=Leased)
 
 
 class Leases:
-    """All that this process holds."""
+    """All leases that this process holds."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -62,7 +62,7 @@ class Leases:
         self._at_work: set[str] = set()
 
     async def now(self) -> Instant:
-        """By the clock that all nodes of this store agree on; never a virtual one of one node."""
+        """Return the time that all nodes of this store agree on; never a node's virtual time."""
         if self.store.is_shared:
             return (await self.store.due(1)).now_ms
         return self._wall.now()
@@ -77,7 +77,7 @@ class Leases:
         return not 0 < lease.until_ms - now <= LEASE_MS
 
     async def take(self, hold: "Hold[L]", before: Record | None, now: Instant) -> None:
-        """Raises RecordChanged if somebody else was faster. Use it `kept`, at once."""
+        """Take the lease. Raises RecordChanged if another was faster. Enter `kept` right after."""
         self._at_work.add(hold.owner)
         try:
             await hold.take(before, now)
@@ -87,7 +87,7 @@ class Leases:
 
     @asynccontextmanager
     async def kept(self, hold: "Hold[L]") -> AsyncIterator[None]:
-        """Nobody who asks gets it meanwhile. What it is afterwards is for the holder to write."""
+        """Keep and renew the lease while inside. The holder writes the record's final state."""
         renewal: asyncio.Task[None] | None = None
         if self.store.is_shared:
             renewal = asyncio.create_task(_renew(hold), name=f"lease of {hold.record.key}")
@@ -101,7 +101,7 @@ class Leases:
 
 
 class Hold(Generic[L]):
-    """A record that is held, as its holder knows it. All its methods raise FenceBroken if it is
+    """A leased record, as its holder knows it. All its methods raise FenceBroken if it is
     somebody else's by now, and StoreDown.
     """
 
@@ -112,12 +112,12 @@ class Hold(Generic[L]):
         self._leases = leases
         self._by = by
         self._turn = asyncio.Lock()
-        """The record changes only between two changes behind its fence."""
+        """It is held by each write to the record and by each change behind its fence."""
         self._is_unsure = False
-        """A write has failed so that it may have been stored."""
+        """Whether a write failed in such a way that it may have been stored."""
 
     async def take(self, before: Record | None, now: Instant) -> None:
-        """Raises RecordChanged if the record is no longer as it was read."""
+        """Store the lease. Raises RecordChanged if the record is no longer as it was read."""
         self.state = replace(self.state, until_ms=later(now, LEASE_MS))
         kind, key, body = self.record.kind, self.record.key, _encoded(self.state)
         expected = 0 if before is None else before.revision
@@ -134,7 +134,7 @@ class Hold(Generic[L]):
         await self.change(until_ms=later(now, LEASE_MS))
 
     async def change(self, **fields: object) -> None:
-        """Of the state as it is when its turn comes: it may have been marked meanwhile."""
+        """Change fields of the state as it is when the lock is taken, not when this is called."""
 
         async def write() -> None:
             old, state = self.record, replace(self.state, **fields)
@@ -152,13 +152,13 @@ class Hold(Generic[L]):
         await self._until_stored(write)
 
     async def known(self) -> L:
-        """The state, read again if a write before may have been stored or not."""
+        """Return the state; it is read again if nobody knows whether the last write was stored."""
         async with self._turn:
             await self._look_again()
             return self.state
 
     async def drop(self) -> None:
-        """There is no such record any more."""
+        """Delete the record."""
 
         async def write() -> None:
             record = self.record
@@ -170,7 +170,7 @@ class Hold(Generic[L]):
 
     @asynccontextmanager
     async def fence(self) -> AsyncIterator[Fence]:
-        """For one change that is to be stored only if the record is still ours."""
+        """Yield a fence for one change, which is stored only if the record is still ours."""
         async with self._turn:
             await self._look_again()
             marked = self._marked()
@@ -187,12 +187,12 @@ class Hold(Generic[L]):
                 self.record = replace(self.record, revision=self.record.revision + 1, body=then)
 
     def is_behind(self, broken: FenceBroken) -> bool:
-        """Whether it was this one's fence."""
+        """Whether the broken fence was that of this record."""
         record = broken.fence.record
         return (record.kind, record.key) == (self.record.kind, self.record.key)
 
     def _marked(self) -> L | None:
-        """What the next change behind the fence makes of the record; None: nothing."""
+        """Return the state that the next change behind the fence stores too; None for no change."""
         return None
 
     async def _until_stored(self, write: Callable[[], Awaitable[None]]) -> None:
@@ -206,7 +206,7 @@ class Hold(Generic[L]):
                     self._is_unsure = True
 
     async def _look_again(self) -> None:
-        """After a write that may have been stored or not."""
+        """Read the record again if a write may have been stored or not."""
         if not self._is_unsure:
             return
         known = self.record

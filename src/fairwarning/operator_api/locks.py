@@ -1,4 +1,4 @@
-"""One at a time: whoever changes a resource of several scopes holds it meanwhile.
+"""Locks on resources that have several scopes, so that only one caller changes them at a time.
 
 Each scope is a transaction of its own, so two who resize a scale set at once would both count
 from the same instances. The lock is a lease (`leases.py`): its holder keeps it for as long as
@@ -38,7 +38,7 @@ class Lock(Leased, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def held(control: Control, what: str, *, by: Actor) -> AsyncIterator[Control]:
-    """Whoever works with the control that this yields changes nothing once the lock is lost.
+    """Hold a lock. The yielded control changes nothing once the lock is lost.
 
     Raises Problem if somebody else has it, or has come to have it.
     """
@@ -84,9 +84,11 @@ def _lost(what: str) -> Problem:
     )
 
 
-# A control plane whose every change is stored only while its caller holds a record.
 def behind(control: Control, hold: Hold[Any]) -> Control:
-    """Its changes raise FenceBroken once somebody else has the record."""
+    """Return a control whose changes are stored only while `hold` is held.
+
+    They raise FenceBroken once somebody else has the record.
+    """
     store = cast(Store, _FencedStore(control.store, hold))
     return replace(
         control,
@@ -126,7 +128,7 @@ class _FencedStore:
             return await self._store.drop(kind, key, fences=[*fences, fence], **more)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever only reads."""
+        """Pass on what only reads."""
         return getattr(self._store, name)
 
 

@@ -1,4 +1,4 @@
-"""What a monitoring system wants to know, in Prometheus' form.
+"""The metrics of a node, in Prometheus' format.
 
 Counters and histograms are fed by this node's own commits and requests; gauges of the whole
 fleet are read from the store when somebody asks, so any node gives the same answer.
@@ -38,7 +38,7 @@ LATE_MS = 1_000
 
 
 class _Counts(Collector):
-    """Plain numbers, for what is counted too often to be asked for by its label each time."""
+    """Plain counters, for what is counted too often to look up a label each time."""
 
     def __init__(self, count_polls: Callable[[], int], count_step_backs: Callable[[], int]) -> None:
         self._count_polls = count_polls
@@ -114,7 +114,7 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         self._answered_s = time.monotonic()
-        """When the store last answered, or this began."""
+        """When the store last answered, or this node started."""
 
     def note_request(self, method: str, path: str, status: int, took_s: float) -> None:
         self._requests.labels(method, path.replace(":path}", "}"), str(status)).inc()
@@ -145,7 +145,7 @@ class Metrics:
     async def render(
         self, store: Store, engine: Engine, within_s: float, *, can_write: bool
     ) -> bytes:
-        """Always answers. While the store does not, what only it knows is left out.
+        """Render all metrics. While the store is down, what only it knows is left out.
 
         `can_write`: it took a write a moment ago.
         """
@@ -175,7 +175,6 @@ class Metrics:
         self._overdue.set(len(due.scope_ids))
 
 
-# A histogram for what happens at every commit.
 class _Tally:
     __slots__ = ("counts", "total")
 
@@ -185,6 +184,8 @@ class _Tally:
 
 
 class Histogram(Collector):
+    """A histogram that is cheap enough to be updated at every commit."""
+
     def __init__(
         self, name: str, about: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
     ) -> None:
@@ -211,8 +212,9 @@ class Histogram(Collector):
         yield family
 
 
-# Faults in the metrics, so that nobody takes a rehearsal for an outage.
-class FaultFigures(Collector):
+class FaultMetrics(Collector):
+    """Counts injected faults, so that nobody takes a rehearsal for an outage."""
+
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 

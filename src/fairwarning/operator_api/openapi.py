@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of operations."""
+"""Makes the OpenAPI 3.1 document from the table of routes."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -127,7 +127,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _inlined(schema: Any, whole: Mapping[str, Any]) -> Any:
-    """Query parameters are small, so what they refer to is written out."""
+    """Replace references by what they refer to, which is small for query parameters."""
     if isinstance(schema, dict):
         if "$ref" in schema:
             return _inlined(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)

@@ -1,4 +1,4 @@
-"""From the bytes of a request to values, or to a problem that names the field."""
+"""Parses query, body and values of a request, or raises a Problem that names the field."""
 
 import re
 from collections.abc import Iterable
@@ -127,7 +127,7 @@ def _malformed(error: Exception) -> Problem:
 
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str | None]:
-    """The library's sentence, with the place as a JSON pointer of its own."""
+    """Return the message of msgspec and, apart, the place as a JSON pointer."""
     text = str(error).replace(
         _NO_DURATION, f"This is no duration; write one like {DURATION_EXAMPLES}"
     )
@@ -139,12 +139,11 @@ def _explained(error: msgspec.ValidationError) -> tuple[str, str | None]:
     return f"{_PATH.sub('', text)} at {pointer}", pointer
 
 
-# Positions of the journal as clients send them back.
 _POSITION = re.compile(r"[0-9]{1,18}(-[0-9]{1,18})?")
 
 
 async def checked_position(store: Store, text: str) -> Position:
-    """Each store has its own form, so the store is asked. Raises Problem."""
+    """Check a journal position, whose form only the store knows. Raises Problem."""
     try:
         if not _POSITION.fullmatch(text):
             raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Answers that say no, as RFC 9457 problem details.
+"""Error answers as RFC 9457 problem details.
 
 `type` and `code` are stable, `detail` is a sentence that says what to do. Which status a
 refusal of the rules has is decided here and nowhere else.
@@ -19,7 +19,7 @@ _CANNOT_BE = frozenset(
 
 
 class Problem(Exception):
-    """An answer that is no success. `more` are further members of the body."""
+    """An error answer. `more` are further members of the body."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ def of_refusal(refused: Refused) -> Problem:
 
 
 def of_outage() -> Problem:
-    """The reason stays in our log: it may name hosts and files that are nobody's business."""
+    """Return the answer without the reason: that may name hosts and files, and is in our log."""
     return Problem(
         503,
         "store-down",

@@ -1,4 +1,4 @@
-"""From the names that people use to the one scope, resource or instance that they mean."""
+"""Finds the scope, resource or instance that a name means."""
 
 from collections.abc import AsyncIterator, Iterable
 
@@ -15,7 +15,7 @@ PAGE_IDS_MAX = 1_000
 
 
 def find_scope(views: Views, name: str) -> ScopeId:
-    """By its whole id, an ending of it, or its resource's name. Raises Problem."""
+    """Find a scope by its id, the end of it, or its resource's name. Raises Problem."""
     if views.has_scope(ScopeId(name)):
         return ScopeId(name)
     found = sorted(id for id in views.scopes_called(_last(name)) if _is_meant(id, name))
@@ -25,7 +25,7 @@ def find_scope(views: Views, name: str) -> ScopeId:
 
 
 def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
-    """By its name, or by `SCOPE/NAME`. Raises Problem."""
+    """Find an instance by its name or by `SCOPE/NAME`. Raises Problem."""
     scope_name, _, last = name.rpartition("/")
     members = views.by_name(last)
     if scope_name:
@@ -38,7 +38,7 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
 
 
 async def find_resource(control: Control, name: str) -> list[Scope]:
-    """All scopes of it: every placement group, whichever of a scale set's names is used.
+    """Return all scopes of a resource: of a scale set, every placement group.
 
     A scale set that has lost its instances is found too, so that it can grow again from none.
     Raises Problem.
@@ -63,7 +63,7 @@ async def _all_ids(control: Control) -> AsyncIterator[ScopeId]:
 
 
 async def find_past_scope(control: Control, name: str) -> ScopeId:
-    """The same for looking back: by its whole id, also one in which nobody is left."""
+    """Find a scope as `find_scope` does, or by its id one that has no instances left."""
     try:
         return find_scope(control.views, name)
     except Problem as problem:
@@ -76,7 +76,7 @@ async def find_past_scope(control: Control, name: str) -> ScopeId:
 
 
 async def find_past_instance(control: Control, name: str) -> tuple[ScopeId, InstanceName]:
-    """Also one that is gone, if its scope is named."""
+    """Find an instance as `find_instance` does; by `SCOPE/NAME` also a deleted one."""
     try:
         return find_instance(control.views, name)
     except Problem as problem:
@@ -91,7 +91,7 @@ def _last(name: str) -> str:
 
 
 def _is_meant(id: str, name: str) -> bool:
-    """`SUB/GROUP/kind/resource` or, in a scale set, `…/resource/0`."""
+    """Whether `name` means the id `SUB/GROUP/kind/resource`, or `…/resource/0` in a scale set."""
     if id == name or id.endswith(f"/{name}"):
         return True
     whole = _resource_of(ScopeId(id))
@@ -99,7 +99,7 @@ def _is_meant(id: str, name: str) -> bool:
 
 
 def _resource_of(id: ScopeId) -> ScopeId:
-    """The id without the placement group, if it has one."""
+    """Return the id without its placement group."""
     whole, _, group = id.rpartition("/")
     is_group = group.isdigit() and id.split("/")[2:3] == ["scale-set"]
     return ScopeId(whole) if is_group else id

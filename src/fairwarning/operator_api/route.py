@@ -1,6 +1,6 @@
-"""An operation of the API: what it takes, who may ask, and what it gives.
+"""Describes a route of the operator API: what it takes, who may call it, and what it answers.
 
-The table of operations is the one source of the routes and of the OpenAPI document.
+The HTTP routes and the OpenAPI document are both made from the table of these.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +18,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[Q, B]):
-    """One request, read and allowed."""
+    """One request, parsed and allowed."""
 
     caller: Caller
     path: Mapping[str, str]
@@ -26,7 +26,7 @@ class Call(Generic[Q, B]):
     body: B
     why: str
     seed: str | None = None
-    """The same for every try under one idempotency key; None: each request is new."""
+    """It is the same for every try under one idempotency key; None without a key."""
     was_done: bool = False
     """An earlier try under this key has stored its change: say what it was, and change nothing."""
 
@@ -42,7 +42,7 @@ Handler = Callable[[Control, Call[Any, Any]], Awaitable[Out]]
 class Route:
     method: str
     path: str
-    """With `{name}` for one segment, and `{name:path}` where the name may hold a slash."""
+    """It has `{name}` for one segment, and `{name:path}` where the name may hold a slash."""
     summary: str
     role: Role
     handle: Handler
@@ -54,18 +54,18 @@ class Route:
     """The body may also be a fleet file; the handler gets it as `Document`."""
     status: int = 200
     is_preview: bool = False
-    """It changes nothing, so there is nothing to do only once."""
+    """It changes nothing, so it ignores idempotency keys."""
     is_in_steps: bool = False
     """It takes several transactions, so a try that broke off may have done some of them."""
     is_outward: bool = False
-    """It does something outside of the store, of which nobody can say later whether it was done."""
+    """It acts outside of the store, so nobody can say later whether it was done."""
     is_secret: bool = False
-    """The answer holds what may be seen once, so it is never kept for a replay."""
+    """The answer holds a secret that is shown once, so it is never stored for a replay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body that is a fleet file: TOML, or the same structure in JSON. Nobody has read it yet."""
+    """A body that is a fleet file, not parsed yet: TOML, or the same structure in JSON."""
 
     body: bytes
     is_toml: bool

@@ -1,4 +1,4 @@
-"""What the API takes and gives, as types: the JSON, its checks and its description in one."""
+"""The JSON of the API as types, from which it is checked and described."""
 
 from typing import Annotated, Any, Literal
 
@@ -33,7 +33,7 @@ Text = Annotated[str, Meta(max_length=1024)]
 
 
 class In(Struct, rename="camel", forbid_unknown_fields=True):
-    """A body or a query. A name that we do not know is refused: it may be a slip."""
+    """A body or a query. Unknown names are refused, because they may be mistakes."""
 
 
 class Out(Struct, rename="camel"):
@@ -97,7 +97,7 @@ class Event(Out):
     drained: list[str]
     timeline: list[Entry] = []
     waits_for: list[str] = []
-    """Events that are in its way, or would be if it were approved now."""
+    """The events that block it, or would block it if it were approved now."""
     waits: str | None = None
     """What a scheduled event waits for, in words. Lists leave it out."""
 
@@ -108,11 +108,11 @@ class Events(Out):
 
 
 class EventDocument(Out):
-    """What an instance gets that asks with this api-version."""
+    """The document that an instance gets with this api-version."""
 
     api_version: str
     shown: bool
-    """False: the event is younger than the version, over, or never announced."""
+    """It is false if the version does not know the type, or the event is over or unannounced."""
     body: str
 
 
@@ -138,7 +138,7 @@ class Pending(Out):
 
 
 class Polling(Out):
-    """How an instance asks for its document."""
+    """How an instance polls its document."""
 
     count: int
     per_minute: float
@@ -159,9 +159,9 @@ class Instance(Out):
     reimage_notice: str | None
     latest_model_applied: bool
     pending: list[Pending]
-    """Events that name it and are not over."""
+    """The events that name it and are not over."""
     polling: Polling | None
-    """As this node sees it; null if the instance has not asked it since it started."""
+    """What this node has seen; null if the instance has not polled it since its start."""
 
 
 class InstanceDetail(Instance):
@@ -277,7 +277,7 @@ class RemoveQuery(In):
     force: bool = False
     """Cancel pending events of what is removed."""
     without_notice: bool = False
-    """Remove at once who is due a Terminate event; an admin's to say, with a reason."""
+    """Remove at once instances that would get a Terminate event; only for admins, with `why`."""
     confirm: Confirm = ""
 
 
@@ -293,7 +293,7 @@ class FleetChange(Out):
     detail: str
     events: list[str]
     terminate_notice: str | None
-    """Of an instance that is due a Terminate event when it leaves."""
+    """The notice of the Terminate event by which the instance leaves."""
     without_notice: bool
 
 
@@ -301,9 +301,9 @@ class FleetPlan(Out):
     changes: list[FleetChange]
     kept: list[str]
     confirm: str | None
-    """Stands for those who leave without notice; null if nobody does."""
+    """A code for the instances that leave without notice; null if there are none."""
     terminates: list[str] = []
-    """The Terminate events that this has begun."""
+    """The Terminate events that this has announced."""
 
 
 class PageQuery(In):

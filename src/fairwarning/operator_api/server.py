@@ -1,4 +1,4 @@
-"""The control plane on a socket, in the event loop that is already running."""
+"""Serves the control plane on a socket, in the event loop that is already running."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ class BadCertificate(Exception):
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the program that it is a part of, and stops as soon as it is told."""
+    """A uvicorn server that leaves signals to the program and stops as soon as it is told."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
@@ -48,7 +48,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn's own knows no connection before its TLS handshake is over."""
+        """Accept with `Acceptor`, because uvicorn sees no connection before its TLS handshake."""
         await self.lifespan.startup()
         loop = asyncio.get_running_loop()
 
@@ -70,7 +70,7 @@ class _Server(uvicorn.Server):
                     await self._told.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn's own waits a while, whether or not there is anybody to wait for."""
+        """Stop at once if nobody is connected; uvicorn's own method always waits."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
@@ -82,7 +82,7 @@ class _Server(uvicorn.Server):
 
 class ControlServer:
     def __init__(self, app: App, listener: socket.socket, tls: Tls | None = None) -> None:
-        """Not yet accepting. The listener is closed when this stops. Raises BadCertificate."""
+        """Prepare it without accepting. It closes the listener at stop. Raises BadCertificate."""
         self._app = app
         self._socket = listener
         config = uvicorn.Config(
@@ -127,7 +127,7 @@ def url_of(listener: socket.socket, *, is_tls: bool) -> str:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Bound, but not yet listening. Raises OSError if the address cannot be had."""
+    """Return a bound socket that does not listen yet. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small answers at once only on sockets that say that they are TCP.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -141,7 +141,6 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-# Accepts connections of the control plane, and has each counted before it costs anything.
 BACKLOG = 2_048
 HANDSHAKE_S_MAX = 10.0
 _ACCEPTS_AT_ONCE = 64
@@ -151,7 +150,10 @@ _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """Of one listener. uvicorn takes it for an asyncio server."""
+    """Accepts the connections of one listener, and counts each before it costs anything.
+
+    uvicorn uses it as an asyncio server.
+    """
 
     def __init__(
         self,

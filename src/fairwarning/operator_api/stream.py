@@ -1,4 +1,4 @@
-"""The journal as server-sent events, from any position on."""
+"""The route /stream: the journal as server-sent events, from any position on."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ KEEP_ALIVE_S = 15
 
 
 class Streams:
-    """Those that are open. They end when the server stops, or it could not."""
+    """The open streams. They end when the server stops, which otherwise would wait for them."""
 
     def __init__(self, control: Control, dispatch: Dispatch) -> None:
         self._control = control
@@ -63,7 +63,7 @@ class Streams:
                 done, _ = await asyncio.wait(
                     {ahead, stopping}, timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
                 )
-                if not await self._may_go_on(request):
+                if not await self._is_still_allowed(request):
                     return
                 if ahead in done:
                     yield _event(ahead.result())
@@ -77,8 +77,8 @@ class Streams:
             await asyncio.gather(*tasks, return_exceptions=True)
             await changes.aclose()
 
-    async def _may_go_on(self, request: Request) -> bool:
-        """A token may have been revoked, or have expired, while its stream was open."""
+    async def _is_still_allowed(self, request: Request) -> bool:
+        """Whether the token is still valid: it may be revoked while its stream is open."""
         try:
             await self._dispatch.identify(request, Role.VIEWER)
         except (Problem, StoreDown) as problem:

@@ -23,28 +23,28 @@ from fairwarning.operator_api.server import Tls
 
 AUTHORITY_DAYS = 3_652
 CERTIFICATE_DAYS = 397
-"""More than that some clients take for a mistake."""
+"""Some clients reject certificates that last longer."""
 RENEWED_BEFORE = timedelta(days=30)
 _NAMES = ("localhost", "127.0.0.1", "::1")
 _BEGIN = "-----BEGIN CERTIFICATE-----"
 
 
 class CannotCertify(Exception):
-    """There is no certificate to be had; the message says what to do."""
+    """No certificate can be made; the message says what to do."""
 
 
 class OwnCertificate(NamedTuple):
     tls: Tls
     authority: str
-    """What clients must trust, as PEM."""
+    """The authority that clients must trust, as PEM."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a file."""
+    """The first line of a stored file."""
 
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     sha256: str
-    """Of the rest: what was cut off or edited is not used."""
+    """The hash of the rest of the file, so that a damaged one is not used."""
     names: list[str] = []
     authority: str = ""
     """The hash of the authority's file that signed it."""
@@ -56,7 +56,7 @@ class _Kept(NamedTuple):
 
 
 def own_certificate(folder: Path, host: str, now: datetime) -> OwnCertificate:
-    """One that fits the loopback address `host`. Raises CannotCertify."""
+    """Return a certificate for the loopback address `host`. Raises CannotCertify."""
     names = list(dict.fromkeys((*_NAMES, host)))
     try:
         authority = _authority(folder / "authority.pem")
@@ -74,7 +74,7 @@ def own_certificate(folder: Path, host: str, now: datetime) -> OwnCertificate:
 
 
 def _renew(folder: Path, names: list[str], now: datetime) -> _Kept:
-    """Whatever is still needed once we are alone: another server may have done it just now."""
+    """Make under the lock what is still missing: another server may just have made it."""
     from fairwarning.operator_api import certificate_authority  # noqa: PLC0415  it loads a large library
 
     path = folder / "authority.pem"
@@ -108,7 +108,7 @@ def _lasts(kept: _Kept, now: datetime) -> bool:
 
 
 def _authority(path: Path) -> _Kept | None:
-    """A damaged one is not replaced in silence: clients would stop trusting us."""
+    """Read the authority. A damaged one is an error: clients would not trust a new one."""
     if not path.exists():
         return None
     kept = _read(path)
@@ -125,7 +125,7 @@ def _damaged(path: Path) -> CannotCertify:
 
 
 def _read(path: Path) -> _Kept | None:
-    """None if there is none that can be used."""
+    """Return the file's contents, or None if there is no usable file."""
     try:
         first, _, pem = path.read_text(encoding="ascii").partition("\n")
         head = msgspec.json.decode(first.encode(), type=_Head)
@@ -159,7 +159,7 @@ def _hash(pem: str) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Of several servers that start at once, one makes what all of them use."""
+    """Hold a lock on the folder, so that only one of several starting servers makes files."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""The core's values in the shapes of the API. Pure."""
+"""Converts values of the core to schemas of the API. Pure."""
 
 from collections.abc import Iterable
 

@@ -12,9 +12,9 @@ from fairwarning.operator_api.context import Control
 Glance = Callable[[], object]
 KEEP_ALIVE_S = 15.0
 QUIET_S = 0.03
-"""What follows a change this soon belongs to it."""
+"""Changes that follow this soon are reported together."""
 LOOK_S = 0.5
-"""A virtual clock moves without a line in the journal, so it is looked at; others too."""
+"""How often `glance` is called, for what changes without a journal entry, as a virtual clock."""
 _BEGIN = b"retry: 1000\n\n"
 _CHANGE = b"event: change\ndata: {}\n\n"
 _STILL_HERE = b": still here\n\n"
@@ -26,7 +26,7 @@ async def changes(
     may_go_on: Callable[[], Awaitable[bool]],
     glance: Glance | None = None,
 ) -> AsyncIterator[bytes]:
-    """Ends when `may_go_on` says no; it is asked before anything is told.
+    """Yield server-sent events. They end when `may_go_on`, asked before each, says no.
 
     `glance` gives a value that differs whenever something that no journal tells has changed.
     """
@@ -58,7 +58,7 @@ async def changes(
                         return
                     yield _STILL_HERE
     finally:
-        # Whoever leaves does so while `news` is awaited, so that has to end here too.
+        # A reader leaves while `news` is awaited, so that has to end here too.
         tasks = [each for each in (following, stop, news) if each is not None]
         for task in tasks:
             task.cancel()
@@ -67,7 +67,7 @@ async def changes(
 
 async def _follow(control: Control, changed: asyncio.Event) -> None:
     entries = control.engine.changes(await control.store.end())
-    # What changed after the page was made and before now has been missed: look again, once.
+    # Changes between the rendering of the page and now were missed, so report one at once.
     changed.set()
     async with contextlib.aclosing(entries):
         async for _ in entries:

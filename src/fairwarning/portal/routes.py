@@ -1,4 +1,4 @@
-"""Every page, from the modules that make them."""
+"""The table of all pages."""
 
 from fairwarning.portal.app import Page
 from fairwarning.portal.pages import (

@@ -1,4 +1,4 @@
-"""Who looks at a page, and whether a form was really sent from one of ours.
+"""Sessions of the portal: who reads a page, and whether a form came from one of our pages.
 
 On loopback nobody logs in, as with the operator API. Elsewhere a person gives a token once; it
 comes back as a cookie that no script can read and no other site can cause to be sent.
@@ -29,7 +29,7 @@ class Sessions:
         self._local_key = secrets.token_bytes(32)
 
     async def caller(self, request: Request) -> Caller | None:
-        """None: nobody has logged in. Raises Problem for a foreign host or page."""
+        """Return the caller, or None without a login. Raises Problem for a foreign host or page."""
         caller = await self._caller(request)
         if caller is not None:
             caller_key.set(caller.key)
@@ -43,7 +43,7 @@ class Sessions:
         return await self._control.tokens.caller(token) if token else None
 
     def form_key(self, request: Request) -> str:
-        """What a form of this session carries. Whoever cannot read the cookie cannot make it."""
+        """Return the key that forms of this session carry; it needs the cookie to be made."""
         key = request.cookies.get(COOKIE, "").encode() if self.needs_token else self._local_key
         return hmac.new(key, b"form", hashlib.sha256).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Command lines that work as pasted, against this very server. Pure."""
+"""Writes command lines for pages that can be pasted and work with this server. Pure."""
 
 import ipaddress
 import shlex
@@ -10,12 +10,12 @@ PATH = "/metadata/scheduledevents?api-version="
 
 
 def can_play(metadata_urls: Sequence[str]) -> bool:
-    """Whether anybody on the server's machine may ask as any instance."""
+    """Whether a listener is on loopback, where anybody may ask as any instance."""
     return any(_is_loopback(each) for each in metadata_urls)
 
 
 def curl(metadata_urls: Sequence[str], host: str, instance: str, version: str) -> str:
-    """As `instance` by name where a listener is on loopback; else to be run on the instance.
+    """Return a curl that asks as `instance` if a listener is on loopback; else one to run there.
 
     `host` is how the reader reached us, for a listener that is on every address.
     """
@@ -28,7 +28,7 @@ def curl(metadata_urls: Sequence[str], host: str, instance: str, version: str) -
 
 
 def program(control_url: str, *words: str) -> str:
-    """`fairwarning …`, with the address of this server unless it is where the program looks."""
+    """Return `fairwarning …`, with the address of this server unless it is the default."""
     called = shlex.join(["fairwarning", *words])
     if control_url == DEFAULT_CONTROL_URL:
         return called

@@ -1,4 +1,4 @@
-"""Every word that a page says, from one file. A page names a text; a missing one is a bug."""
+"""Loads the texts of all pages from texts/. Pages name them by key; a missing one is a bug."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ class Texts:
         self._texts = dict(_flat("", tables))
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """`t("time.ago", span="5 s")`."""
+        """Return the text of a key, filled in: `t("time.ago", span="5 s")`."""
         return self._texts[key].format(**values) if values else self._texts[key]
 
     def known(self) -> list[str]:
-        """Every key there is."""
+        """Return all keys."""
         return [*self._texts]
 
 
 @cache
 def english() -> Texts:
-    """All files of the folder: one for each part of the portal, so that each stays small."""
+    """Return the English texts of all files in the folder."""
     tables: dict[str, object] = {}
     folder = files("fairwarning.portal") / "texts" / "en"
     for each in sorted(folder.iterdir(), key=lambda found: found.name):

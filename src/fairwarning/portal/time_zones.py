@@ -1,4 +1,4 @@
-"""The reader's time zone. The browser says it in a cookie; without one, times are in UTC."""
+"""Converts times to the reader's zone, which the browser sends in a cookie (default UTC)."""
 
 import re
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}")
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """UTC for a name that is missing or unknown: it comes from outside."""
+    """Return the zone; UTC if the name is missing or unknown, because it comes from outside."""
     if name and len(name) <= 64 and _NAME.fullmatch(name):
         try:
             return ZoneInfo(name)
@@ -19,12 +19,12 @@ def zone_of(name: str | None) -> ZoneInfo:
 
 
 def local(text: str, zone: ZoneInfo) -> str:
-    """`Mon 16 Nov 2026, 10:30 CET`: for sentences, where no markup can be."""
+    """Return text like `Mon 16 Nov 2026, 10:30 CET`, for sentences without markup."""
     return datetime.fromisoformat(text).astimezone(zone).strftime("%a %d %b %Y, %H:%M:%S %Z")
 
 
 def rfc3339_of(text: str, zone: ZoneInfo) -> str | None:
-    """What a field for date and time holds (`2026-11-16T10:30`) as an instant; None: it is none."""
+    """Return the instant of a date field (`2026-11-16T10:30`), or None if it holds none."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError:

@@ -1,11 +1,11 @@
-"""A scope's instances as people look at them: by update domain, each with one state. Pure."""
+"""Groups the instances of a scope by update domain, each with one state to show. Pure."""
 
 from fairwarning.core.model import Phase, Power
 from fairwarning.operator_api.schemas import Instance, Scope
 
 
 def by_update_domain(scope: Scope) -> list[tuple[int, list[Instance]]]:
-    """Only domains that have somebody, in order; in each, by name."""
+    """Return the domains that have instances, in order, each with its instances by name."""
     found: dict[int, list[Instance]] = {}
     for instance in scope.instances:
         found.setdefault(instance.update_domain, []).append(instance)
@@ -13,7 +13,7 @@ def by_update_domain(scope: Scope) -> list[tuple[int, list[Instance]]]:
 
 
 def state_of(instance: Instance) -> str:
-    """The one thing that matters most about it now; also the name of its colour."""
+    """Return the state that matters most now; it is also the name of its colour."""
     phases = {each.phase for each in instance.pending}
     if Phase.STARTED in phases:
         return "started"
@@ -23,12 +23,12 @@ def state_of(instance: Instance) -> str:
 
 
 def silent(scope: Scope) -> list[str]:
-    """Who has not asked this server for its document: they get no notice."""
+    """Return the instances that have never polled this server, so they get no notice."""
     return [each.name for each in scope.instances if each.polling is None]
 
 
 def _in_order(instance: Instance) -> tuple[str, int, str]:
-    """`web_2` before `web_10`."""
+    """Return a sort key that puts `web_2` before `web_10`."""
     start, _, number = instance.name.replace("-", "_").rpartition("_")
     is_number = number.isascii() and number.isdigit()
     return (start, int(number), "") if is_number else (instance.name, -1, "")

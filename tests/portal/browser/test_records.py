@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, expect
 from fairwarning.operator_api.auth import Role, Tokens
 from fairwarning.operator_api.server import Tls
 from tests.operator_api.rig import ME, Rig, running
-from tests.operator_api.test_access import make_certificate
+from tests.operator_api.test_auth import make_certificate
 from tests.portal.browser.conftest import new_reader
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -1,1 +1,1 @@
-"""The operations of the API, one module for each noun."""
+"""The routes of the operator API, one module for each noun."""

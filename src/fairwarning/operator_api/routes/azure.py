@@ -1,4 +1,4 @@
-"""What Azure's clients must be told to use this server."""
+"""The route that tells how az and the SDKs reach this server."""
 
 from fairwarning.azure_api.login import TENANT_ID
 from fairwarning.core.resources import DEFAULT_SUBSCRIPTION

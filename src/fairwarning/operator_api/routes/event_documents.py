@@ -1,4 +1,4 @@
-"""Events as others see them: in the documents of instances, and as figures."""
+"""Routes for an event as instances see it in each api-version, and for counts of events."""
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ async def list_event_documents(
 ) -> schemas.EventDocuments:
     scope_id, event = await control.store.find_event(EventId(call.path["id"].upper()))
     scope = await control.store.read(scope_id)
-    # Whoever asks first activates the scope, and then sees incarnation 1.
+    # The first poll activates a scope and sees incarnation 1.
     alone = replace(scope, events={event.id: event}, incarnation=max(scope.incarnation, 1))
     is_visible = bool(visible_events(alone))
     return schemas.EventDocuments(

@@ -1,4 +1,4 @@
-"""Events: announce, list, look at, approve, cancel, postpone; and what owners ask."""
+"""The routes of events: schedule, list, get, approve, cancel, postpone; and of operations."""
 
 import uuid
 from typing import Any
@@ -250,7 +250,7 @@ ROUTES = (
           handle=schedule_event, body=schemas.ScheduleBody, answer=schemas.Event, status=201),
     Route(method="GET", path="/events", summary="Events, newest first", role=Role.VIEWER,
           handle=list_events, query=schemas.EventsQuery, answer=schemas.Events),
-    Route(method="GET", path="/events/{id}", summary="An event and its whole story",
+    Route(method="GET", path="/events/{id}", summary="An event and its timeline",
           role=Role.VIEWER, handle=get_event, answer=schemas.Event),
     Route(method="POST", path="/events/{id}/approve", summary="Agree to an early start",
           role=Role.APPROVER, handle=approve_event, answer=schemas.Event),

@@ -1,4 +1,4 @@
-"""Faults of the metadata endpoint: set, seen and cleared. Only test fleets can have any.
+"""The routes of injected faults, which only test fleets can have.
 
 They live in the memory of this node. What was set and cleared, and by whom, is in the history.
 """
@@ -38,7 +38,7 @@ from fairwarning.operator_api.schemas import (
 from fairwarning.operator_api.to_schema import instant_of
 
 KIND, KEY = "fault", "last"
-"""One small record, because a line of history is written with one."""
+"""An entry of the history can only be written together with a record, so this is one."""
 _SLOW = (FaultKind.SLOW, FaultKind.SLOW_BODY)
 
 
@@ -50,9 +50,9 @@ class FaultOut(Out):
     count: int | None
     probability: float
     status: int | None
-    """Of the kind `status` only."""
+    """Only the kind `status` has it."""
     delay: str | None
-    """Of the slow kinds only."""
+    """Only the slow kinds have it."""
     from_: str | None = field(name="from")
     until: str | None
     hits: int
@@ -66,7 +66,6 @@ async def list_faults(control: Control, _: Call[NoQuery, None]) -> FaultList:
     return FaultList(faults=[_to_schema(each) for each in control.faults.list()])
 
 
-# Faults as the API takes and gives them.
 class FaultBody(In):
     kind: FaultKind
     instances: Annotated[list[Name], Meta(max_length=100)] = []
@@ -127,7 +126,7 @@ async def delete_all_faults(control: Control, call: Call[NoQuery, None]) -> Clea
 
 
 def describe_fault(fault: Fault) -> str:
-    """`status 500 on poll of web-0, 3 times`."""
+    """Return text like `status 500 on poll of web-0, 3 times`."""
     what = f"{fault.kind} {fault.status}" if fault.kind is FaultKind.STATUS else str(fault.kind)
     whom = ", ".join(fault.instances) or "every instance of a test fleet"
     often = "" if fault.count is None else f", {fault.count} times"

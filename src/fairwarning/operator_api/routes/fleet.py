@@ -1,4 +1,4 @@
-"""The fleet: look at it, declare it, change it, remove from it."""
+"""The routes of the fleet: read, plan, declare and delete scopes and instances."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -104,7 +104,7 @@ async def delete_instance(
 
 
 async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
-    """Scopes in which nobody is left do not count."""
+    """Return a page of the scopes that have instances."""
     found: list[Scope] = []
     while page := await control.store.scopes(after=after, limit=limit):
         found += [each for each in page if each.roster.live]
@@ -115,7 +115,7 @@ async def _page(control: Control, after: ScopeId, limit: int) -> list[Scope]:
 
 
 async def _search(control: Control, text: str, after: ScopeId, limit: int) -> list[Scope]:
-    """By any part of the scope's id or of an instance's name, from what is in memory."""
+    """Return scopes whose id, or an instance's name, contains the text."""
     ids = [id for id in control.views.search(text) if id > after][:limit]
     found = []
     for id in ids:

@@ -1,4 +1,4 @@
-"""Targets of notifications, and what could not be delivered."""
+"""The routes of notifications: targets, test messages, and dead letters."""
 
 from typing import Annotated
 
@@ -23,7 +23,6 @@ from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import Done, In, Name, NoQuery, Out, PageQuery
 
 
-# Targets of notifications as the API takes and gives them. A secret goes in, and out only once.
 class FiltersBody(In):
     types: list[EventType] = []
     scopes: Annotated[list[Name], Meta(max_length=100)] = []
@@ -63,7 +62,7 @@ class TargetOut(Out):
     name: str
     kind: TargetKind
     url: str
-    """Without what could be a secret."""
+    """The address without what could be a secret."""
     format: Format
     filters: FiltersOut
     template: TemplateOut

@@ -1,4 +1,4 @@
-"""What instances of test fleets ask: noted for a while after somebody wanted to see it."""
+"""The routes that show the requests of test instances, recorded for a while on demand."""
 
 from msgspec import field
 
@@ -24,14 +24,14 @@ class RequestOut(Out):
     version: str
     agent: str
     events: list[str]
-    """The ids that it approves."""
+    """The ids of the events that it approves."""
     fault: FaultKind | None
-    """What went wrong with it on purpose."""
+    """The injected fault that it met."""
 
 
 class RequestList(Out):
     watching_seconds: int
-    """How much longer requests are noted; 0: they are not."""
+    """How much longer requests are recorded; 0 if they are not."""
     requests: list[RequestOut]
 
 
@@ -39,7 +39,6 @@ async def list_requests(control: Control, _: Call[NoQuery, None]) -> RequestList
     return _list(control)
 
 
-# Requests of instances, as the API gives them.
 class WatchBody(In):
     for_: DurationText = field(default="10m", name="for")
 

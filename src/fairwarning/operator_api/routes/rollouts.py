@@ -1,4 +1,4 @@
-"""Rollouts: preview, start, look at, pause, resume, cancel."""
+"""The routes of rollouts: plan, create, list, get, pause, resume, cancel."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
@@ -34,7 +34,6 @@ from fairwarning.operator_api.schemas import (
 )
 from fairwarning.operator_api.to_schema import instant_of
 
-# Rollouts as the API takes and gives them.
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 TimeOfDay = Annotated[str, Meta(pattern=rf"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00){END}")]

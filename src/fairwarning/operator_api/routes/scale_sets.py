@@ -1,4 +1,4 @@
-"""Scale sets as a whole: how many, of which model, under which policy."""
+"""The routes of scale sets: resize, replace an instance, change model and policy, upgrade."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -19,14 +19,13 @@ from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import Event, In, Name, NoQuery, Out
 from fairwarning.operator_api.to_schema import event_of, scope_of
 
-# Scale sets and policies as the API takes and gives them.
 Address = Annotated[str, Meta(max_length=64)]
 
 
 class ScaleBody(In):
     capacity: Annotated[int, Meta(ge=0, le=CAPACITY_MAX)]
     addresses: Annotated[list[Address], Meta(max_length=CAPACITY_MAX)] = []
-    """One for each newcomer, as far as there are any."""
+    """The addresses for new instances, in order; instances beyond them have none."""
 
 
 class ScalePlan(Out):
@@ -89,11 +88,11 @@ NoticeText = Annotated[
         extra_json_schema={"type": ["string", "null"], "pattern": DURATION_PATTERN},
     ),
 ]
-"""Anything can be read here, because what is wrong with a notice has a code of its own."""
+"""Any JSON is accepted here, because a wrong notice has an error code of its own."""
 
 
 class ModelBody(In):
-    """What is left out stays; null switches it off."""
+    """A change of the model. What is left out stays; null switches it off."""
 
     terminate_notice: NoticeText = UNSET
     reimage_notice: NoticeText = UNSET
@@ -139,7 +138,7 @@ async def upgrade_instances(control: Control, call: Call[NoQuery, UpgradeBody]) 
 
 
 class PolicyBody(In):
-    """What is left out stays."""
+    """A change of the policy. What is left out stays."""
 
     approve_user_reboot: bool | UnsetType = UNSET
     approve_user_redeploy: bool | UnsetType = UNSET
@@ -193,7 +192,7 @@ async def _resized(
 
 
 async def _event(control: Control, groups: Sequence[Scope], id: EventId) -> Event:
-    """From its scope, unless it is over and forgotten there already."""
+    """Return the event from its scope, or from the store if the scope has forgotten it."""
     for scope in groups:
         if id in scope.events:
             return event_of(scope.id, scope.events[id])

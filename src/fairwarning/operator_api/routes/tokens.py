@@ -1,4 +1,4 @@
-"""Tokens, for admins."""
+"""The routes of tokens, for admins; and /me, which tells callers who they are."""
 
 import msgspec
 

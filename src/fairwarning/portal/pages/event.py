@@ -51,7 +51,7 @@ async def event(context: PageContext) -> Response:
 
 
 def approving(context: PageContext, event: Event, zone: ZoneInfo) -> str:
-    """What approving will do, for the question before it."""
+    """Return what approving will do, for the question before it."""
     said = context.t("event.ask-approve", **_facts(event, zone))
     if event.waits_for:
         said += " " + context.t("event.ask-approve-waits", count=len(event.waits_for))
@@ -83,7 +83,7 @@ async def postpone(context: PageContext) -> Response:
 
 
 def _until(context: PageContext) -> Mapping[str, str]:
-    """Either of the two fields; the zone is the one that the form was shown in."""
+    """Return the one field that was filled in; a time is in the zone of the form."""
     at, notice = context.form.get("at", "").strip(), context.form.get("notice", "").strip()
     if bool(at) == bool(notice):
         raise Problem(422, "form-incomplete", context.t("event.postpone-either"))
@@ -113,7 +113,6 @@ def _facts(event: Event, zone: ZoneInfo) -> Mapping[str, object]:
     }
 
 
-# An event's story, from its journal, as steps of a timeline. Pure.
 RENEWED = "LeaseRenewed"
 _TONES = {
     "Scheduled": "wait",
@@ -137,10 +136,10 @@ class Step:
     tone: str
     at: str
     by: str
-    """Empty: nobody, it was time."""
+    """Empty if it happened because it was time."""
     why: str
     name: str = ""
-    """The instance that saw it or is drained."""
+    """The instance that has seen the event or is drained."""
     attempt: str = ""
     node: str = ""
     reason: str = ""
@@ -148,11 +147,11 @@ class Step:
     """Why it started."""
     repeats: int = 1
     until: str = ""
-    """Of a step that repeated: when it last did."""
+    """When a repeated step last happened."""
 
 
 def steps(event: Event) -> list[Step]:
-    """Oldest first. A lease that is renewed again and again is one step."""
+    """Return the steps of the event's timeline, oldest first; renewals of a lease are one step."""
     told: list[Step] = []
     for entry in event.timeline:
         if entry.kind not in _TONES:
@@ -166,7 +165,7 @@ def steps(event: Event) -> list[Step]:
 
 
 def _once(step: Step, before: Step | None) -> Step:
-    """What one commit did has one reason, which is said at its first step."""
+    """Drop the reason if the step before has the same from the same commit."""
     is_same = before is not None and (before.at, before.why) == (step.at, step.why)
     return replace(step, why="") if is_same else step
 
@@ -190,7 +189,7 @@ def _step(entry: Entry) -> Step:
 
 
 def name_of(actor: str) -> str:
-    """`local` for `operator:local`, and nobody where the engine did what time asked for."""
+    """Return `local` for `operator:local`, and empty text for the engine itself."""
     kind, _, name = actor.partition(":")
     return "" if kind == "engine" else name or kind
 

@@ -1,4 +1,4 @@
-"""All events there are and were, with filters, a page at a time."""
+"""The page that lists all events, with filters."""
 
 from collections.abc import Mapping
 from urllib.parse import urlencode
@@ -28,7 +28,7 @@ async def events(context: PageContext) -> Response:
             "GET", "/events", query={**chosen, "after": context.query.get("after"), "limit": ROWS}
         )
     except Problem as refused:
-        # A name that fits nobody, or several: said above an empty list, so it can be mended.
+        # An unknown or ambiguous name is explained above an empty list, to be corrected.
         if refused.status >= 500:
             raise
         problem = refused.detail

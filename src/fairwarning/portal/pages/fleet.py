@@ -1,4 +1,4 @@
-"""The fleet as it is: scopes with their update domains, and each scope for itself."""
+"""The pages of the fleet: all scopes with their update domains, and one scope."""
 
 from starlette.responses import Response
 

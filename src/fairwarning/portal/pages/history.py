@@ -1,4 +1,4 @@
-"""What happened, newest first, with filters; and all of it as a table for a spreadsheet."""
+"""The page of the history, newest first, with filters; and the same as CSV."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ async def history(context: PageContext) -> Response:
 
 
 async def as_csv(context: PageContext) -> Response:
-    # The first page before the answer begins, so that a mistake in a filter is still a page.
+    # Read the first page before the answer begins, so that a wrong filter still gets an error page.
     first = await _page(context, None, CSV_PAGE)
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="history.csv"'}
     return StreamingResponse(_rows(context, first), media_type="text/csv; charset=utf-8",
@@ -61,7 +61,7 @@ async def _page(context: PageContext, after: str | None, limit: int) -> schemas.
 
 
 def _line(values: tuple[str, ...] | list[str]) -> str:
-    """A cell that begins like a formula is no formula to a spreadsheet if a quote stands first."""
+    """Return a line of CSV. A leading quote keeps a spreadsheet from running a formula."""
     safe = [f"'{each}" if each[:1] in ("=", "+", "-", "@", "\t", "\r") else each for each in values]
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(safe)

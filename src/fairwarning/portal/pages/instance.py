@@ -1,4 +1,4 @@
-"""One instance: what it is, what is coming, how it asks, what was; and what can be done to it."""
+"""The page of one instance: its facts, events and polling, and the operations on it."""
 
 from urllib.parse import quote
 

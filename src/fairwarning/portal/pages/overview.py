@@ -90,7 +90,7 @@ async def _counts(context: PageContext) -> Counts:
 
 
 async def _start(context: PageContext) -> Mapping[str, Any]:
-    """What a newcomer can do next. Without a machine there is no fleet."""
+    """Return first commands for a newcomer."""
     fleet = await context.ask("GET", "/fleet", query={"limit": 1})
     scope: Scope | None = fleet.scopes[0] if fleet.scopes else None
     name = scope.instances[0].name if scope is not None and scope.instances else ""
@@ -107,7 +107,7 @@ async def _start(context: PageContext) -> Mapping[str, Any]:
 
 
 def base_of(context: PageContext) -> str:
-    """Where this server is, as the reader knows it."""
+    """Return the URL at which the reader reaches this server."""
     own = f"{context.request.url.scheme}://{context.request.url.netloc}"
     return context.control.public_url or own
 

@@ -1,4 +1,4 @@
-"""Plan maintenance: fill in, see which instances when, then announce."""
+"""The page that plans maintenance: fill in a form, preview the steps, then announce."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -74,7 +74,7 @@ async def _form(
 
 
 def _carried(context: PageContext) -> list[tuple[str, str]]:
-    """The whole form once more, hidden, so that what is announced is what was previewed."""
+    """Return the whole form as hidden fields, so that what is announced is what was previewed."""
     return [
         (name, value)
         for name, values in context.lists.items()
@@ -83,12 +83,11 @@ def _carried(context: PageContext) -> list[tuple[str, str]]:
     ]
 
 
-# From the form of a plan to what the API takes, and a few figures of the answer. Pure.
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def rollout_body(form: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What is left empty is left out, so that the API's own defaults hold."""
+    """Return the API's body for the form. Empty fields are left out, so that its defaults hold."""
     body: dict[str, Any] = {"type": form.get("type", "Reboot")}
     body["scopes"] = [each for each in lists.get("scope", ()) if each.strip()]
     texts = {"name": "name", "description": "description", "notice": "notice",
@@ -107,7 +106,7 @@ def rollout_body(form: Mapping[str, str], lists: Mapping[str, Sequence[str]]) ->
 
 
 def takes_s(plan: RolloutPlan) -> float | None:
-    """From the first announcement to the end; None if that cannot be said."""
+    """Return the seconds from the first announcement to the end, or None if unknown."""
     begins = [each.announce_at for each in plan.steps if each.announce_at]
     if not begins or plan.ends is None:
         return None

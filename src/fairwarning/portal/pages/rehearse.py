@@ -1,4 +1,4 @@
-"""Rehearse: move the clock, play scenarios, set faults, and see what handlers make of it."""
+"""The rehearsal page: move the clock, play scenarios, set faults, and watch the requests."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -127,7 +127,7 @@ def _speed(context: PageContext) -> float | None:
 
 
 def _judge(*, is_virtual: bool) -> Callable[[Mapping[str, Any]], bool]:
-    """Nobody's real machine goes down for a scenario: it is a test fleet, or time is not real."""
+    """Allow instances of a test fleet, or all on a virtual clock: no real VM goes down."""
     return lambda scope: is_virtual or bool(scope["test"])
 
 

@@ -1,4 +1,4 @@
-"""Rollouts: how far each is, and pause, resume, cancel."""
+"""The pages of rollouts: their progress, and pause, resume and cancel."""
 
 from collections import Counter
 from urllib.parse import quote
@@ -14,7 +14,7 @@ _ROLLOUT = "/rollouts/{id}"
 ROLLOUTS_SHOWN = 50
 
 
-async def listed(context: PageContext) -> Response:
+async def list_rollouts(context: PageContext) -> Response:
     found: shapes.RolloutsOut = await context.ask(
         "GET", "/rollouts", query={"limit": ROLLOUTS_SHOWN, "after": context.query.get("after")}
     )
@@ -22,7 +22,7 @@ async def listed(context: PageContext) -> Response:
     return context.show("rollouts.html", rows=rows, next=found.next)
 
 
-async def shown(context: PageContext) -> Response:
+async def get_rollout(context: PageContext) -> Response:
     found: shapes.RolloutOut = await context.ask("GET", _ROLLOUT, names={"id": context.names["id"]})
     done, all_steps = progress(found)
     return context.show(
@@ -45,12 +45,12 @@ async def change(context: PageContext) -> Response:
 
 
 def progress(rollout: shapes.RolloutOut) -> tuple[int, int]:
-    """How many steps are over, of how many."""
+    """Return how many steps are over, and how many there are."""
     return sum(each.phase in OVER for each in rollout.steps), len(rollout.steps)
 
 
 PAGES = (
-    Page("/rollouts", listed),
-    Page("/rollouts/{id}", shown),
+    Page("/rollouts", list_rollouts),
+    Page("/rollouts/{id}", get_rollout),
     Page("/rollouts/{id}/{verb}", change, sends=True),
 )

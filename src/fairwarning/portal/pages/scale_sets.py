@@ -1,4 +1,4 @@
-"""Scale sets: make one, with its termination notice; change it; bring instances up to date."""
+"""The pages of scale sets: list, create, resize, change and upgrade them."""
 
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ DEFAULTS = {"name": "", "capacity": "2", "orchestration": "uniform", "priority":
             "update_domains": "5", "termination": "off", "delay": "5"}  # fmt: skip
 
 
-async def listed(context: PageContext) -> Response:
+async def list_scale_sets(context: PageContext) -> Response:
     found: schemas.Fleet = await context.ask(
         "GET",
         "/fleet",
@@ -44,14 +44,14 @@ async def create(context: PageContext) -> Response:
     )
 
 
-async def shown(context: PageContext) -> Response:
+async def get_scale_set(context: PageContext) -> Response:
     scope: schemas.Scope = await context.ask("GET", _SCOPE, names=_names(context))
     behind = [each for each in scope.instances if not each.latest_model_applied]
     return context.show("scale_set.html", scope=scope, behind=behind)
 
 
 async def preview(context: PageContext) -> Response:
-    """Who comes or goes, before anything is done."""
+    """Show which instances would be added and removed, before anything is done."""
     plan = await context.ask(
         "POST", f"{_SCOPE}/scale/plan", names=_names(context), body={"capacity": _capacity(context)}
     )
@@ -107,7 +107,7 @@ def _declared(said: dict[str, str]) -> dict[str, Any]:
 
 
 def _at_least_one(text: str) -> int:
-    """A set without instances has no page yet."""
+    """Refuse 0, because a set without instances has no page."""
     capacity = _whole(text, "capacity")
     if not capacity:
         raise Problem(
@@ -135,7 +135,7 @@ def _url(context: PageContext) -> str:
 
 
 PAGES = (
-    Page("/scale-sets", listed),
+    Page("/scale-sets", list_scale_sets),
     Page("/scale-sets/new", new),
     Page("/scale-sets/new", create, sends=True),
     Page("/scale-sets/{scope:path}/preview", preview, sends=True),
@@ -143,5 +143,5 @@ PAGES = (
     Page("/scale-sets/{scope:path}/termination", terminate, sends=True),
     Page("/scale-sets/{scope:path}/upgrade", upgrade, sends=True),
     Page("/scale-sets/{scope:path}/policy", policy, sends=True),
-    Page("/scale-sets/{scope:path}", shown),
+    Page("/scale-sets/{scope:path}", get_scale_set),
 )

@@ -1,4 +1,4 @@
-"""How this server stands, who has access, and who is told."""
+"""The settings page: facts of this server, tokens, and targets of notifications."""
 
 from starlette.responses import Response
 
@@ -25,8 +25,8 @@ async def settings(context: PageContext) -> Response:
     )
 
 
-async def make_token(context: PageContext) -> Response:
-    """The secret is in this one answer and nowhere else, so there is no way onward from it."""
+async def create_token(context: PageContext) -> Response:
+    """Answer with the secret itself instead of a redirect: it is shown only here."""
     form = context.form
     body = {"name": form.get("name", ""), "role": form.get("role", "viewer")}
     if "expires" in form:
@@ -48,7 +48,7 @@ async def test_notification(context: PageContext) -> Response:
 
 
 async def _tokens(context: PageContext) -> list[schemas.TokenOut] | None:
-    """None for those who may not see them."""
+    """Return the tokens, or None if the caller may not see them."""
     if not context.may("GET", "/tokens"):
         return None
     found: schemas.Tokens = await context.ask("GET", "/tokens", query={"limit": LISTED})
@@ -64,7 +64,7 @@ async def _notifications(context: PageContext) -> list[object] | None:
 
 PAGES = (
     Page("/settings", settings),
-    Page("/settings/tokens", make_token, sends=True),
+    Page("/settings/tokens", create_token, sends=True),
     Page("/settings/tokens/{id}/revoke", revoke_token, sends=True),
     Page("/settings/notifications/{id}/test", test_notification, sends=True),
 )

@@ -28,8 +28,8 @@ from fairwarning.operator_api.locks import KIND, Lock, held
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.scale_sets import groups_of, members, resize
 from tests.notifications.rig import SharedStore
-from tests.operator_api.pair import SET, Pair, node, pair
 from tests.operator_api.rig import ME, Block
+from tests.operator_api.two_nodes import SET, Pair, node, pair
 from tests.stores.nodes import wait_for
 
 POLICY = ChangePolicy(policy=Policy())

@@ -26,7 +26,7 @@ from fairwarning.operator_api.connection_limits import Connections, Entry, clien
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.server import Acceptor, Tls, bound
 from tests.operator_api.rig import Rig, running
-from tests.operator_api.test_access import make_certificate
+from tests.operator_api.test_auth import make_certificate
 from tests.support.http_client import http_client
 from tests.support.patience import HANG_S
 
@@ -437,7 +437,7 @@ async def test_bodies_of_many_clients_have_a_limit_together(
         await receive()
         await gates[scope["client"][0]].wait()
 
-    room = body_memory.BodyRoom(work)
+    room = body_memory.BodyMemory(work)
 
     async def ask(client: str) -> None:
         async def receive() -> Message:

@@ -30,7 +30,7 @@ from fairwarning.operator_api.fair_queue import FairQueue
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.subprocess_pool import SubprocessPool
 from tests.operator_api.rig import ME, Rig
-from tests.operator_api.test_limits import talk
+from tests.operator_api.test_http_protocol import talk
 from tests.support.patience import HANG_S
 
 T = TypeVar("T")
