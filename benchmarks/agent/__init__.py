@@ -1,1 +1,1 @@
-"""What the agent costs the machine that it is on."""
+"""Measures what the agent costs the machine that it runs on."""

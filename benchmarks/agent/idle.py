@@ -1,4 +1,4 @@
-"""Memory and CPU of an agent that waits, beside the smallest loop that asks as often.
+"""Measures memory and CPU of an agent that waits, beside the smallest loop that polls as often.
 
     .venv/bin/python -m benchmarks.agent.idle [SECONDS]
 
@@ -107,7 +107,7 @@ def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def _first_line(process: subprocess.Popen[str]) -> str:
-    """What it says when it is ready."""
+    """Returns the line that says that the process is ready."""
     assert process.stdout is not None
     for line in process.stdout:
         if "watching" in line or line.startswith(("http://", '{"ready"')):
@@ -127,7 +127,7 @@ def _measured(pids: dict[str, int], seconds: float) -> dict[str, Cost]:
 
 
 def _cpu_s(pid: int) -> float:
-    """Of all threads, in nanoseconds from the kernel: ticks are too coarse for so little."""
+    """Returns the CPU time of all threads, from nanoseconds, as ticks are too coarse here."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(each.read_text().split()[0]) for each in tasks) / 1e9
 

@@ -1,1 +1,1 @@
-"""What other instances notice while somebody attacks the server."""
+"""Measures what other instances notice while the server is attacked."""

@@ -21,8 +21,8 @@ from benchmarks.attack import bodies, connections, pipelining, servers
 from benchmarks.attack.model import Attack, Target
 from benchmarks.attack.neighbours import Times, poll, quantile
 from benchmarks.metadata.environment import ROOT
-from benchmarks.metadata.proc import peak_bytes
-from benchmarks.metadata.setting import cores
+from benchmarks.metadata.process_usage import peak_bytes
+from benchmarks.metadata.settings import cores
 
 ATTACKS = [*pipelining.ATTACKS]
 """A module of attacks has a list like this one; name it here."""
@@ -94,7 +94,7 @@ def _measure(attack: Attack, target: Target, seconds: float) -> Row:
 
 @contextmanager
 def _under(attack: Attack, target: Target, seconds: float) -> Iterator[Callable[[], str]]:
-    """Attacks from another process, and gives a call that waits for what was achieved."""
+    """Attacks from another process, and yields a call that waits for its result."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_attack, args=(attack, target, seconds, theirs))
     process.start()

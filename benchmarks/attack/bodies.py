@@ -1,4 +1,4 @@
-"""Costly request bodies for the control plane, beside polls of an instance.
+"""Sends costly request bodies to the control plane, and measures polls of an instance.
 
 `python -m benchmarks.attack.bodies` starts a server, polls one instance every few milliseconds,
 first alone and then while each body is sent three times. It prints that instance's p50, p99 and
@@ -134,7 +134,7 @@ class Polls:
 
 
 class Memory:
-    """The largest resident memory of a process with all that it starts, looked at often."""
+    """Samples the largest resident memory of a process with all that it starts."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

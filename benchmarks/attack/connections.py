@@ -1,4 +1,4 @@
-"""Many connections to the control plane, beside polls of an instance.
+"""Opens many connections to the control plane, and measures polls of an instance.
 
 `python -m benchmarks.attack.connections` starts a server for each attack, polls one instance every
 few milliseconds, first alone and then while the attack holds its connections open. It prints that
@@ -49,7 +49,7 @@ class Attack(NamedTuple):
     name: str
     number: int
     sent: bytes
-    """What each connection sends, and then it waits."""
+    """What each connection sends before it waits."""
     is_tls: bool = False
     files: int = _FILES
 
@@ -154,7 +154,7 @@ class Polls:
 
 
 class Questions:
-    """Somebody who asks the control plane, each time on a new connection."""
+    """Requests to the control plane, each on a new connection."""
 
     def __init__(self, found: Server, path: str) -> None:
         self._server = found
@@ -201,7 +201,7 @@ class Questions:
 
 
 class Memory:
-    """The largest resident memory of a process, looked at often."""
+    """Samples the largest resident memory of a process."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

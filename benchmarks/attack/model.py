@@ -1,4 +1,4 @@
-"""What an attack is, and whom it is aimed at."""
+"""The types of an attack and of its target."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Target:
 class Attack:
     name: str
     run: Callable[[Target, float], str]
-    """Attacks for so many seconds, in a process of its own. Returns what was achieved, in words."""
+    """Attacks for this many seconds, in a process of its own. Returns the result in words."""
     options: tuple[str, ...] = ()
-    """Of `fairwarning serve`, beyond the usual."""
+    """Further options of `fairwarning serve`."""
     also_nginx: bool = False
     """Whether nginx can be attacked in the same way."""

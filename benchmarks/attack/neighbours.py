@@ -1,4 +1,4 @@
-"""Other instances, which poll as they always do while one of them attacks.
+"""Polls as other instances, while one of them attacks.
 
 Each polls four times a second, which is within the limit of a real fleet: in turn on a kept
 connection and on a fresh one. It is the time from sending to the answer that counts; a fresh
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 
 from benchmarks.attack.model import Target
-from benchmarks.metadata.setting import PATH, SOURCES
+from benchmarks.metadata.settings import PATH, SOURCES
 
 ATTACKER = SOURCES[0]
 NEIGHBOURS = SOURCES[1:]
@@ -24,7 +24,7 @@ _FRESH = _KEPT.removesuffix(b"\r\n") + b"Connection: close\r\n\r\n"
 
 @dataclass(slots=True)
 class Times:
-    """In milliseconds."""
+    """Times of polls in milliseconds."""
 
     kept: list[float] = field(default_factory=list)
     fresh: list[float] = field(default_factory=list)

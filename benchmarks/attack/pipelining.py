@@ -1,4 +1,4 @@
-"""One instance sends more requests than it could ever read the answers to.
+"""Attacks as one instance that sends more requests than it could read answers.
 
 Eight connections from one address. Each asks once, as anybody would, and then sends the same
 250 kB again and again and throws away what comes back; when the server hangs up, another
@@ -15,7 +15,7 @@ from functools import partial
 
 from benchmarks.attack.model import Attack, Target
 from benchmarks.attack.neighbours import ATTACKER
-from benchmarks.metadata.setting import PATH
+from benchmarks.metadata.settings import PATH
 
 CONNECTIONS = 8
 _BURST_BYTES = 250_000

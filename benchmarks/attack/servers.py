@@ -1,4 +1,4 @@
-"""The servers that are attacked, each on the first core: `fairwarning serve`, and nginx."""
+"""Runs the servers that are attacked, on the first core: `fairwarning serve`, and nginx."""
 
 import importlib.util
 import json
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from benchmarks.attack.model import Target
 from benchmarks.metadata.peers import run_nginx
-from benchmarks.metadata.running import Running, started, wait_until_answering
-from benchmarks.metadata.setting import DOCUMENT, PATH, SERVER_HOST, SOURCES
+from benchmarks.metadata.server_process import Running, started, wait_until_answering
+from benchmarks.metadata.settings import DOCUMENT, PATH, SERVER_HOST, SOURCES
 
 
 @contextmanager
 def ours(python: Path, tree: Path, options: Sequence[str]) -> Iterator[Target]:
-    """The program as it is installed, with the source of this working tree and a real fleet."""
+    """Runs the program with the source of this tree and a fleet that is no test fleet."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = Path(folder, "fleet.toml")
         fleet.write_text(
@@ -41,7 +41,7 @@ def ours(python: Path, tree: Path, options: Sequence[str]) -> Iterator[Target]:
 
 @contextmanager
 def nginx() -> Iterator[Target]:
-    """One worker that gives each known address a ready document."""
+    """Runs nginx with one worker, which gives each known address a ready document."""
     with (
         tempfile.TemporaryDirectory() as folder,
         run_nginx(_nginx_program(), Path(folder), DOCUMENT) as server,

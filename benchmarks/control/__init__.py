@@ -1,1 +1,1 @@
-"""What the control plane costs."""
+"""Measures what the control plane costs."""

@@ -1,4 +1,4 @@
-"""A page of 50 out of 100,000 events: ours, and the same page the plain way, with OFFSET.
+"""Measures a page of 50 out of 100,000 events, beside the same page with OFFSET.
 
 Rounds are interleaved, so that a slow second hits both alike.
 """
@@ -38,7 +38,7 @@ from tests.support.postgres import PostgresServer
 EVENTS = 100_000
 PAGE = 50
 OURS, PEERS = 200, 10
-"""Askings of one page."""
+"""How often each page is read."""
 
 _EVENT = ("id", "scope_id", "type", "source", "phase", "created_ms", "ended_ms", "body")
 _PLACE = ("instance", "scope_id", "type", "source", "phase", "created_ms", "event_id")
@@ -94,7 +94,7 @@ def _mark(event: Event) -> Mark:
 
 
 def rows(past: Sequence[Past]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Of the tables `events` and `event_instances`."""
+    """Returns the rows of the tables `events` and `event_instances`."""
     whole, places = [], []
     for scope_id, event in past:
         kind = (event.type.value, event.source.value, event.phase.value)
@@ -126,7 +126,7 @@ def fill_postgres(url: str, past: Sequence[Past]) -> None:
 
 
 def with_offset(case: Case, is_postgres: bool) -> str:
-    """All words are our own, so they need no quoting."""
+    """Returns the query with OFFSET; all words are our own, so they need no quoting."""
     choice = case.choice
     names = (
         "json_array_elements_text(body -> 'resources')"
@@ -211,7 +211,7 @@ def on_sqlite(past: Sequence[Past]) -> None:
 
 
 def on_postgres(past: Sequence[Past]) -> None:
-    """Before its first look at the new rows, when its planner is blind, and after."""
+    """Measures before PostgreSQL has analysed the new rows, and after."""
     server = PostgresServer()
     server.start()
     try:

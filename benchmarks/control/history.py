@@ -1,4 +1,4 @@
-"""A long history of events: mostly of a large fleet, half of it of one busy scope."""
+"""Makes a long history of events of a large fleet, half of it of one busy scope."""
 
 import random
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def fleet() -> list[Scope]:
 
 
 def events(scopes: Sequence[Scope], number: int) -> list[Past]:
-    """Newest last. Every other one is of the first scope."""
+    """Yields the events, newest last; every other one is of the first scope."""
     dice = random.Random(1)
     past = []
     for each in range(number):

@@ -1,4 +1,4 @@
-"""`GET /api/v1/events` over 100,000 events, beside the same pages from the store alone."""
+"""Measures `GET /api/v1/events` over 100,000 events, beside the store alone."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""From `POST /api/v1/events` to the document of a VM that polls, beside a bare pair of handlers.
+"""Measures the time from `POST /api/v1/events` to a VM's document, beside bare handlers.
 
 The peer does the least that could be called the same: one durable row in SQLite, one list in
 memory, two handlers on the same web server.
@@ -32,11 +32,11 @@ ME = operator_actor("benchmark")
 
 Post = Callable[[int], Awaitable[str]]
 See = Callable[[str], Coroutine[None, None, float]]
-"""When it was there, on the clock of `perf_counter`."""
+"""Returns when the event was seen, on the clock of `perf_counter`."""
 
 
 async def measure(post: Post, see: See) -> list[float]:
-    """Milliseconds from the first byte of the request to the answer that shows the event."""
+    """Returns milliseconds from the first byte of the request to the answer with the event."""
     took = []
     for number in range(EVENTS):
         began = time.perf_counter()

@@ -1,1 +1,1 @@
-"""What a durable transition costs, and whether it costs more in a larger fleet."""
+"""Measures what a durable transition costs, also in a large fleet."""

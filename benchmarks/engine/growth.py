@@ -1,4 +1,4 @@
-"""What a larger fleet costs: memory an instance, start-up, a transition, a poll.
+"""Measures what a larger fleet costs: memory, start-up, a transition, a poll.
 
 Each size runs in a process of its own, on SQLite, with the endpoint on loopback.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.engine.turns import ME, machines
+from benchmarks.engine.workload import ME, virtual_machines
 from fairwarning.boot import make_engine, make_metadata_server, make_store
 from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.model import EventId, EventType, InstanceName, ScopeId
@@ -39,7 +39,7 @@ def rss_bytes() -> int:
 async def fill(url: str, size: int) -> None:
     store = make_store(url, SystemClock())
     await store.open()
-    scopes = [scope for machine in machines(size) for scope in expand(machine)]
+    scopes = [scope for machine in virtual_machines(size) for scope in expand(machine)]
     for first in range(0, size, 1_000):
         await store.create(scopes[first : first + 1_000], by=ME)
     await store.close()
@@ -101,7 +101,7 @@ async def _polls(url: str, names: list[str]) -> float:
 
 
 def _measured(url: str, size: int) -> dict[str, float]:
-    """In a process of its own."""
+    """Measures one size in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.engine.growth", url, str(size)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     found: dict[str, float] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""How late timers fire: events due at one instant in many scopes, on SQLite, by the real clock."""
+"""Measures how late timers fire: events due at once in many scopes, on SQLite, in real time."""
 
 import asyncio
 import statistics
@@ -6,7 +6,7 @@ import tempfile
 
 import uvloop
 
-from benchmarks.engine.turns import ME, machines, new_id
+from benchmarks.engine.workload import ME, new_id, virtual_machines
 from fairwarning.boot import make_engine, make_store
 from fairwarning.core.commands import Schedule
 from fairwarning.core.instants import SECOND_MS, Instant
@@ -16,7 +16,7 @@ from fairwarning.core.transitions import Started
 from fairwarning.engine.clocks import SystemClock
 
 EVENTS = 100
-"""Spread over ten seconds, ten at each."""
+"""How many events there are, ten at each of ten seconds."""
 
 
 async def measure(url: str) -> list[int]:
@@ -25,7 +25,9 @@ async def measure(url: str) -> list[int]:
     await store.open()
     engine = make_engine(store, clock)
     await engine.start()
-    fleet = [VirtualMachine(name=each.name, place=Place(test=True)) for each in machines(EVENTS)]
+    fleet = [
+        VirtualMachine(name=each.name, place=Place(test=True)) for each in virtual_machines(EVENTS)
+    ]
     scopes = await engine.declare(fleet, by=ME)
     first = clock.now() + 2 * SECOND_MS
     due = {}

@@ -1,4 +1,4 @@
-"""Durable transactions a second: ours, and the same statements by the bare driver.
+"""Measures durable transactions a second, beside the same statements by the bare driver.
 
 Rounds are interleaved, each on a fresh database, and the medians compared.
 """
@@ -15,7 +15,7 @@ import psycopg
 import uvloop
 from psycopg import AsyncClientCursor
 
-from benchmarks.engine.turns import ME, bare_turns, commands, scopes
+from benchmarks.engine.workload import ME, bare_transactions, commands, scopes
 from fairwarning.boot import make_engine, make_store
 from fairwarning.core.model import Scope
 from fairwarning.engine.clocks import SystemClock
@@ -26,12 +26,12 @@ from fairwarning.stores.sqlite.connection import connect
 from tests.support.postgres import PostgresServer
 
 PAIRS = {1: 400, 64: 40}
-"""Of transactions, by the number of callers: enough that the first ones do not matter."""
+"""Pairs of transactions by the number of callers: enough to make the first ones negligible."""
 ROUNDS = 9
 
 
 async def ours(url: str, callers: int) -> float:
-    """Each caller works on a scope of its own and waits for every answer."""
+    """Runs the callers, each on a scope of its own, waiting for every answer."""
     clock = SystemClock()
     store = make_store(url, clock)
     await store.open()
@@ -61,29 +61,33 @@ async def bare_sqlite(url: str, callers: int) -> float:
     fleet = scopes(callers)
     await store.create(fleet, by=ME)
     await store.close()
-    turns = [turn for scope in fleet for turn in bare_turns(scope, PAIRS[callers], clock.now())]
+    transactions = [
+        transaction
+        for scope in fleet
+        for transaction in bare_transactions(scope, PAIRS[callers], clock.now())
+    ]
     connection = connect(path)
     began = time.perf_counter()
-    for turn in turns:
+    for transaction in transactions:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(SQLITE["read_scope"], {"id": turn.scope_id}).fetchone()
-        for statement in turn.statements:
+        connection.execute(SQLITE["read_scope"], {"id": transaction.scope_id}).fetchone()
+        for statement in transaction.statements:
             connection.execute(SQLITE[statement.name], statement.values)
         connection.execute("COMMIT")
     took = time.perf_counter() - began
     connection.close()
-    return len(turns) / took
+    return len(transactions) / took
 
 
 async def bare_postgres(url: str, callers: int) -> float:
-    """As many connections as ours has in its pool, each in two round trips a transaction."""
+    """Uses as many connections as our pool, with two round trips for each transaction."""
     clock = SystemClock()
     store = make_store(url, clock)
     await store.open()
     fleet = scopes(callers)
     await store.create(fleet, by=ME)
     await store.close()
-    work = [bare_turns(scope, PAIRS[callers], clock.now()) for scope in fleet]
+    work = [bare_transactions(scope, PAIRS[callers], clock.now()) for scope in fleet]
     names = ("begin", "enter_scope", "lock_scope", "roster", "clock")
     connections = min(callers, CONNECTIONS_MAX)
 
@@ -93,12 +97,13 @@ async def bare_postgres(url: str, callers: int) -> float:
         ) as connection:
             cursor = AsyncClientCursor(connection)
             done = 0
-            for turns in work[number::connections]:
-                for turn in turns:
+            for transactions in work[number::connections]:
+                for transaction in transactions:
                     opening = b";".join(POSTGRES[name] for name in names)
-                    await cursor.execute(opening, {"id": turn.scope_id})
+                    await cursor.execute(opening, {"id": transaction.scope_id})
                     script = ";".join(
-                        cursor.mogrify(POSTGRES[each.name], each.values) for each in turn.statements
+                        cursor.mogrify(POSTGRES[each.name], each.values)
+                        for each in transaction.statements
                     )
                     await cursor.execute((script + ";COMMIT").encode())
                     done += 1

@@ -1,1 +1,1 @@
-"""The metadata endpoint beside nginx, Go and Flask: see README.md."""
+"""Compares the metadata endpoint with nginx, Go and Flask; see README.md."""

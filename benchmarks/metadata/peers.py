@@ -1,4 +1,4 @@
-"""The others: each gives every known source address its ready document, and does no more."""
+"""Runs the peers; each gives every known source address its ready document, and no more."""
 
 import os
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.metadata.environment import Programs
-from benchmarks.metadata.running import Running, free_port, started, wait_until_answering
-from benchmarks.metadata.setting import PATH, SERVER_HOST, SOURCES
+from benchmarks.metadata.server_process import Running, free_port, started, wait_until_answering
+from benchmarks.metadata.settings import PATH, SERVER_HOST, SOURCES
 
 _NGINX = """
 daemon off;
@@ -84,7 +84,7 @@ def run_nginx(
 
 
 def _temporary(program: Path, home: Path) -> str:
-    """A place for what is never written; a build refuses those of modules that it lacks."""
+    """Returns the settings of temporary folders; nginx refuses those of modules that it lacks."""
     built = subprocess.run([program, "-V"], capture_output=True, check=True, text=True).stderr
     modules = ["proxy", "fastcgi", "uwsgi", "scgi"]
     has = [each for each in modules if f"--without-http_{each}_module" not in built]

@@ -1,4 +1,4 @@
-"""Polls: every peer in turn, round after round, so that a noisy minute hits all of them alike."""
+"""Polls every peer in turn, round after round, so that noise hits all of them alike."""
 
 import json
 import subprocess
@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 from benchmarks.metadata.environment import Programs
-from benchmarks.metadata.proc import cpu_seconds
-from benchmarks.metadata.running import Running, pinned
-from benchmarks.metadata.setting import CONNECTIONS, SOURCES, cores
+from benchmarks.metadata.process_usage import cpu_seconds
+from benchmarks.metadata.server_process import Running, pinned
+from benchmarks.metadata.settings import CONNECTIONS, SOURCES, cores
 
 SHAPES = {
     "kept": "kept connections",
@@ -34,7 +34,7 @@ class Score:
     p50_us: float
     p99_us: float
     bytes: int
-    """Of one answer, with its head."""
+    """The size of one answer, with its head."""
 
 
 def compare(
@@ -62,7 +62,7 @@ def compare(
 
 
 def _applies(shape: str, server: Running) -> bool:
-    """When accepting is put off matters only to a new connection."""
+    """Whether the shape applies: deferred accepting matters to new connections only."""
     return shape != "kept" or server.name != "nginx-deferred"
 
 

@@ -16,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.metadata import table
 from benchmarks.metadata.environment import FOLDER, Programs, make
-from benchmarks.metadata.holding import Cost, allow_files, hold
+from benchmarks.metadata.long_polls import Cost, allow_files, hold
 from benchmarks.metadata.ours import ours
 from benchmarks.metadata.peers import PEERS
 from benchmarks.metadata.rounds import SHAPES, Score, compare
-from benchmarks.metadata.running import Running, ask
-from benchmarks.metadata.setting import DOCUMENT
+from benchmarks.metadata.server_process import Running, ask
+from benchmarks.metadata.settings import DOCUMENT
 
 _OURS = "ours"
 _HOLD = "hold"
@@ -71,12 +71,12 @@ def _options() -> argparse.Namespace:
 
 
 def _named(only: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Those asked for; all of them if none is."""
+    """Returns the chosen names; all of them if none is chosen."""
     return [name for name in names if name in only] or list(names)
 
 
 def _start(stack: ExitStack, programs: Programs, names: Sequence[str]) -> list[Running]:
-    """Ours comes first, and the others serve what it does."""
+    """Starts ours first, because the others serve the same bytes."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     document = DOCUMENT
     servers = []

@@ -1,8 +1,8 @@
-"""The results as a person reads them."""
+"""Prints the results as a table."""
 
 from collections.abc import Mapping
 
-from benchmarks.metadata.holding import Cost
+from benchmarks.metadata.long_polls import Cost
 from benchmarks.metadata.rounds import SHAPES, Score
 
 

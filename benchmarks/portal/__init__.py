@@ -1,1 +1,1 @@
-"""What the portal costs, and how alive it is."""
+"""Measures how quickly the portal paints and updates."""

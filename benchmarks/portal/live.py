@@ -1,4 +1,4 @@
-"""From the commit of a change to the frame of an open overview that shows it, in a real browser.
+"""Measures the time from a commit to the frame of an open overview that shows it, in Chromium.
 
 The peer is the same page asked for and parsed by the same browser without being told: what a
 reader would wait for after pressing reload at the right moment.
@@ -24,7 +24,7 @@ from fairwarning.node import Node, NodeSettings
 
 ROUNDS = 40
 SIZES = ((10, 0), (10_000, 1_000))
-"""Instances, and events that are pending before the first is measured."""
+"""How many instances, and pending events, there are before the measurement."""
 SCOPE_INSTANCES = 100
 ME = operator_actor("benchmark")
 VM = 9
@@ -75,7 +75,7 @@ async def fleet(folder: Path, instances: int, pending: int) -> AsyncIterator[Nod
 async def announce(
     node: Node, *, scope: int, vm: int, notice_ms: int, id: EventId | None = None
 ) -> float:
-    """Gives the wall clock's milliseconds at which the commit was known."""
+    """Returns the wall clock's milliseconds at which the commit was known."""
     command = Schedule(
         event_id=id or node.engine.new_id(),
         type=EventType.FREEZE,
@@ -87,7 +87,7 @@ async def announce(
 
 
 async def measure(node: Node, page: Page) -> tuple[list[float], list[float]]:
-    """Milliseconds from commit to frame, and of the peer. Rounds are interleaved."""
+    """Returns milliseconds from commit to frame, and of the peer, in interleaved rounds."""
     shown, peer = [], []
     for _ in range(ROUNDS):
         id = node.engine.new_id()

@@ -1,4 +1,4 @@
-"""How soon pages are there with 10,000 instances and 1,000 events, in a real browser.
+"""Measures the first paint of pages with 10,000 instances and 1,000 events, in Chromium.
 
 First contentful paint from the start of the navigation, each time in a browser that has nothing
 of ours in its cache; and from the last key of a search in the fleet to the frame that shows it,

@@ -1,1 +1,1 @@
-"""What the fixture costs a test."""
+"""Measures what the pytest fixture costs a test."""

@@ -1,4 +1,4 @@
-"""The fixture of the pytest plugin: starting, a whole lifecycle, stopping; and a bare server.
+"""Measures the pytest fixture: start, a whole lifecycle, stop; beside a bare server.
 
 The peer is what a test would otherwise write: `http.server` in a thread with a canned
 document, polled once.
@@ -38,7 +38,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def lifecycle(server: Server) -> None:
-    """Announced, nobody approves, started a quarter of an hour later, over."""
+    """Runs an event that nobody approves, from its announcement to its end."""
     event = server.schedule("Reboot", "web-0")
     server.advance(minutes=15)
     assert server.event(event).phase == "started"
@@ -73,7 +73,7 @@ def round_of_bare() -> dict[str, float]:
 
 
 def import_ms() -> float:
-    """Once in each process, before the first test that asks for the fixture."""
+    """Returns the time of the import, once in each process."""
 
     def best(code: str) -> float:
         command = [sys.executable, "-c", code]

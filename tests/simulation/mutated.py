@@ -81,7 +81,7 @@ def main() -> None:
             signal.alarm(order["limit_s"])
             try:
                 report = _run(order)
-            except Exception as error:  # Told to whoever asked, and not to the next child.
+            except Exception as error:  # CallerAnswer to whoever asked, and not to the next child.
                 report = {"seed": -1, "broken": f"could not run: {error!r}"}
             _tell(report)
             os._exit(0)

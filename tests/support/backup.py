@@ -1,11 +1,11 @@
-"""What a backup of PostgreSQL does: the rows of all tables, put back while nodes are running."""
+"""Saves the rows of all tables of PostgreSQL, and restores them while nodes are running."""
 
 from collections.abc import Sequence
 
 import psycopg
 
 _TABLES = ("records", "event_instances", "addresses", "events", "journal", "rosters", "scopes")
-"""In the order in which they can be emptied."""
+"""All tables in the order in which they can be emptied."""
 
 
 class Backup:
@@ -16,11 +16,10 @@ class Backup:
         await self._run(*(f"CREATE TABLE saved_{name} AS TABLE {name}" for name in _TABLES))
 
     async def restore(self, *, lower_by: int = 0, cuts_off: bool = False) -> None:
-        """In one commit.
+        """Restores all rows in one commit.
 
-        `lower_by`: the numbers of the journal then go on so much lower, and are given out again.
-        So it is on a standby that takes over: it has never seen the lost transactions; and on a
-        new server, whose numbers may be lower than all of the journal. `cuts_off` ends the
+        The journal's numbers go on `lower_by` that much lower and are used again, as on a standby
+        that takes over without the lost transactions, or on a new server. `cuts_off` ends the
         connections of all nodes, as such a change does.
         """
         await self._run(
@@ -39,7 +38,7 @@ class Backup:
             )
 
     async def lost(self) -> int:
-        """How many transaction numbers were given out since it was saved."""
+        """Returns how many transaction numbers were given out since it was saved."""
         rows = await self._run(
             "SELECT journal_number(pg_current_xact_id()) - max(xid) FROM saved_journal"
         )

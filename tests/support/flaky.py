@@ -1,4 +1,4 @@
-"""A store that fails at one call, before it has done anything or after it has done it all.
+"""A store that fails at a chosen call, before or after it is done.
 
 A test runs once to count the calls, and then again for each of them: so every branch for an
 outage is taken, wherever it is.
@@ -23,7 +23,7 @@ class Flaky:
 
     @contextmanager
     def failing(self, at: range = range(0), *, is_late: bool = False) -> Iterator[None]:
-        """Of the calls from here on those of these numbers fail; late: after they were done."""
+        """Makes the calls of these numbers fail from here on; `late` means after they were done."""
         self.calls, self._fails, self._is_late = [], at, is_late
         self._counts = True
         try:
@@ -62,7 +62,7 @@ Scenario = Callable[[range, bool], Awaitable[list[str]]]
 async def every_call_fails(
     scenario: Scenario, *, at_once: int = 1, every: int = 1
 ) -> AsyncIterator[str]:
-    """Each call of the quiet run, and which one it was; with so many failing in a row.
+    """Runs the scenario once without faults, and again for each call that fails.
 
     Of a long run, `every` so many of each kind of call, beginning with the first two.
     """

@@ -1,4 +1,4 @@
-"""VMs without virtual machines: a story is played out in network namespaces of its own.
+"""Plays a story with VMs that are network namespaces.
 
 `run_in_vms(story, ...)` calls `story(rig, ...)` in a new process whose network holds nothing
 but 169.254.169.254 and a private link to each VM, and hands back what the story returned. No
@@ -36,7 +36,7 @@ def run_in_vms(
     arguments: Mapping[str, Any] | None = None,
     timeout_s: float = HANG_S,
 ) -> Any:
-    """Play `story(rig, **arguments)` with VMs named and addressed as given; return its result.
+    """Plays `story(rig, **arguments)` with VMs of these names and addresses.
 
     Raises `NoNamespaces` where none can be made, `AssertionError` if the story fails.
     """

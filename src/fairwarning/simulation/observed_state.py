@@ -40,7 +40,7 @@ from fairwarning.engine.protocols import START, Entry, Position
 
 
 @dataclass(slots=True)
-class SeenEvent:
+class ObservedEvent:
     event: Event
     born_ms: Instant
     approvals: list[Actor] = field(default_factory=list)
@@ -57,7 +57,7 @@ class SeenEvent:
 
 
 @dataclass(slots=True)
-class SeenScope:
+class ObservedScope:
     id: ScopeId
     policy: Policy
     test: bool
@@ -70,15 +70,15 @@ class SeenScope:
     deleted: set[InstanceName] = field(default_factory=set)
     was_deleted: set[InstanceName] = field(default_factory=set)
     """All names that were ever deleted; a name may come back."""
-    events: dict[EventId, SeenEvent] = field(default_factory=dict)
+    events: dict[EventId, ObservedEvent] = field(default_factory=dict)
     is_activated: bool = False
     activated_ms: Instant = Instant(0)
     incarnation: int = 0
 
-    def waiting(self) -> list[SeenEvent]:
+    def waiting(self) -> list[ObservedEvent]:
         return [each for each in self.events.values() if each.is_waiting]
 
-    def under_way(self) -> list[SeenEvent]:
+    def under_way(self) -> list[ObservedEvent]:
         return [each for each in self.events.values() if each.is_under_way]
 
     def awaits(self, name: InstanceName) -> bool:
@@ -99,7 +99,7 @@ class SeenScope:
         live = [name for name in self.instances if name not in self.deleted]
         return bool(live) and all(self.power[name] != "running" for name in live)
 
-    def copy(self) -> "SeenScope":
+    def copy(self) -> "ObservedScope":
         events = {
             id: replace(each, approvals=[*each.approvals]) for id, each in self.events.items()
         }
@@ -115,10 +115,10 @@ class SeenScope:
 
 
 @dataclass(slots=True)
-class SeenWorld:
+class ObservedWorld:
     """All that the journal says, up to the last entry that was read."""
 
-    scopes: dict[ScopeId, SeenScope] = field(default_factory=dict)
+    scopes: dict[ScopeId, ObservedScope] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     lines: dict[tuple[ScopeId, int], list[str]] = field(default_factory=dict)
     """The lines that each revision of a scope wrote."""
@@ -129,9 +129,9 @@ class SeenWorld:
     def position(self) -> Position:
         return self.entries[-1].position if self.entries else START
 
-    def copy(self) -> "SeenWorld":
+    def copy(self) -> "ObservedWorld":
         """Returns a copy to go back to when the store steps back to this moment."""
-        return SeenWorld(
+        return ObservedWorld(
             scopes={id: each.copy() for id, each in self.scopes.items()},
             entries=[*self.entries],
             lines={key: [*lines] for key, lines in self.lines.items()},
@@ -139,11 +139,11 @@ class SeenWorld:
         )
 
 
-def note(scope: SeenScope, entry: Entry) -> None:
+def note(scope: ObservedScope, entry: Entry) -> None:
     transition = entry.transition
     match transition:
         case Scheduled(event=event):
-            scope.events[event.id] = SeenEvent(event, entry.at_ms)
+            scope.events[event.id] = ObservedEvent(event, entry.at_ms)
         case Approved(event_id=event_id, by=by):
             scope.events[event_id].approvals.append(by)
         case Started(event_id=event_id):
@@ -184,7 +184,7 @@ def note(scope: SeenScope, entry: Entry) -> None:
             return
 
 
-def _carried_out(scope: SeenScope, event: Event) -> None:
+def _carried_out(scope: ObservedScope, event: Event) -> None:
     """Applies the effect of a completed operation on the instance."""
     for name in event.resources:
         match event.operation:
@@ -200,7 +200,7 @@ def _carried_out(scope: SeenScope, event: Event) -> None:
                 return
 
 
-def _declared(scope: SeenScope, roster: Roster) -> None:
+def _declared(scope: ObservedScope, roster: Roster) -> None:
     """Applies a declaration; instances that stay keep their power and their notice."""
     scope.policy, scope.test = roster.policy, roster.test
     scope.model = roster.model

@@ -14,17 +14,17 @@ from fairwarning.engine.protocols import Entry, Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CallerRequest:
     scope_id: ScopeId
     command: Command
     by: Actor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class CallerAnswer:
     """An answer that a caller got, which must stay true for ever."""
 
-    asked: Asked
+    request: CallerRequest
     receipt: Receipt | None
     refused: Refused | None
 

@@ -59,7 +59,7 @@ async def _start_all(world: World) -> None:
 async def _pass_time(world: World) -> None:
     """Moves to the next deadline of the store, not in the small steps of nodes that poll."""
     due = await world.store.due(1)
-    _look_for_overdue(world, due)
+    _check_overdue(world, due)
     next_ms = world.clock.next_in_ms()
     demand("9 every event ends", next_ms is not None, lambda: "nobody has set an alarm")
     assert next_ms is not None
@@ -73,7 +73,7 @@ async def _pass_time(world: World) -> None:
     await world.quiesce()
 
 
-def _look_for_overdue(world: World, due: Due) -> None:
+def _check_overdue(world: World, due: Due) -> None:
     """Checks that what is due happens at once, or within seconds where signals get lost."""
     if not due.scope_ids:
         world.due_since_ms = None

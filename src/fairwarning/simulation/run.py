@@ -57,14 +57,14 @@ async def _run(seed: int, shape: Shape, steps: Sequence[Step], place: StorePlace
             await world.begin()
             checker = Checker(world)
             await checker.begin()
-            await checker.look()
+            await checker.check()
             for step in steps:
                 await world.take(step)
-                await checker.look()
+                await checker.check()
             world.note("heal", "no more faults from here on")
             await heal(world)
-            await checker.look()
-            await checker.look_at_end()
+            await checker.check()
+            await checker.check_at_end()
             await _count(world)
         except Exception as error:  # A bug shows itself as any exception; all end the run.
             broken = error

@@ -61,7 +61,7 @@ class Signals:
             self.waiting.remove(told)
         self._tell(told)
 
-    def bury(self, node: str) -> None:
+    def kill(self, node: str) -> None:
         self.waiting[:] = [each for each in self.waiting if each.node != node]
 
     def _tell(self, told: Undelivered) -> None:

@@ -22,7 +22,13 @@ from fairwarning.simulation.driver import World as PhysicalWorld
 from fairwarning.simulation.nodes import Node, State
 from fairwarning.simulation.notifications import Sent, targets
 from fairwarning.simulation.plan import Shape, Step
-from fairwarning.simulation.records import Asked, Broken, Documents, FeedReader, Told
+from fairwarning.simulation.records import (
+    Broken,
+    CallerAnswer,
+    CallerRequest,
+    Documents,
+    FeedReader,
+)
 from fairwarning.simulation.signals import Signals
 from fairwarning.simulation.stores import StoreCopy, StorePlace
 from fairwarning.stores.memory import MemoryStore
@@ -58,8 +64,8 @@ class World:
         self.entries_before_targets = 0
         """How many entries came before the targets of notifications."""
         self.documents = Documents()
-        self.told: list[Told] = []
-        self.asked: list[Asked] = []
+        self.answers: list[CallerAnswer] = []
+        self.requests: list[CallerRequest] = []
         self.callers: list[asyncio.Task[None]] = []
         self.rollout_ids: list[str] = []
         self.scope_ids: list[ScopeId] = []
@@ -84,7 +90,7 @@ class World:
         self._place = place
         self._exits = ExitStack()
         self._heard: list[tuple[Signal, str | None]] | None = None
-        self._graves: list[object] = []
+        self._tasks: list[object] = []
         self._ids = 0
         self._born = 0
 
@@ -132,7 +138,7 @@ class World:
             self._trouble,
         )
         node.sender.past = self.past
-        node.store.seen_noted = lambda seen: self._note_asked(node, seen)
+        node.store.seen_noted = lambda seen: self._note_polls(node, seen)
         if number < len(self.nodes):
             self.gone.append(self.nodes[number])
             self.nodes[number] = node
@@ -176,10 +182,10 @@ class World:
     def crash(self, node: Node) -> None:
         """Kills a node: its calls never answer, its alarms never ring, and it cannot clean up."""
         node.die()
-        self.calls.bury(node.name)
-        self.signals.bury(node.name)
+        self.calls.kill(node.name)
+        self.signals.kill(node.name)
         self._cut_off(node)
-        self._graves.append(node)
+        self._tasks.append(node)
 
     def _cut_off(self, node: Node) -> None:
         for client in self.clients:
@@ -270,7 +276,7 @@ class World:
         self.physical.past = self.past
         for node in self.nodes:
             node.sender.past = self.past
-            node.asked.clear()
+            node.last_polls.clear()
         self.restore(saved)
 
     def gather_signals(self) -> None:
@@ -290,13 +296,13 @@ class World:
         scopes = [await self.store.read(scope_id) for scope_id in self.scope_ids]
         return [event.id for scope in scopes for event in scope.unfinished]
 
-    def ask(self, node: Node, asked: Asked) -> None:
-        self.asked.append(asked)
-        self.callers.append(self.spawn(self.submit(node, asked)))
+    def ask(self, node: Node, request: CallerRequest) -> None:
+        self.requests.append(request)
+        self.callers.append(self.spawn(self.submit(node, request)))
 
     def spawn(self, work: Any) -> "asyncio.Task[None]":
         task: asyncio.Task[None] = asyncio.create_task(work)
-        self._graves.append(task)
+        self._tasks.append(task)
         task.add_done_callback(self._note_end)
         return task
 
@@ -304,21 +310,21 @@ class World:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.errors.append(error)
 
-    async def submit(self, node: Node, asked: Asked) -> None:
+    async def submit(self, node: Node, request: CallerRequest) -> None:
         past = self.past
         try:
-            receipt = await node.engine.submit(asked.scope_id, asked.command, by=asked.by)
+            receipt = await node.engine.submit(request.scope_id, request.command, by=request.by)
         except Refused as refused:
-            told = Told(asked=asked, receipt=None, refused=refused)
+            answer = CallerAnswer(request=request, receipt=None, refused=refused)
         except StoreDown:
             self.happened["unknown answer"] += 1
             return
         else:
-            told = Told(asked=asked, receipt=receipt, refused=None)
-            self.happened[f"{type(asked.command).__name__} granted"] += 1
+            answer = CallerAnswer(request=request, receipt=receipt, refused=None)
+            self.happened[f"{type(request.command).__name__} granted"] += 1
         # An answer from before the step back may be about what was lost.
         if past == self.past:
-            self.told.append(told)
+            self.answers.append(answer)
 
     def new_id(self) -> EventId:
         self._ids += 1
@@ -346,14 +352,14 @@ class World:
         handed = [each.transition for each in history if isinstance(each.transition, HandedOver)]
         return all(each.node == node for each in handed if each.attempt >= order.attempt)
 
-    def _note_asked(self, node: Node, seen: Mapping[ScopeId, Instant]) -> None:
+    def _note_polls(self, node: Node, seen: Mapping[ScopeId, Instant]) -> None:
         for scope_id, told_ms in seen.items():
-            if scope_id in node.asked:
+            if scope_id in node.last_polls:
                 # A poll that came while the note was on its way is noted the next time.
-                asked_ms = min(node.asked[scope_id], told_ms)
+                asked_ms = min(node.last_polls[scope_id], told_ms)
                 self.notes.append(Note(scope_id, asked_ms, self.now()))
 
-    def last_asked(self, scope_id: ScopeId, before: Instant) -> Instant:
+    def last_poll_ms(self, scope_id: ScopeId, before: Instant) -> Instant:
         """Returns when an instance last polled, as far as the store knew it before this instant."""
         known = (n.asked_ms for n in self.notes if n.scope_id == scope_id and n.at_ms < before)
         return max(known, default=Instant(0))

@@ -1,4 +1,4 @@
-"""A process that changes scopes and says so once it is told: see test_sqlite_kill.py."""
+"""A process that changes scopes and says so once it is told: see test_kill.py."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A process whose disk fails it and then works again: see test_sqlite_outages.py."""
+"""A process whose disk fails it and then works again: see test_outages.py."""
 
 import asyncio
 import resource

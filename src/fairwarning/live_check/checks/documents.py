@@ -90,7 +90,7 @@ def _look(
         text = f"the tag {poll.tag} names incarnation {incarnation}"
         yield Finding(SAME_NUMBER, poll.instance, text)
     for each in events:
-        yield from _look_at_event(evidence, scope, poll, each)
+        yield from _check_event(evidence, scope, poll, each)
     face = faces.get((scope, incarnation))
     if face is None:
         text = f"incarnation {incarnation} was shown, and the history does not know it"
@@ -108,7 +108,7 @@ def _look(
         yield Finding(SAME_NUMBER, poll.instance, text)
 
 
-def _look_at_event(
+def _check_event(
     evidence: Evidence, scope: str, poll: Poll, shown: dict[str, Any]
 ) -> Iterator[Finding]:
     is_prefixed = poll.version == "2017-03-01" and evidence.scopes[scope].kind != "cloud-service"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairwarning.core.commands import Command
 from fairwarning.core.model import Actor, Event, InstanceName, Phase, Scope, operator_actor
-from fairwarning.simulation.records import Asked
+from fairwarning.simulation.records import CallerRequest
 
 if TYPE_CHECKING:
     from fairwarning.simulation.nodes import Node
@@ -31,7 +31,7 @@ async def ask(
     node = any_node(world, dice)
     if node is None:
         return "no node is alive"
-    world.ask(node, Asked(scope_id=scope.id, command=command, by=by))
+    world.ask(node, CallerRequest(scope_id=scope.id, command=command, by=by))
     return f"{node.name} {command}"
 
 

@@ -46,7 +46,7 @@ async def _clock_step(world: World, dice: Random) -> str:
     world.was_stepped_ahead |= by_ms > 0
     for node in world.nodes:
         # Polls of the old time cannot be compared with notes of the new.
-        node.asked.clear()
+        node.last_polls.clear()
     world.happened["clock stepped back" if by_ms < 0 else "clock stepped ahead"] += 1
     return f"{by_ms:+} ms"
 

@@ -118,9 +118,9 @@ async def _approve(world: World, dice: Random) -> str:
 
 async def _repeat(world: World, dice: Random) -> str:
     """Repeats a command whose caller got no answer, perhaps long after."""
-    if not world.asked:
+    if not world.requests:
         return NOTHING
-    asked = dice.choice(world.asked[-30:])
+    asked = dice.choice(world.requests[-30:])
     scope = await world.store.read(asked.scope_id)
     return await ask(world, scope, asked.command, dice, asked.by)
 

@@ -33,7 +33,7 @@ from fairwarning.simulation.actions.choices import (
     any_scope,
     ask,
 )
-from fairwarning.simulation.records import Asked
+from fairwarning.simulation.records import CallerRequest
 
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
@@ -160,7 +160,7 @@ async def _declare_addresses(
     instance = replace(roster.instances[name], addresses=addresses)
     wanted = {**{each.name: each for each in roster.live}, name: instance}
     command = Declare(roster=replace(roster, instances=wanted))
-    await world.submit(node, Asked(scope_id=scope_id, command=command, by=OPERATOR))
+    await world.submit(node, CallerRequest(scope_id=scope_id, command=command, by=OPERATOR))
 
 
 ACTIONS: dict[str, Action] = {

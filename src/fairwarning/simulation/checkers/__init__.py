@@ -1,8 +1,8 @@
 """Checks of the promises, which know only what an outside observer can know.
 
-`Checker.look` runs after every step. It reads the new part of the journal in order and
+`Checker.check` runs after every step. It reads the new part of the journal in order and
 compares it with the documents, the physical world, what callers were told, and what nodes
-show. `look_at_end` runs once all faults are over and everything has come to rest.
+show. `check_at_end` runs once all faults are over and everything has come to rest.
 """
 
 from fairwarning.core.model import ScopeKind
@@ -14,7 +14,7 @@ from fairwarning.simulation.checkers.notifications import NotificationChecker
 from fairwarning.simulation.checkers.rollouts import RolloutChecker
 from fairwarning.simulation.checkers.scopes import ScopeChecker
 from fairwarning.simulation.checkers.views import ViewChecker
-from fairwarning.simulation.observed_state import SeenScope, SeenWorld
+from fairwarning.simulation.observed_state import ObservedScope, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -24,7 +24,7 @@ _PAGE = 10_000
 class Checker:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._seen = SeenWorld()
+        self._seen = ObservedWorld()
         self._journal = JournalChecker(world)
         self._answers = AnswerChecker(world)
         self._scopes = ScopeChecker(world)
@@ -39,7 +39,7 @@ class Checker:
     async def begin(self) -> None:
         for scope_id in self._world.scope_ids:
             roster = (await self._world.store.read(scope_id)).roster
-            self._seen.scopes[scope_id] = SeenScope(
+            self._seen.scopes[scope_id] = ObservedScope(
                 scope_id,
                 policy=roster.policy,
                 test=roster.test,
@@ -47,32 +47,32 @@ class Checker:
                 model=roster.model,
             )
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         seen = self._seen
         new = await self._world.store.journal(after=seen.position, limit=_PAGE)
-        self._journal.look(seen, new)
-        self._answers.look(seen)
-        await self._scopes.look(seen, has_news=bool(new))
-        self._drivers.look(seen)
-        await self._drivers.look_at_work()
-        self._views.look(seen)
-        self._feeds.look(seen)
-        self._notifications.look(seen)
-        await self._rollouts.look(seen)
+        self._journal.check(seen, new)
+        self._answers.check(seen)
+        await self._scopes.check(seen, has_news=bool(new))
+        self._drivers.check(seen)
+        await self._drivers.check_work()
+        self._views.check(seen)
+        self._feeds.check(seen)
+        self._notifications.check(seen)
+        await self._rollouts.check(seen)
 
-    async def look_at_end(self) -> None:
+    async def check_at_end(self) -> None:
         left = await self._world.unfinished()
         demand("9 every event ends", not left, lambda: f"still pending: {left}")
-        self._journal.look_at_end(self._seen)
-        await self._views.look_at_end()
-        self._feeds.look_at_end(self._seen)
-        await self._notifications.look_at_end(self._seen)
-        await self._rollouts.look_at_end()
+        self._journal.check_at_end(self._seen)
+        await self._views.check_at_end()
+        self._feeds.check_at_end(self._seen)
+        await self._notifications.check_at_end(self._seen)
+        await self._rollouts.check_at_end()
 
-    def _save(self) -> SeenWorld:
+    def _save(self) -> ObservedWorld:
         return self._seen.copy()
 
-    def _restore(self, saved: SeenWorld) -> None:
+    def _restore(self, saved: ObservedWorld) -> None:
         """Goes back to what the journal says after the store has stepped back."""
         kept = len(saved.entries)
         self._feeds.step_back(kept, self._seen.entries[kept:])

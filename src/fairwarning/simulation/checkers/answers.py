@@ -11,8 +11,8 @@ from fairwarning.core.commands import (
 from fairwarning.core.model import InstanceName
 from fairwarning.core.refusals import Code
 from fairwarning.core.transitions import HOUSEKEEPING
-from fairwarning.simulation.observed_state import SeenWorld
-from fairwarning.simulation.records import Told, demand
+from fairwarning.simulation.observed_state import ObservedWorld
+from fairwarning.simulation.records import CallerAnswer, demand
 from fairwarning.simulation.world import World
 
 
@@ -20,25 +20,29 @@ class AnswerChecker:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def look(self, seen: SeenWorld) -> None:
-        for told in self._world.told:
-            self._look_at_answer(seen, told)
-        self._world.told.clear()
+    def check(self, seen: ObservedWorld) -> None:
+        for answer in self._world.answers:
+            self._check_answer(seen, answer)
+        self._world.answers.clear()
 
-    def _look_at_answer(self, seen: SeenWorld, told: Told) -> None:
+    def _check_answer(self, seen: ObservedWorld, answer: CallerAnswer) -> None:
         """Checks that what a caller was told happened, and happened as told."""
-        command = told.asked.command
-        if told.refused is not None:
+        command = answer.request.command
+        if answer.refused is not None:
             if isinstance(command, Approve):
-                fair = self._is_fair_refusal(seen, told, command)
-                demand("7 approving is idempotent", fair, lambda: f"{told}")
+                fair = self._is_fair_refusal(seen, answer, command)
+                demand("7 approving is idempotent", fair, lambda: f"{answer}")
             return
-        assert told.receipt is not None
-        demand("5 nothing acknowledged is lost", self._is_done(seen, told), lambda: f"{told.asked}")
-        history = [t for t in told.receipt.transitions if not isinstance(t, HOUSEKEEPING)]
+        assert answer.receipt is not None
+        demand(
+            "5 nothing acknowledged is lost",
+            self._is_done(seen, answer),
+            lambda: str(answer.request),
+        )
+        history = [t for t in answer.receipt.transitions if not isinstance(t, HOUSEKEEPING)]
         if not history:
             return
-        key = (told.receipt.scope.id, told.receipt.scope.revision)
+        key = (answer.receipt.scope.id, answer.receipt.scope.revision)
         written = seen.lines.get(key, [])
         demand(
             "5 nothing acknowledged is lost",
@@ -46,9 +50,9 @@ class AnswerChecker:
             lambda: f"told {history}, written {written}",
         )
 
-    def _is_done(self, seen: SeenWorld, told: Told) -> bool:
-        events = seen.scopes[told.asked.scope_id].events
-        match told.asked.command:
+    def _is_done(self, seen: ObservedWorld, answer: CallerAnswer) -> bool:
+        events = seen.scopes[answer.request.scope_id].events
+        match answer.request.command:
             case Schedule(event_id=event_id) | Operate(event_id=event_id):
                 return event_id in events
             case OperateAll(targets=targets):
@@ -62,12 +66,12 @@ class AnswerChecker:
             case _:
                 return True
 
-    def _is_fair_refusal(self, seen: SeenWorld, told: Told, command: Approve) -> bool:
+    def _is_fair_refusal(self, seen: ObservedWorld, answer: CallerAnswer, command: Approve) -> bool:
         """Whether the approval had to be refused: a stranger's, or after the event was over."""
-        assert told.refused is not None
-        scope = seen.scopes[told.asked.scope_id]
+        assert answer.refused is not None
+        scope = seen.scopes[answer.request.scope_id]
         name = InstanceName(command.by.name)
-        match told.refused.code:
+        match answer.refused.code:
             case Code.NOT_IN_SCOPE:
                 return name not in scope.instances or name in scope.was_deleted
             case Code.EVENT_FINISHED | Code.UNKNOWN_EVENT:

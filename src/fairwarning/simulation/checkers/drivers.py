@@ -4,7 +4,7 @@ from collections import Counter
 
 from fairwarning.core.model import EventId
 from fairwarning.simulation.driver import DriverCall, Impact
-from fairwarning.simulation.observed_state import SeenWorld
+from fairwarning.simulation.observed_state import ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -15,18 +15,18 @@ class DriverChecker:
         self._read = 0
         self._calls: Counter[tuple[EventId, int, str, int]] = Counter()
 
-    def look(self, seen: SeenWorld) -> None:
+    def check(self, seen: ObservedWorld) -> None:
         physical = self._world.physical
         blind = physical.blind_repeats
         demand("4 once", not blind, lambda: f"repeated without asking: {blind}")
         for call in physical.calls[self._read :]:
-            self._look_at_call(call)
+            self._check_call(call)
         self._read = len(physical.calls)
         for impact in physical.impacts.values():
-            self._look_at_impact(seen, impact)
-        self._look_at_stopped()
+            self._check_impact(seen, impact)
+        self._check_stopped()
 
-    async def look_at_work(self) -> None:
+    async def check_work(self) -> None:
         """Checks that a stopped node keeps no work, unless it could not know of it."""
         world = self._world
         if world.past:
@@ -40,7 +40,7 @@ class DriverChecker:
                 kept = event.work is not None and event.work.node in names
                 demand("4 stopped nodes rest", not kept, lambda: f"{event.work} was not given back")  # noqa: B023
 
-    def _look_at_call(self, call: DriverCall) -> None:
+    def _check_call(self, call: DriverCall) -> None:
         key = (call.key, call.attempt, call.holder, call.past)
         self._calls[key] += 1
         demand("4 once", self._calls[key] == 1, lambda: f"the same attempt again: {call}")
@@ -49,7 +49,7 @@ class DriverChecker:
         is_held = not call.trouble or not is_fair
         demand("4 only under a lease", is_held, lambda: f"{call}")
 
-    def _look_at_impact(self, seen: SeenWorld, impact: Impact) -> None:
+    def _check_impact(self, seen: ObservedWorld, impact: Impact) -> None:
         demand("4 once", impact.runs <= 1, lambda: f"{impact.key} ran {impact.runs} times")
         if self._world.past:
             # A node may have been handed work in a past that the store has lost.
@@ -59,7 +59,7 @@ class DriverChecker:
         began = event is not None and event.started_ms is not None
         demand("1 never early", began, lambda: f"{impact.key} hit before it started")
 
-    def _look_at_stopped(self) -> None:
+    def _check_stopped(self) -> None:
         """Checks that a node calls no driver after it has stopped."""
         world = self._world
         for node in (*world.nodes, *world.gone):

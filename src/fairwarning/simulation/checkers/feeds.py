@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fairwarning.engine.journal_reader import MARKS_MAX
 from fairwarning.engine.protocols import Entry
-from fairwarning.simulation.observed_state import SeenWorld
+from fairwarning.simulation.observed_state import ObservedWorld
 from fairwarning.simulation.records import FeedReader, demand
 from fairwarning.simulation.world import World
 
@@ -32,7 +32,7 @@ class FeedChecker:
             reader.begin = min(reader.begin, kept)
             self._read[reader] = min(self._read.get(reader, 0), len(reader.heard))
 
-    def look(self, seen: SeenWorld) -> None:
+    def check(self, seen: ObservedWorld) -> None:
         for reader in self._world.readers:
             if reader.is_over:
                 continue
@@ -40,14 +40,14 @@ class FeedChecker:
             demand(_PROMISE, error is None, lambda: f"it broke: {error!r}")  # noqa: B023
             self._compare(reader, seen)
 
-    def look_at_end(self, seen: SeenWorld) -> None:
+    def check_at_end(self, seen: ObservedWorld) -> None:
         for reader in self._world.readers:
             if not reader.is_over:
                 expected = len(seen.entries) - reader.begin
                 heard = len(reader.heard)
                 demand(_PROMISE, heard == expected, lambda: f"heard {heard} of {expected}")  # noqa: B023
 
-    def _compare(self, reader: FeedReader, seen: SeenWorld) -> None:
+    def _compare(self, reader: FeedReader, seen: ObservedWorld) -> None:
         number = self._read.get(reader, 0)
         while number < len(reader.heard):
             heard = reader.heard[number]

@@ -21,7 +21,7 @@ from fairwarning.core.transitions import (
     Started,
 )
 from fairwarning.engine.protocols import Entry, Found
-from fairwarning.simulation.observed_state import SeenEvent, SeenScope, SeenWorld, note
+from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, ObservedWorld, note
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -40,7 +40,7 @@ class JournalChecker:
         self._short: dict[EventId, int] = {}
         """Events with too little notice; right only if the same transaction starts them."""
 
-    def look(self, seen: SeenWorld, entries: Sequence[Entry]) -> None:
+    def check(self, seen: ObservedWorld, entries: Sequence[Entry]) -> None:
         """Reads the new entries and checks each of them."""
         self._short.clear()
         for (scope_id, _), turn in groupby(
@@ -51,12 +51,12 @@ class JournalChecker:
                 if entry.scope_id:
                     self._read(seen, entry)
             if scope_id:
-                self._look_at_approved(seen.scopes[scope_id], entry.at_ms)
+                self._check_approved(seen.scopes[scope_id], entry.at_ms)
         demand("2 enough notice", not self._short, lambda: f"too little: {self._short}")
         for scope in seen.scopes.values():
-            self._look_at_barrier(scope)
+            self._check_barrier(scope)
 
-    def look_at_end(self, seen: SeenWorld) -> None:
+    def check_at_end(self, seen: ObservedWorld) -> None:
         for scope in seen.scopes.values():
             for each in scope.events.values():
                 demand(
@@ -65,29 +65,29 @@ class JournalChecker:
                     lambda each=each: f"{each.event.id} has no end in the journal",  # type: ignore[misc]
                 )
 
-    def _read(self, seen: SeenWorld, entry: Entry) -> None:
+    def _read(self, seen: ObservedWorld, entry: Entry) -> None:
         scope = seen.scopes[entry.scope_id]
         lines = seen.lines.setdefault((entry.scope_id, entry.revision), [])
         lines.append(repr(entry.transition))
         match entry.transition:
             case Scheduled():
                 note(scope, entry)
-                self._look_at_birth(scope, scope.events[entry.transition.event_id], entry)
+                self._check_birth(scope, scope.events[entry.transition.event_id], entry)
             case Seen(event_id=event_id):
                 shown = any(event_id in each.ever_shown for each in self._world.clients)
                 demand("seen by", shown, lambda: f"nobody was shown {event_id}")
                 note(scope, entry)
             case Approved():
-                self._look_at_approval(scope, entry.transition)
+                self._check_approval(scope, entry.transition)
                 note(scope, entry)
             case Started():
-                self._look_at_start(scope, scope.events[entry.transition.event_id], entry)
+                self._check_start(scope, scope.events[entry.transition.event_id], entry)
                 note(scope, entry)
             case Completed(event_id=event_id):
-                self._look_at_completion(event_id)
+                self._check_completion(event_id)
                 note(scope, entry)
             case Deactivated():
-                asked = self._world.last_asked(entry.scope_id, entry.at_ms)
+                asked = self._world.last_poll_ms(entry.scope_id, entry.at_ms)
                 idle_ms = entry.at_ms - max(asked, scope.activated_ms)
                 demand("6 same number, same document", idle_ms >= DAY_MS, lambda: f"{entry}")
                 note(scope, entry)
@@ -99,15 +99,15 @@ class JournalChecker:
                 taken_away = any(line.startswith("Completed(") for line in lines)
                 free = taken_away or not scope.awaits(name)
                 demand("9 every event ends", free, lambda: f"{name} left an event behind")
-                self._look_at_leaving(scope, entry, taken_away=taken_away)
+                self._check_leaving(scope, entry, taken_away=taken_away)
                 note(scope, entry)
             case RosterDeclared(roster=roster):
-                self._look_at_declaration(scope, roster)
+                self._check_declaration(scope, roster)
                 note(scope, entry)
             case _:
                 note(scope, entry)
 
-    def _look_at_declaration(self, scope: SeenScope, roster: Roster) -> None:
+    def _check_declaration(self, scope: ObservedScope, roster: Roster) -> None:
         """Checks that no instance with a waiting event moves, and no new one inherits one."""
         for instance in roster.live:
             if not scope.awaits(instance.name):
@@ -119,7 +119,7 @@ class JournalChecker:
             is_new = instance.name in scope.deleted
             demand("10 isolation", not is_new, lambda name=instance.name: f"{name} is new")  # type: ignore[misc]
 
-    def _look_at_leaving(self, scope: SeenScope, entry: Entry, *, taken_away: bool) -> None:
+    def _check_leaving(self, scope: ObservedScope, entry: Entry, *, taken_away: bool) -> None:
         """Checks that an instance with a terminate notice leaves by an event.
 
         It may leave without only if a caller said so, which the history must have.
@@ -128,7 +128,7 @@ class JournalChecker:
         assert isinstance(gone, InstanceDeleted)
         said = any(
             isinstance(each.command, Declare) and gone.name in each.command.without_notice
-            for each in self._world.asked
+            for each in self._world.requests
             if each.scope_id == scope.id and each.by == entry.by
         )
         demand("2 enough notice", said or not gone.without_notice, lambda: f"{entry}: who said so?")
@@ -138,7 +138,7 @@ class JournalChecker:
         warned = taken_away or gone.without_notice or not is_due
         demand("2 enough notice", warned, lambda: f"{gone.name} left without its Terminate")
 
-    def _look_at_birth(self, scope: SeenScope, seen: SeenEvent, entry: Entry) -> None:
+    def _check_birth(self, scope: ObservedScope, seen: ObservedEvent, entry: Entry) -> None:
         event = seen.event
         demand("9 every event ends", bool(event.resources), lambda: f"{event.id} is for nobody")
         domains = {scope.instances[name].update_domain for name in event.resources}
@@ -155,7 +155,7 @@ class JournalChecker:
         if given_ms < least_ms:
             self._short[event.id] = given_ms
 
-    def _may_be_silent(self, scope: SeenScope, seen: SeenEvent) -> bool:
+    def _may_be_silent(self, scope: ObservedScope, seen: ObservedEvent) -> bool:
         event = seen.event
         if event.operation is None:
             return False
@@ -174,7 +174,7 @@ class JournalChecker:
             case _:
                 return False
 
-    def _least_notice_ms(self, scope: SeenScope, seen: SeenEvent) -> int:
+    def _least_notice_ms(self, scope: ObservedScope, seen: ObservedEvent) -> int:
         event = seen.event
         model = scope.models[event.resources[0]]
         if event.operation is OperationKind.DELETE:
@@ -185,7 +185,7 @@ class JournalChecker:
             return 0
         return scope.policy.notice_ms.get(event.type, _NOTICE_MS[event.type])
 
-    def _look_at_start(self, scope: SeenScope, seen: SeenEvent, entry: Entry) -> None:
+    def _check_start(self, scope: ObservedScope, seen: ObservedEvent, entry: Entry) -> None:
         event, at = seen.event, entry.at_ms
         assert isinstance(entry.transition, Started)
         happened = entry.transition.cause == "already-happened"
@@ -209,7 +209,7 @@ class JournalChecker:
             demand("8 terminate barrier", not holders, lambda: f"{event.id} passed {holders}")
 
     @staticmethod
-    def _holders(scope: SeenScope, now: Instant) -> list[EventId]:
+    def _holders(scope: ObservedScope, now: Instant) -> list[EventId]:
         return [
             each.event.id
             for each in scope.waiting()
@@ -219,7 +219,7 @@ class JournalChecker:
             and each.event.not_before_ms > now
         ]
 
-    def _look_at_approval(self, scope: SeenScope, approved: Approved) -> None:
+    def _check_approval(self, scope: ObservedScope, approved: Approved) -> None:
         seen, by = scope.events[approved.event_id], approved.by
         demand("7 approving is idempotent", by not in seen.approvals, lambda: f"{approved} twice")
         if by.kind == "instance":
@@ -234,12 +234,12 @@ class JournalChecker:
             }
             demand("1 never early", truth[by.name], lambda: f"{approved} is not the policy")
 
-    def _look_at_completion(self, event_id: EventId) -> None:
+    def _check_completion(self, event_id: EventId) -> None:
         impact = self._world.physical.impacts.get(event_id)
         done = impact is not None and impact.state is Found.DONE
         demand("4 once", done, lambda: f"{event_id} is called completed, and it was not done")
 
-    def _look_at_approved(self, scope: SeenScope, at: Instant) -> None:
+    def _check_approved(self, scope: ObservedScope, at: Instant) -> None:
         """Checks that after a transaction nothing still waits that an approval was to start."""
         holders = self._holders(scope, at)
         for seen in scope.waiting():
@@ -251,7 +251,7 @@ class JournalChecker:
             is_due = event.not_before_ms <= at
             demand("8 terminate barrier", not is_due, lambda: f"{event.id} is held too long")  # noqa: B023
 
-    def _look_at_barrier(self, scope: SeenScope) -> None:
+    def _check_barrier(self, scope: ObservedScope) -> None:
         """Checks that all go when the last Terminate is approved or due."""
         now = self._world.now()
         if self._holders(scope, now):

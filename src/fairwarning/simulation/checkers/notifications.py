@@ -4,7 +4,7 @@ from fairwarning.engine.protocols import Entry
 from fairwarning.notifications.model import Target
 from fairwarning.notifications.records import DEAD
 from fairwarning.simulation.notifications import Sent, targets
-from fairwarning.simulation.observed_state import SeenWorld
+from fairwarning.simulation.observed_state import ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -17,17 +17,17 @@ class NotificationChecker:
         self._targets = {each.id: each for each in targets(world.shape.targets)}
         self._read = 0
 
-    def look(self, seen: SeenWorld) -> None:
+    def check(self, seen: ObservedWorld) -> None:
         arrived = self._world.arrived
         if len(arrived) == self._read:
             return
         entries = {entry.position: entry for entry in seen.entries}
         for sent in arrived[self._read :]:
             if sent.past == self._world.past:
-                self._look_at_one(sent, entries.get(sent.position))
+                self._check_one(sent, entries.get(sent.position))
         self._read = len(arrived)
 
-    async def look_at_end(self, seen: SeenWorld) -> None:
+    async def check_at_end(self, seen: ObservedWorld) -> None:
         """Checks all targets; after a step back they may have heard of the lost past instead."""
         if self._world.past or not self._targets:
             return
@@ -40,7 +40,7 @@ class NotificationChecker:
             few = len(missed) <= len(dead)
             demand(_PROMISE, few, lambda: f"{target.name} never heard of {missed}")  # noqa: B023
 
-    def _look_at_one(self, sent: Sent, entry: Entry | None) -> None:
+    def _check_one(self, sent: Sent, entry: Entry | None) -> None:
         demand(_PROMISE, entry is not None, lambda: f"{sent} tells of nothing that happened")
         assert entry is not None
         is_wanted = _wants(self._targets[sent.target_id], entry)

@@ -6,7 +6,7 @@ from fairwarning.core.rollouts.model import Rollout, RolloutSpec
 from fairwarning.core.transitions import Scheduled
 from fairwarning.engine.protocols import Entry
 from fairwarning.engine.rollout_records import RolloutRecords
-from fairwarning.simulation.observed_state import SeenEvent, SeenWorld
+from fairwarning.simulation.observed_state import ObservedEvent, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -22,7 +22,7 @@ class RolloutChecker:
         """Forgets what it read, after the journal has gone back."""
         self._read = 0
 
-    async def look(self, seen: SeenWorld) -> None:
+    async def check(self, seen: ObservedWorld) -> None:
         new, self._read = seen.entries[self._read :], len(seen.entries)
         scheduled = [entry for entry in new if _is_announcement(entry)]
         if not scheduled:
@@ -31,18 +31,18 @@ class RolloutChecker:
         for entry in scheduled:
             rollout = (await records.find(entry.by.name)).rollout
             assert isinstance(entry.transition, Scheduled)
-            self._look_at_time(rollout, entry.transition.event.not_before_ms)
-            self._look_at_order(rollout, seen)
+            self._check_time(rollout, entry.transition.event.not_before_ms)
+            self._check_order(rollout, seen)
 
-    async def look_at_end(self) -> None:
+    async def check_at_end(self) -> None:
         for kept in await RolloutRecords(self._world.store).unfinished(self._world.now()):
             demand(_PROMISE, False, lambda: f"{kept.rollout} does not end")  # noqa: B023
 
-    def _look_at_time(self, rollout: Rollout, not_before: Instant) -> None:
+    def _check_time(self, rollout: Rollout, not_before: Instant) -> None:
         fits = _is_open(rollout.spec, not_before)
         demand(_PROMISE, fits, lambda: f"{rollout.id} is closed at {not_before}")
 
-    def _look_at_order(self, rollout: Rollout, seen: SeenWorld) -> None:
+    def _check_order(self, rollout: Rollout, seen: ObservedWorld) -> None:
         under_way = [
             (scope.id, each)
             for scope in seen.scopes.values()
@@ -64,7 +64,7 @@ def _event_ids(rollout: Rollout) -> set[EventId]:
     return {step.event_id for step in rollout.steps if step.event_id is not None}
 
 
-def _names(under_way: list[tuple[ScopeId, SeenEvent]]) -> list[str]:
+def _names(under_way: list[tuple[ScopeId, ObservedEvent]]) -> list[str]:
     return [each.event.id for _, each in under_way]
 
 

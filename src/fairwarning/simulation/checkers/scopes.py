@@ -6,7 +6,7 @@ from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.commands import OperateAll
 from fairwarning.core.document import render
 from fairwarning.core.model import Scope, ScopeId
-from fairwarning.simulation.observed_state import SeenScope, SeenWorld
+from fairwarning.simulation.observed_state import ObservedScope, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -18,18 +18,18 @@ class ScopeChecker:
         self._world = world
         self._looked_at: dict[ScopeId, Scope] = {}
 
-    async def look(self, seen: SeenWorld, *, has_news: bool) -> None:
+    async def check(self, seen: ObservedWorld, *, has_news: bool) -> None:
         for scope in seen.scopes.values():
             current = await self._world.store.read(scope.id)
             if current is not self._looked_at.get(scope.id) or has_news:
                 self._looked_at[scope.id] = current
-                self._look_at_document(seen, scope, current)
-                self._look_at_instances(scope, current)
+                self._check_document(seen, scope, current)
+                self._check_instances(scope, current)
         if has_news:
-            self._look_at_limit(seen)
-            self._look_at_batches(seen)
+            self._check_limit(seen)
+            self._check_batches(seen)
 
-    def _look_at_document(self, seen: SeenWorld, scope: SeenScope, current: Scope) -> None:
+    def _check_document(self, seen: ObservedWorld, scope: ObservedScope, current: Scope) -> None:
         demand(
             "6 same number, same document",
             (current.is_activated, current.incarnation) == (scope.is_activated, scope.incarnation),
@@ -60,7 +60,7 @@ class ScopeChecker:
                 moved = fixed != each["NotBefore"]
                 demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
 
-    def _look_at_instances(self, scope: SeenScope, current: Scope) -> None:
+    def _check_instances(self, scope: ObservedScope, current: Scope) -> None:
         """Checks that a completed operation has done to the instance what its name says."""
         for each in current.roster.live:
             seen = (scope.power[each.name], scope.models[each.name])
@@ -70,7 +70,7 @@ class ScopeChecker:
                 lambda each=each, seen=seen: f"{each.name} is {each.power}, {each.model}: {seen}",  # type: ignore[misc]
             )
 
-    def _look_at_limit(self, seen: SeenWorld) -> None:
+    def _check_limit(self, seen: ObservedWorld) -> None:
         pending_max = self._world.shape.operations_pending_max
         pending: dict[str, int] = {}
         for scope in seen.scopes.values():
@@ -82,9 +82,9 @@ class ScopeChecker:
         over = {name: count for name, count in pending.items() if pending_max < count}
         demand("limit on operations", not pending_max or not over, lambda: f"pending: {over}")
 
-    def _look_at_batches(self, seen: SeenWorld) -> None:
+    def _check_batches(self, seen: ObservedWorld) -> None:
         """Checks that an operation on several instances began on all of them or on none."""
-        for asked in self._world.asked:
+        for asked in self._world.requests:
             if isinstance(asked.command, OperateAll):
                 events = seen.scopes[asked.scope_id].events
                 begun = {event_id in events for event_id, _ in asked.command.targets}

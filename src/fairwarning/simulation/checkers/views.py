@@ -7,7 +7,7 @@ from fairwarning.engine.scope_view import View
 from fairwarning.simulation.clients import NOT_MODIFIED, OK, Answered, Client
 from fairwarning.simulation.clock import current
 from fairwarning.simulation.nodes import Node
-from fairwarning.simulation.observed_state import SeenWorld
+from fairwarning.simulation.observed_state import ObservedWorld
 from fairwarning.simulation.records import demand, parts_of
 from fairwarning.simulation.world import World
 
@@ -24,26 +24,26 @@ class ViewChecker:
         """What anybody saw first under it."""
         self._looked_at: dict[tuple[str, ScopeId], int] = {}
 
-    def look(self, seen: SeenWorld) -> None:
+    def check(self, seen: ObservedWorld) -> None:
         for node in self._world.nodes:
             if node.is_alive and node.service is not None:
                 for scope_id in self._world.scope_ids:
-                    self._look_at_view(node, scope_id)
+                    self._check_view(node, scope_id)
         for client in self._world.clients:
             for answered in client.answers:
-                self._look_at_answer(seen, answered)
+                self._check_answer(seen, answered)
             client.answers.clear()
-            self._look_at_held(client)
+            self._check_held(client)
 
-    async def look_at_end(self) -> None:
+    async def check_at_end(self) -> None:
         """Checks that every node shows what is stored, and maps each address right."""
         for node in self._world.nodes:
             if node.is_alive and node.service is not None:
                 for scope_id in self._world.scope_ids:
                     await self._compare(node, scope_id)
-                await self._look_at_notes(node)
+                await self._check_notes(node)
 
-    def _look_at_view(self, node: Node, scope_id: ScopeId) -> None:
+    def _check_view(self, node: Node, scope_id: ScopeId) -> None:
         view = _view(node, scope_id)
         key = (node.name, scope_id)
         if view is None or self._looked_at.get(key) == view.revision:
@@ -54,9 +54,9 @@ class ViewChecker:
         demand(_SAME, goes_on, lambda: f"{node.name} goes back to {view.revision} of {scope_id}")
         if view.activated_ms is None:
             return
-        self._look_at_document(scope_id, _tag(view), view.document(NEWEST), node.name)
+        self._check_document(scope_id, _tag(view), view.document(NEWEST), node.name)
 
-    def _look_at_document(self, scope_id: ScopeId, tag: str, body: bytes, who: str) -> None:
+    def _check_document(self, scope_id: ScopeId, tag: str, body: bytes, who: str) -> None:
         parts = parts_of(tag)
         own = self._shown.setdefault((who, scope_id, parts), body)
         first = self._first.setdefault((scope_id, parts), body)
@@ -67,7 +67,7 @@ class ViewChecker:
         real = self._world.documents.were_there(scope_id, *parts_of(tag))
         demand(_SAME, body in real, lambda: f"{who}: {scope_id} {tag} is {body!r}, never {real}")
 
-    def _look_at_answer(self, seen: SeenWorld, answered: Answered) -> None:
+    def _check_answer(self, seen: ObservedWorld, answered: Answered) -> None:
         question, client = answered.question, answered.client
         if answered.status not in (OK, NOT_MODIFIED):
             self._world.happened[f"answer {answered.status}"] += 1
@@ -79,27 +79,27 @@ class ViewChecker:
             return
         if question.approves:
             if self._world.past == 0:
-                self._look_at_approval(seen, scope_id, question.approves)
+                self._check_approval(seen, scope_id, question.approves)
             return
         if answered.status == OK and question.version == NEWEST.name:
-            self._look_at_document(scope_id, answered.tag, answered.body, client.name)
+            self._check_document(scope_id, answered.tag, answered.body, client.name)
         if question.clock_steps == self._world.clock_steps and question.past == self._world.past:
-            known = question.node.asked.get(scope_id, question.asked_ms)
-            question.node.asked[scope_id] = max(known, question.asked_ms)
+            known = question.node.last_polls.get(scope_id, question.asked_ms)
+            question.node.last_polls[scope_id] = max(known, question.asked_ms)
         if question.tag and answered.status == OK:
             got, had = (answered.tag, answered.body), (question.tag, question.document)
             is_older = self._world.documents.is_older(scope_id, got, had)
             demand(_SAME, not is_older, lambda: f"{client.name} went back: {answered}")
 
-    def _look_at_approval(
-        self, seen: SeenWorld, scope_id: ScopeId, ids: tuple[EventId, ...]
+    def _check_approval(
+        self, seen: ObservedWorld, scope_id: ScopeId, ids: tuple[EventId, ...]
     ) -> None:
         for id in ids:
             event = seen.scopes[scope_id].events.get(id)
             done = event is not None and (bool(event.approvals) or not event.is_waiting)
             demand("5 nothing acknowledged is lost", done, lambda: f"{id} was approved")  # noqa: B023
 
-    def _look_at_held(self, client: Client) -> None:
+    def _check_held(self, client: Client) -> None:
         """Checks that a held poll is answered by each change, and when its time is up."""
         held = client.held()
         if held is None or not held.question.node.is_alive:
@@ -137,9 +137,9 @@ class ViewChecker:
                 return number
         return None
 
-    async def _look_at_notes(self, node: Node) -> None:
+    async def _check_notes(self, node: Node) -> None:
         """Checks that every poll was noted, or the scope was switched off since."""
-        for scope_id, asked in node.asked.items():
+        for scope_id, asked in node.last_polls.items():
             scope = await self._world.store.read(scope_id)
             since = scope.activated_ms or asked
             noted = since >= asked or (scope.last_seen_ms or 0) >= asked

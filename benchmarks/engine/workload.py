@@ -1,4 +1,4 @@
-"""The work that ours and the bare driver both do: schedule an event, cancel it, and again."""
+"""The work that the store and the bare driver both do: schedule an event, and cancel it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def new_id() -> EventId:
     return EventId(f"00000000-0000-4000-8000-{next(_numbers):012X}")
 
 
-def machines(number: int) -> list[VirtualMachine]:
+def virtual_machines(number: int) -> list[VirtualMachine]:
     return [
         VirtualMachine(name=f"vm{n}", addresses=(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",))
         for n in range(number)
@@ -39,7 +39,7 @@ def machines(number: int) -> list[VirtualMachine]:
 
 
 def scopes(number: int) -> list[Scope]:
-    return [scope for machine in machines(number) for scope in expand(machine)]
+    return [scope for machine in virtual_machines(number) for scope in expand(machine)]
 
 
 def commands(scope: Scope, pairs: int) -> Iterator[Command]:
@@ -52,23 +52,26 @@ def commands(scope: Scope, pairs: int) -> Iterator[Command]:
 
 
 @dataclass(frozen=True, slots=True)
-class BareTurn:
+class BareTransaction:
     scope_id: ScopeId
     statements: tuple[Statement, ...]
 
 
-def bare_turns(scope: Scope, pairs: int, now: Instant) -> Sequence[BareTurn]:
-    """The statements that a store would issue, worked out beforehand."""
+def bare_transactions(scope: Scope, pairs: int, now: Instant) -> Sequence[BareTransaction]:
+    """Returns the statements that a store would issue, made beforehand."""
     stored = Stored(scope=replace(scope, revision=1), next_deadline_ms=None)
-    turns = []
+    transactions = []
     for command in commands(scope, pairs):
-        turn = plan_transaction(
+        transaction = plan_transaction(
             stored,
             lambda scope, moment, command=command: decide(scope, command, moment.now_ms),  # type: ignore[misc]
             Moment(now_ms=now),
             by=ME,
             why="",
         )
-        turns.append(BareTurn(scope.id, turn.statements))
-        stored = Stored(scope=turn.receipt.scope, next_deadline_ms=turn.signals[0].next_deadline_ms)
-    return turns
+        transactions.append(BareTransaction(scope.id, transaction.statements))
+        stored = Stored(
+            scope=transaction.receipt.scope,
+            next_deadline_ms=transaction.signals[0].next_deadline_ms,
+        )
+    return transactions

@@ -1,4 +1,4 @@
-"""What a server has used, by the kernel's own books: its process and all below it."""
+"""Reads from /proc what a process and its children have used."""
 
 import os
 from collections import defaultdict
@@ -7,11 +7,11 @@ from pathlib import Path
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _USER, _SYSTEM = 1, 11, 12
-"""Places in /proc/PID/stat behind the name, which may itself hold spaces."""
+"""Fields of /proc/PID/stat after the name, which may itself hold spaces."""
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of the tree so far, but for children that are gone."""
+    """Returns user and system time of the tree, without children that have ended."""
     stats = (_stat(each) for each in _tree(pid))
     return sum(int(stat[_USER]) + int(stat[_SYSTEM]) for stat in stats if stat) / _TICKS_PER_S
 
@@ -23,7 +23,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that each process of the tree has had so far, added up."""
+    """Returns the sum of the peak memory of each process of the tree."""
     statuses = (Path(f"/proc/{each}/status").read_text() for each in _tree(pid))
     return 1024 * sum(int(status.partition("VmHWM:")[2].split()[0]) for status in statuses)
 

@@ -1,4 +1,4 @@
-"""A server on a core of its own, from the moment that it can answer until the block ends."""
+"""Runs a server on a core of its own until the block ends."""
 
 import http.client
 import socket
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from benchmarks.metadata.environment import ROOT
-from benchmarks.metadata.setting import SERVER_HOST, SOURCES, cores
+from benchmarks.metadata.settings import SERVER_HOST, SOURCES, cores
 
 _READY_S_MAX = 10
 _END_S_MAX = 10
@@ -65,7 +65,7 @@ def started(
 
 
 def ask(address: str, path: str) -> Answer:
-    """One GET, from the first of the addresses that the servers know."""
+    """Sends one GET from the first of the addresses that the servers know."""
     host, _, port = address.partition(":")
     connection = http.client.HTTPConnection(
         host, int(port), timeout=10, source_address=(SOURCES[0], 0)

@@ -1,10 +1,10 @@
-"""What every peer serves, to whom, and where: loopback addresses only."""
+"""The document, source addresses and cores of all peers; only loopback addresses."""
 
 import os
 
 SERVER_HOST = "127.0.0.1"
 SOURCES = tuple(f"127.0.1.{number}" for number in range(1, 33))
-"""Clients ask from these, so that the look-up by source address is a real one."""
+"""The source addresses of clients, so that the look-up by address is a real one."""
 CONNECTIONS = 32
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 DOCUMENT = (
@@ -14,10 +14,10 @@ DOCUMENT = (
     b'"Description":"Host server is undergoing maintenance.","EventSource":"Platform",'
     b'"DurationInSeconds":-1}]}'
 )
-"""What the others serve if ours is not asked for; else they serve the same bytes as ours."""
+"""What the peers serve without ours; else they serve the same bytes as ours."""
 
 
 def cores() -> tuple[int, int]:
-    """The server's and the load's. On a machine with one they share it, and times mean little."""
+    """Returns the cores of the server and the load; with one core, times mean little."""
     available = sorted(os.sched_getaffinity(0))
     return available[0], available[min(1, len(available) - 1)]

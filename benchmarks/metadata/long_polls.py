@@ -1,4 +1,4 @@
-"""Long-polls: what one more waiting client costs the server's memory."""
+"""Measures how much memory of the server one more waiting long-poll takes."""
 
 import resource
 import subprocess
@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.metadata.environment import Programs
-from benchmarks.metadata.proc import cpu_seconds, resident_bytes
-from benchmarks.metadata.running import Running, ask, pinned
-from benchmarks.metadata.setting import SOURCES, cores
+from benchmarks.metadata.process_usage import cpu_seconds, resident_bytes
+from benchmarks.metadata.server_process import Running, ask, pinned
+from benchmarks.metadata.settings import SOURCES, cores
 
 _SPARE_FILES = 200
 _IDLE_S = 1.0
@@ -19,15 +19,15 @@ _SETTLE_S_MAX = 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     held: int
-    """So many still waited at the end."""
+    """How many still waited at the end."""
     bytes_each: float
-    """Growth of the server's resident memory; the kernel's own is not in it."""
+    """Growth of the server's resident memory for each, without the kernel's."""
     before_bytes: int
     after_bytes: int
 
 
 def allow_files(connections: int) -> None:
-    """Raise the limit on open files for this process and those that it starts."""
+    """Raises the limit on open files for this process and those that it starts."""
     needed = connections + _SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:
@@ -60,7 +60,7 @@ def hold(programs: Programs, server: Running, connections: int) -> Cost:
 
 
 def _wait_until_idle(pid: int) -> None:
-    """Until the server has read all that was sent: it then stops using its processor."""
+    """Waits until the server has read all that was sent and uses no more CPU."""
     deadline = time.monotonic() + _SETTLE_S_MAX
     while time.monotonic() < deadline:
         before = cpu_seconds(pid)
