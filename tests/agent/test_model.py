@@ -5,4 +5,4 @@ from fairwarning.agent.model import Action, Http
 
 def test_the_secrets_of_an_address_are_not_shown() -> None:
     hook = Action(settings=Http(url="https://me:word@hooks.example/services/T0/key?token=abc"))
-    assert hook.title == "http POST https://hooks.example/…"
+    assert hook.title == "http POST https://…@hooks.example/…"

@@ -1,4 +1,4 @@
-"""Loads the texts of all pages from texts/. Pages name them by key; a missing one is a bug."""
+"""Loads the texts of all pages from strings/. Pages name them by key; a missing one is a bug."""
 
 import tomllib
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Texts:
 def english() -> Texts:
     """Return the English texts of all files in the folder."""
     tables: dict[str, object] = {}
-    folder = files("fairwarning.portal") / "texts" / "en"
+    folder = files("fairwarning.portal") / "strings" / "en"
     for each in sorted(folder.iterdir(), key=lambda found: found.name):
         if each.name.endswith(".toml"):
             tables |= tomllib.loads(each.read_text(encoding="utf-8"))
