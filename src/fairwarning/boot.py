@@ -31,8 +31,8 @@ from fairwarning.operator_api.app import ROUTES, App
 from fairwarning.operator_api.auth import Role, Token, Tokens
 from fairwarning.operator_api.context import AzureDoor, Control
 from fairwarning.operator_api.dispatch import Dispatch
-from fairwarning.operator_api.leases import Leases
 from fairwarning.operator_api.offload import Offload
+from fairwarning.operator_api.record_leases import Leases
 from fairwarning.operator_api.subprocess_pool import SubprocessPool
 from fairwarning.portal.app import Portal
 from fairwarning.portal.routes import PAGES

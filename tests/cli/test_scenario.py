@@ -231,7 +231,7 @@ def test_a_recording_does_not_spoil_another_file(own: Program, tmp_path: Path) -
 
 def test_a_recorder_needs_nothing_of_the_server() -> None:
     code = (
-        "import sys, fairwarning.cli.record, fairwarning.scenarios.record\n"
+        "import sys, fairwarning.cli.record, fairwarning.scenarios.recorder\n"
         "print([each for each in sys.modules if each.startswith(('fairwarning.engine', "
         "'fairwarning.operator_api', 'fairwarning.metadata', 'fairwarning.stores', 'uvloop'))])"
     )

@@ -40,7 +40,7 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.refusals import Refused
-from fairwarning.core.starting import next_deadline
+from fairwarning.core.start_rules import next_deadline
 from fairwarning.core.transitions import (
     Activated,
     Completed,

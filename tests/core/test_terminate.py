@@ -36,7 +36,7 @@ from fairwarning.core.model import (
     instance_actor,
 )
 from fairwarning.core.resources import Orchestration, ScaleSet, VirtualMachine, expand
-from fairwarning.core.starting import why_waiting
+from fairwarning.core.start_rules import why_waiting
 from tests.core.builders import E1, E2, E3, T0, after, event_id, names, web, workers
 
 DELETE = OperationKind.DELETE

@@ -18,7 +18,12 @@ from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore
 from tests.engine.harness import ME
 from tests.notifications.receiver import HANG, receiving
-from tests.notifications.rig import NotificationRig, SharedStore, WatchedSender, notification_rig
+from tests.notifications.rig import (
+    NotificationRig,
+    SharedStore,
+    WatchedSender,
+    notification_rig,
+)
 from tests.support.patience import HANG_S
 
 SCHEDULED = Filters(kinds=("Scheduled",))

@@ -14,8 +14,8 @@ from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.context import AzureDoor, Control
 from fairwarning.operator_api.idempotency import Idempotency
-from fairwarning.operator_api.leases import LEASE_MS, Leases
 from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.record_leases import LEASE_MS, Leases
 from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import NoQuery
 from fairwarning.stores.memory import MemoryStore

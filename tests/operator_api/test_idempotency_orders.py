@@ -16,7 +16,7 @@ from fairwarning.engine.protocols import StoreDown
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.idempotency import KEPT_MS, Idempotency
-from fairwarning.operator_api.leases import LEASE_MS
+from fairwarning.operator_api.record_leases import LEASE_MS
 from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.schemas import NoQuery, Out
 from tests.notifications.rig import SharedStore

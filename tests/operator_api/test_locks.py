@@ -19,13 +19,13 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 from fairwarning.notifications.model import TargetDraft, TargetKind
-from fairwarning.operator_api import leases
+from fairwarning.operator_api import record_leases
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.idempotency import Kept, KeyHold
-from fairwarning.operator_api.leases import LEASE_MS, Hold
 from fairwarning.operator_api.locks import KIND, Lock, held
 from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.record_leases import LEASE_MS, Hold
 from fairwarning.operator_api.scale_sets import groups_of, members, resize
 from tests.notifications.rig import SharedStore
 from tests.operator_api.rig import ME, Block
@@ -115,7 +115,7 @@ async def test_a_holder_that_takes_longer_than_its_lease_keeps_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The store's clock counts, and it goes on by half a lease between two renewals."""
-    monkeypatch.setattr(leases, "RENEWAL_S", 0.0)
+    monkeypatch.setattr(record_leases, "RENEWAL_S", 0.0)
     async with pair() as nodes, held(nodes.one, "set", by=ME) as locked:
         for _ in range(5):
             before = await nodes.store.record(KIND, "set")
@@ -129,8 +129,8 @@ async def test_a_holder_that_takes_longer_than_its_lease_keeps_it(
 async def test_a_renewal_that_meets_an_outage_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(leases, "RENEWAL_S", 0.0)
-    monkeypatch.setattr(leases, "AGAIN_S", 0.0)
+    monkeypatch.setattr(record_leases, "RENEWAL_S", 0.0)
+    monkeypatch.setattr(record_leases, "AGAIN_S", 0.0)
     async with pair() as nodes, held(nodes.one, "set", by=ME):
         real, failures = nodes.store.keep, iter(range(3))
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairwarning.operator_api import leases
+from fairwarning.operator_api import record_leases
 from tests.operator_api.rig import Block, Rig, running
 from tests.stores.nodes import wait_for
 
@@ -60,7 +60,7 @@ async def test_a_server_that_is_paused_beyond_its_key_does_it_no_more(
 ) -> None:
     """Before its change, after it, and after it when its answer is made."""
     async with servers(postgres_dsn) as (one, two):
-        monkeypatch.setattr(leases, "LEASE_MS", 100)
+        monkeypatch.setattr(record_leases, "LEASE_MS", 100)
         block = Block(monkeypatch, one.node.store, call)
         paused = asyncio.create_task(one.api.post("/events", json=BODY, headers=NAMED))
         await block.reached.wait()
@@ -79,7 +79,7 @@ async def test_a_server_that_is_paused_beyond_its_lock_changes_nothing_more(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with servers(postgres_dsn) as (one, two):
-        monkeypatch.setattr(leases, "LEASE_MS", 100)
+        monkeypatch.setattr(record_leases, "LEASE_MS", 100)
         block = Block(monkeypatch, one.node.store, "transact")
         paused = asyncio.create_task(
             one.api.post("/scopes/workers/scale", json={"capacity": 9}, headers=NAMED)

@@ -20,7 +20,7 @@ class Mutation:
 MUTATIONS = [
     Mutation(
         "starts a millisecond early",
-        "core/starting.py",
+        "core/start_rules.py",
         "if now >= event.not_before_ms else None",
         "if now >= event.not_before_ms - 1 else None",
         "1 never early",
@@ -28,7 +28,7 @@ MUTATIONS = [
     ),
     Mutation(
         "approves for all down while one runs",
-        "core/starting.py",
+        "core/start_rules.py",
         "all(each.power is not Power.RUNNING",
         "any(each.power is not Power.RUNNING",
         "1 never early",
@@ -44,7 +44,7 @@ MUTATIONS = [
     ),
     Mutation(
         "calls a scope idle after an hour",
-        "core/starting.py",
+        "core/start_rules.py",
         "timing.idle_ms + timing.idle_grace_ms",
         "timing.idle_ms // 24",
         "6 same number, same document",
@@ -108,7 +108,7 @@ MUTATIONS = [
     ),
     Mutation(
         "lets update domains overlap",
-        "core/starting.py",
+        "core/start_rules.py",
         "return both_platform and event.update_domain != started.update_domain",
         "return False",
         "3 one update domain",
@@ -196,7 +196,7 @@ MUTATIONS = [
     ),
     Mutation(
         "wants as many approvals as an event has resources",
-        "core/starting.py",
+        "core/start_rules.py",
         "if event.is_approved:",
         "if len(event.approvals) >= len(event.resources):",
         "7 approving is idempotent",
@@ -204,7 +204,7 @@ MUTATIONS = [
     ),
     Mutation(
         "has no terminate barrier",
-        "core/starting.py",
+        "core/start_rules.py",
         "return min(event.not_before_ms, max(unapproved)) if unapproved else None",
         "return None",
         "8 terminate barrier",
@@ -212,7 +212,7 @@ MUTATIONS = [
     ),
     Mutation(
         "has a barrier for simultaneous deletes only",
-        "core/starting.py",
+        "core/start_rules.py",
         "and other.announced and not other.is_approved",
         "and other.announced and not other.is_approved and other.created_ms == event.created_ms",
         "8 terminate barrier",
@@ -220,7 +220,7 @@ MUTATIONS = [
     ),
     Mutation(
         "holds an approved delete beyond its own NotBefore",
-        "core/starting.py",
+        "core/start_rules.py",
         "return min(event.not_before_ms, max(unapproved)) if unapproved else None",
         "return max(unapproved) if unapproved else None",
         "8 terminate barrier",
@@ -276,7 +276,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sleeps past a deadline",
-        "core/starting.py",
+        "core/start_rules.py",
         "yield barrier_falls_ms(scope, event) or event.not_before_ms",
         "yield later(event.not_before_ms, 10**15)",
         "9 every event ends",

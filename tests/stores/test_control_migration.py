@@ -15,10 +15,10 @@ from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry, Store
 from fairwarning.stores.memory import MemoryStore
+from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres import PostgresStore
 from fairwarning.stores.postgres.database import conninfo_of
 from fairwarning.stores.postgres.schema import migrate as migrate_postgres
-from fairwarning.stores.sql_files import load_migrations
 from fairwarning.stores.sqlite import SqliteStore
 from fairwarning.stores.sqlite.connection import migrate as migrate_sqlite
 from tests.stores.fleet import ME, declare, new_id, submit, web, whole_journal

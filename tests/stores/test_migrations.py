@@ -10,8 +10,8 @@ import pytest
 
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
+from fairwarning.stores.migrations import Migration, SchemaTooNew, load_migrations
 from fairwarning.stores.postgres import PostgresStore, batch_sql
-from fairwarning.stores.sql_files import Migration, SchemaTooNew, load_migrations
 from fairwarning.stores.sqlite import SqliteStore
 from tests.stores.fleet import declare, web, whole_journal
 

@@ -22,9 +22,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.database import conninfo_of
 from fairwarning.stores.postgres.schema import migrate
-from fairwarning.stores.sql_files import load_migrations
 from tests.support.patience import HANG_S
 
 TEMPLATE = "fairwarning_template"

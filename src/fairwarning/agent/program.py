@@ -15,9 +15,9 @@ from fairwarning.agent.actions.base import ActionHandler, Context
 from fairwarning.agent.clock import Clock, end
 from fairwarning.agent.config import BadConfig
 from fairwarning.agent.http_listener import Listener
+from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.metrics import Metrics
 from fairwarning.agent.model import Action, Config, Settings
-from fairwarning.agent.orphans import take_over
 from fairwarning.agent.runner import Runner
 from fairwarning.agent.service import Service
 from fairwarning.agent.state_file import NoStateFile, StateFile

@@ -12,7 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fairwarning.azure_api.errors import ArmError, as_arm_error
-from fairwarning.azure_api.group_state import get_group, refuse_deleting, spelled_subscription
+from fairwarning.azure_api.group_state import (
+    get_group,
+    refuse_deleting,
+    spelled_subscription,
+)
 from fairwarning.azure_api.lenient_json import not_understood, object_in, read_json
 from fairwarning.azure_api.operations import Operations, new_operation_id
 from fairwarning.azure_api.paths import BadPath, ResourcePath, resource_path

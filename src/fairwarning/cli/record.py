@@ -45,7 +45,7 @@ def record(endpoint: str | None, output: Path | None, for_: str | None, as_json:
     run FILE` plays it back.
     """
     from fairwarning.client.discovery import endpoint_url  # noqa: PLC0415  help comes at once
-    from fairwarning.scenarios.record import Recorder  # noqa: PLC0415
+    from fairwarning.scenarios.recorder import Recorder  # noqa: PLC0415
 
     for_s = _seconds(for_)
     url = endpoint or endpoint_url()

@@ -36,8 +36,8 @@ from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
 from fairwarning.node import CannotListen, Node, NodeSettings, NotOnThisMachine, TlsNeeded
+from fairwarning.operator_api.own_certificate import CannotCertify
 from fairwarning.operator_api.server import BadCertificate, Tls
-from fairwarning.operator_api.tls import CannotCertify
 from fairwarning.starter_fleet import STARTER_FLEET
 
 _IDLE_DAYS_MAX = 366

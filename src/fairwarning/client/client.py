@@ -17,7 +17,14 @@ from fairwarning.client import changes
 from fairwarning.client.async_connection import AsyncConnection
 from fairwarning.client.blocking_connection import BlockingConnection
 from fairwarning.client.discovery import endpoint_url
-from fairwarning.client.flow import Flow, Outcome, Request, Response, approval, instance_request
+from fairwarning.client.flow import (
+    Flow,
+    Outcome,
+    Request,
+    Response,
+    approval,
+    instance_request,
+)
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import (
     Change,

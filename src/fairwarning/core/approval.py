@@ -16,7 +16,7 @@ from fairwarning.core.model import (
     policy_actor,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.starting import is_all_down
+from fairwarning.core.start_rules import is_all_down
 from fairwarning.core.transitions import Approved, Drained, Seen
 
 

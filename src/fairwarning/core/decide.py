@@ -62,7 +62,7 @@ from fairwarning.core.new_events import (
     scheduled_event,
 )
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.starting import idle_deadline, next_deadline, startable
+from fairwarning.core.start_rules import idle_deadline, next_deadline, startable
 from fairwarning.core.transitions import (
     Activated,
     Cancelled,

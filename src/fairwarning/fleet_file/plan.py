@@ -29,9 +29,9 @@ from fairwarning.core.resources import (
     expand,
 )
 from fairwarning.core.scale_sets import declared_rosters
-from fairwarning.fleet_file.change_summary import changes_of, changes_of_new
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.partial_declaration import completed, kept, stands
+from fairwarning.fleet_file.plan_summary import changes_of, changes_of_new
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
 CONFIRMATION_CHARS = 16

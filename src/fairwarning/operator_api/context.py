@@ -14,8 +14,8 @@ from fairwarning.engine.rollouts import Rollouts
 from fairwarning.engine.service import Engine
 from fairwarning.notifications.dispatcher import Notifications
 from fairwarning.operator_api.auth import Tokens
-from fairwarning.operator_api.leases import Leases
 from fairwarning.operator_api.offload import Offload
+from fairwarning.operator_api.record_leases import Leases
 from fairwarning.operator_api.subprocess_pool import SubprocessPool
 
 

@@ -38,9 +38,9 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import FenceBroken, RecordChanged, StoreDown
 from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.leases import Hold, Leased
 from fairwarning.operator_api.locks import behind
 from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.record_leases import Hold, Leased
 from fairwarning.operator_api.route import Call, Route
 
 KIND = "idempotency"

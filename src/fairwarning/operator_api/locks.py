@@ -26,8 +26,8 @@ from fairwarning.engine.protocols import (
 )
 from fairwarning.engine.service import Engine
 from fairwarning.operator_api.context import Control
-from fairwarning.operator_api.leases import Hold, Leased
 from fairwarning.operator_api.problems import Problem
+from fairwarning.operator_api.record_leases import Hold, Leased
 
 KIND = "held"
 

@@ -6,7 +6,11 @@ from typing import Any, TypeVar, get_origin
 
 import msgspec
 
-from fairwarning.common.durations import DURATION_EXAMPLES, DURATION_PATTERN, parse_duration_ms
+from fairwarning.common.durations import (
+    DURATION_EXAMPLES,
+    DURATION_PATTERN,
+    parse_duration_ms,
+)
 from fairwarning.core.instants import Instant, parse_instant
 from fairwarning.engine.protocols import Position, Store
 from fairwarning.operator_api.problems import Problem

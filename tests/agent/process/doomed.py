@@ -15,7 +15,7 @@ from typing import Any
 from fairwarning.agent import program
 from fairwarning.agent.actions import registry
 from fairwarning.agent.cli.main import agent
-from fairwarning.agent.orphans import SUFFIX
+from fairwarning.agent.leftover_processes import SUFFIX
 
 IMPORTED = (program, registry)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.agent.orphans import SUFFIX
+from fairwarning.agent.leftover_processes import SUFFIX
 from fairwarning.agent.state_file import read_state
 from fairwarning.testing import Server
 from tests.agent.test_program import Process

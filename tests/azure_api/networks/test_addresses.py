@@ -24,7 +24,14 @@ from fairwarning.azure_api.networks.render import mac_address
 from fairwarning.azure_api.networks.subnets import read_prefix
 from fairwarning.azure_api.resource_store import KIND as SHELF
 from tests.azure_api.arm_client import GROUP, NETWORK, S, running_client
-from tests.azure_api.vm_client import NICS, SUBNET, VmClient, interface_body, network_body, uses
+from tests.azure_api.vm_client import (
+    NICS,
+    SUBNET,
+    VmClient,
+    interface_body,
+    network_body,
+    uses,
+)
 from tests.operator_api.rig import ME
 
 

@@ -30,7 +30,7 @@ from fairwarning.core.rollouts.model import STOPPED, Rollout, RolloutId, Rollout
 from fairwarning.core.rollouts.plan import checked_steps
 from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S
 from fairwarning.core.rollouts.windows import is_open
-from fairwarning.core.starting import next_deadline
+from fairwarning.core.start_rules import next_deadline
 from fairwarning.core.transitions import Started
 
 NODE = NodeId("n")

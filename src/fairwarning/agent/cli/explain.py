@@ -16,7 +16,7 @@ from fairwarning.agent.cli.main import (
     who_am_i,
 )
 from fairwarning.agent.config.reader import TYPES
-from fairwarning.agent.explain import ActionExplanation, explain_actions, explain_hold
+from fairwarning.agent.explain_rules import ActionExplanation, explain_actions, explain_hold
 from fairwarning.agent.log_messages import about
 from fairwarning.agent.model import Approve, Config
 from fairwarning.agent.records import Memory, Record

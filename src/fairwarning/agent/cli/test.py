@@ -18,8 +18,8 @@ from fairwarning.agent.cli.main import (
     who_am_i,
 )
 from fairwarning.agent.config.reader import TYPES
+from fairwarning.agent.leftover_processes import take_over
 from fairwarning.agent.model import Config
-from fairwarning.agent.orphans import take_over
 from fairwarning.agent.program import real_handler_of
 from fairwarning.agent.rules import choose
 from fairwarning.agent.self_test import Report, made_up, play

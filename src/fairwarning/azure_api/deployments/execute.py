@@ -28,7 +28,12 @@ from fairwarning.azure_api.resource_store import ResourceRecord
 from fairwarning.azure_api.templates.errors import invalid, shorten
 from fairwarning.azure_api.templates.resolve import WantedResource
 from fairwarning.azure_api.templates.scope_functions import API_VERSIONS, DeploymentContext
-from fairwarning.azure_api.templates.template_job import ROOT, DeploymentPlan, Evaluated, Resource
+from fairwarning.azure_api.templates.template_job import (
+    ROOT,
+    DeploymentPlan,
+    Evaluated,
+    Resource,
+)
 from fairwarning.core.model import EventId
 from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import RecordChanged

@@ -6,7 +6,11 @@ cannot print a refusal of the request itself.
 
 import re
 
-from fairwarning.azure_api.deployments.execute import deploy, plan_deployment, refuse_running
+from fairwarning.azure_api.deployments.execute import (
+    deploy,
+    plan_deployment,
+    refuse_running,
+)
 from fairwarning.azure_api.deployments.records import (
     TYPE,
     Step,

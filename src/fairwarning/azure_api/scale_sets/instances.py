@@ -23,7 +23,12 @@ from fairwarning.azure_api.scale_sets.render import (
     instance_id_of,
     instance_json,
 )
-from fairwarning.azure_api.scale_sets.state import INSTANCE_TYPE, TYPE, ScaleSetState, get_scale_set
+from fairwarning.azure_api.scale_sets.state import (
+    INSTANCE_TYPE,
+    TYPE,
+    ScaleSetState,
+    get_scale_set,
+)
 from fairwarning.core.model import OperationKind, Priority
 
 _KEY = INSTANCE_TYPE.lower()

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairwarning.azure_api.errors import ArmError
-from fairwarning.azure_api.templates.copies import PlannedResource
 from fairwarning.azure_api.templates.errors import invalid, shorten
 from fairwarning.azure_api.templates.resolve import WantedResource
+from fairwarning.azure_api.templates.resource_copies import PlannedResource
 
 _PARENTS_MAX = 10
 

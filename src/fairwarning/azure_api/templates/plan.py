@@ -8,9 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.copies import PlannedResource, ResourceExpansion
-from fairwarning.azure_api.templates.dependency_order import ResourceIndex, creation_order, needs_of
-from fairwarning.azure_api.templates.errors import TemplateError, invalid, invalid_member, shorten
+from fairwarning.azure_api.templates.dependency_order import (
+    ResourceIndex,
+    creation_order,
+    needs_of,
+)
+from fairwarning.azure_api.templates.errors import (
+    TemplateError,
+    invalid,
+    invalid_member,
+    shorten,
+)
 from fairwarning.azure_api.templates.evaluator import Evaluator
 from fairwarning.azure_api.templates.functions.signature import Function, takes
 from fairwarning.azure_api.templates.limits import OUTPUTS_MAX, VARIABLES_MAX, Budget
@@ -23,7 +31,16 @@ from fairwarning.azure_api.templates.parameters import (
     read_parameters,
     read_values,
 )
-from fairwarning.azure_api.templates.resolve import Loops, References, Resolver, WantedResource
+from fairwarning.azure_api.templates.resolve import (
+    Loops,
+    References,
+    Resolver,
+    WantedResource,
+)
+from fairwarning.azure_api.templates.resource_copies import (
+    PlannedResource,
+    ResourceExpansion,
+)
 from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 from fairwarning.azure_api.templates.syntax import escaped
 from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_name

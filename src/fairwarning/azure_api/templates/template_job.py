@@ -18,11 +18,11 @@ from fairwarning.azure_api.body_values import tags_of
 from fairwarning.azure_api.errors import ArmError
 from fairwarning.azure_api.lenient_json import read_json
 from fairwarning.azure_api.request import Json
-from fairwarning.azure_api.templates.copies import PlannedResource
 from fairwarning.azure_api.templates.errors import invalid, shorten
 from fairwarning.azure_api.templates.limits import WORK_MAX, Budget
 from fairwarning.azure_api.templates.plan import Plan
 from fairwarning.azure_api.templates.resolve import WantedResource
+from fairwarning.azure_api.templates.resource_copies import PlannedResource
 from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 
 KEPT_BYTES_MAX = 512 * 1024

@@ -13,7 +13,7 @@ from fairwarning.core.model import (
     Phase,
     ScopeId,
 )
-from fairwarning.core.starting import in_the_way, why_waiting
+from fairwarning.core.start_rules import in_the_way, why_waiting
 from fairwarning.engine.protocols import Choice, Mark
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role

@@ -15,7 +15,7 @@ from typing import Any
 from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.rows import TupleRow
 
-from fairwarning.stores.sql_files import load_queries
+from fairwarning.stores.migrations import load_queries
 from fairwarning.stores.statements import Statement, Value
 
 Connection = AsyncConnection[TupleRow]

@@ -40,6 +40,7 @@ from fairwarning.engine.protocols import (
 )
 from fairwarning.stores.event_queries import counts_of, page_of
 from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.postgres.batch_sql import run
 from fairwarning.stores.postgres.database import Database, conninfo_of, explained
 from fairwarning.stores.postgres.journal import NUMBER_MAX, read_back, read_page
@@ -48,7 +49,6 @@ from fairwarning.stores.postgres.signals import Signals
 from fairwarning.stores.postgres.transactions import Transactions
 from fairwarning.stores.records import delete_statement, put_statement
 from fairwarning.stores.rows import event_of, record_of, scope_of
-from fairwarning.stores.sql_files import load_migrations
 from fairwarning.stores.statements import Statement, Value
 from fairwarning.stores.writes import unknown_event, unknown_scope
 

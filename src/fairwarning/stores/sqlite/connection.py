@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairwarning.engine.protocols import StoreDown
-from fairwarning.stores.sql_files import Migration, load_queries, missing_of
+from fairwarning.stores.migrations import Migration, load_queries, missing_of
 
 T = TypeVar("T")
 QUERIES = load_queries("sqlite")

@@ -44,15 +44,9 @@ from fairwarning.engine.protocols import (
 from fairwarning.stores.codec import encode
 from fairwarning.stores.event_queries import counts_of, page_of
 from fairwarning.stores.listeners import Listeners
+from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.records import delete_statement, put_statement
-from fairwarning.stores.rows import (
-    Row,
-    entry_of,
-    event_of,
-    record_of,
-    scope_of,
-)
-from fairwarning.stores.sql_files import load_migrations
+from fairwarning.stores.rows import Row, entry_of, event_of, record_of, scope_of
 from fairwarning.stores.sqlite import transactions
 from fairwarning.stores.sqlite.connection import (
     QUERIES,

@@ -1,4 +1,4 @@
--- Each statement: `-- name:`, then why it is as it is, then the statement (stores/sql_files.py).
+-- Each statement: `-- name:`, then why it is as it is, then the statement (stores/migrations.py).
 -- Several go to the server in one message, and each sees what was committed before it began.
 
 -- name: has_schema

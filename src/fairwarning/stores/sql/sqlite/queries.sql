@@ -1,4 +1,4 @@
--- Each statement: `-- name:`, then why it is as it is, then the statement (stores/sql_files.py).
+-- Each statement: `-- name:`, then why it is as it is, then the statement (stores/migrations.py).
 
 -- name: has_schema
 SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version');

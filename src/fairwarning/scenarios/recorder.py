@@ -15,7 +15,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairwarning.client.blocking_connection import BlockingConnection
-from fairwarning.client.flow import VERSIONS, WAIT_S, Flow, Outcome, Response, instance_request
+from fairwarning.client.flow import (
+    VERSIONS,
+    WAIT_S,
+    Flow,
+    Outcome,
+    Response,
+    instance_request,
+)
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.parse_document import BadDocument, read_date, read_instance
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairwarning.agent.actions import processes
-from fairwarning.agent.orphans import Group, RunningGroups, identify, take_over
+from fairwarning.agent.leftover_processes import Group, RunningGroups, identify, take_over
 
 STUBBORN = "trap '' TERM; (trap '' TERM; sleep 60) & echo $! >&2; echo; wait"
 
@@ -50,7 +50,7 @@ async def test_a_group_that_we_are_of_ourselves_is_left_alone(tmp_path: Path) ->
     state = tmp_path / "s.json"
     text = (
         "import asyncio, os, pathlib\n"
-        "from fairwarning.agent.orphans import identify, take_over\n"
+        "from fairwarning.agent.leftover_processes import identify, take_over\n"
         f"state = pathlib.Path({str(state)!r})\n"
         "pathlib.Path(f'{state}.running').write_text(f'{identify(os.getpgrp())}\\n')\n"
         "asyncio.run(take_over(state))\n"

@@ -11,8 +11,7 @@ from threading import Barrier
 import pytest
 
 from fairwarning.operator_api import certificate_authority
-from fairwarning.operator_api.server import Tls
-from fairwarning.operator_api.tls import (
+from fairwarning.operator_api.own_certificate import (
     AUTHORITY_DAYS,
     CERTIFICATE_DAYS,
     RENEWED_BEFORE,
@@ -20,6 +19,7 @@ from fairwarning.operator_api.tls import (
     OwnCertificate,
     own_certificate,
 )
+from fairwarning.operator_api.server import Tls
 from tests.support.patience import HANG_S
 
 NOW = datetime.now(UTC)
@@ -163,7 +163,7 @@ def test_a_later_start_loads_no_large_library(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
         "from fairwarning.node import Node\n"
-        "from fairwarning.operator_api.tls import own_certificate\n"
+        "from fairwarning.operator_api.own_certificate import own_certificate\n"
         f"own_certificate(Path({str(tmp_path)!r}), {HOST!r}, datetime.now(UTC))\n"
         "print('cryptography' in sys.modules)"
     )

@@ -11,7 +11,7 @@ from fairwarning.core.faults import FaultKind
 from fairwarning.core.model import EventType
 from fairwarning.scenarios.model import Approve, Cancel, ScenarioProblem, Schedule, SetFault
 from fairwarning.scenarios.playback import read_playback
-from fairwarning.scenarios.record import Recorder
+from fairwarning.scenarios.recorder import Recorder
 from fairwarning.testing import Server
 
 Json = dict[str, Any]

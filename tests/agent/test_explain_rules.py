@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairwarning.agent.explain import ActionExplanation, explain_actions, explain_hold
+from fairwarning.agent.explain_rules import ActionExplanation, explain_actions, explain_hold
 from fairwarning.agent.model import (
     Action,
     HaProxy,
