@@ -108,7 +108,10 @@ def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
 
 
 def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
-    """Return the next step; None: an event that shares the action is at work, or all is done."""
+    """Return the next step.
+
+    It is None if nothing is left to do, or if another event is working on the same action.
+    """
     match record.phase:
         case Phase.SCHEDULED if (far := _still_far(record, now.at)) is not None:
             return far

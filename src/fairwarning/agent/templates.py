@@ -85,7 +85,7 @@ def environment_of(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def event_object(event: Event) -> dict[str, object]:
-    """Return the event in the field names of the service, whatever its api-version."""
+    """Return the event as a dict with the service's field names, all fields of every version."""
     return {
         "EventId": event.id,
         "EventType": event.type,

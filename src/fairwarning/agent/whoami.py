@@ -36,5 +36,5 @@ async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Insta
 
 
 def pause_s(failures: int, chance: float) -> float:
-    """Return a pause with jitter, so that a fleet that boots does not ask at the same time."""
+    """Return a pause with jitter, so that VMs that boot together do not all ask at once."""
     return Flow(failures=failures).pause_s(Outcome(trouble="no answer"), chance, held=False)

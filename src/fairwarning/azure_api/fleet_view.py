@@ -90,7 +90,10 @@ async def find_vm(arm: Arm, subscription: str, group: str, name: str) -> FleetIn
 
 
 def vms_in(scope: Scope) -> Iterator[FleetInstance]:
-    """Yields the live instances that are VMs of their own in ARM; those of uniform sets are not."""
+    """Yields the live instances that ARM shows as separate VMs.
+
+    Those of uniform scale sets and of cloud services are not among them.
+    """
     is_role = scope.roster.kind is ScopeKind.CLOUD_SERVICE
     if not is_role and not scope.roster.is_numbered:
         yield from (FleetInstance(scope, each) for each in scope.roster.live)

@@ -56,7 +56,7 @@ Examples:
 )
 @click.option(
     "--name", "cloud", default="Fairwarning", show_default=True, callback=_cloud, metavar="N",
-    help="Name that az gives to the cloud of this server.",
+    help="Name under which az registers this server as a cloud.",
 )  # fmt: skip
 @click.option(
     "--role",
@@ -80,7 +80,7 @@ Examples:
 @click.option(
     "--sdk",
     is_flag=True,
-    help="Print the environment variables of the SDKs instead of the commands of az.",
+    help="Print environment variables for the Azure SDKs instead of az commands.",
 )
 @click.option("--run", is_flag=True, help="Run the commands of az instead of printing them.")
 @click.option(

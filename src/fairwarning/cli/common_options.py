@@ -154,7 +154,7 @@ _CONNECTION = (
         help="PEM file of the authority that signed the server's certificate (default: "
         "FAIRWARNING_CA_FILE).",
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the JSON of the API."),
+    click.option("--json", "as_json", is_flag=True, help="Print the server's answer as JSON."),
 )
 
 

@@ -210,7 +210,7 @@ Examples:
     "--approve-all-down/--no-approve-all-down",
     "approveAllInstancesDown",
     default=None,
-    help="Whether events start without an approval while all instances are down.",
+    help="Whether events start without an approval while all instances of the scope are down.",
 )
 @why_option
 @connected

@@ -126,7 +126,11 @@ def run(
     waits for a handler, and then goes on at speed 60 unless --speed says otherwise. The exit
     code is 1 if an expectation of the scenario is not met.
     """
-    from fairwarning.cli.scenario_run import RunRequest, play_on_private_server, play_on_server
+    from fairwarning.cli.scenario_run import (  # noqa: PLC0415
+        RunRequest,
+        play_on_private_server,
+        play_on_server,
+    )
 
     if not serves and (metadata is not None or no_wait):
         raise click.UsageError("--metadata and --no-wait belong to --serve; give that too")

@@ -28,7 +28,7 @@ Examples:
     "--notice",
     type=duration,
     metavar="D",
-    help="How long from now the event may start, such as 15m.",
+    help="Time from now until the event may start, such as 15m (default: the minimum of its type).",
 )
 @click.option(
     "--not-before",

@@ -229,7 +229,8 @@ def _duration_ms(value: str) -> int:
     default=OPERATIONS_PENDING_MAX,
     show_default=True,
     metavar="N",
-    help="How many user operations may be pending at once in a subscription (0: no limit).",
+    help="How many restarts, redeploys and reimages of users may wait for their start at once, "
+    "for each subscription (0: no limit).",
 )
 @click.option(
     "--rate",

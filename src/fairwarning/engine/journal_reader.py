@@ -80,7 +80,10 @@ class JournalReader:
         self._begin(await self._store.history(before=position, limit=number))
 
     async def begin_at_end(self, number: int) -> None:
-        """Go on with what is committed from now on, and remember some entries before it."""
+        """Continue with the entries that are committed from now on.
+
+        The last `number` entries before them are remembered, to notice a step back.
+        """
         self._begin(await self._store.history(limit=number))
 
     def _begin(self, newest_first: list[Entry]) -> None:

@@ -67,7 +67,7 @@ def read_json(
     is_partial: bool = False,
     instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
-    """Read a fleet from what a JSON text was decoded to, as `read_toml` does."""
+    """Read a fleet from decoded JSON, by the same rules as `read_toml`."""
     try:
         return _read(data, drivers, instances_max, is_partial=is_partial)
     except Misplaced as mistake:

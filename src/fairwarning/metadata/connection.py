@@ -426,7 +426,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.send(response, closes=True)
 
     def send(self, response: Response, *, closes: bool, has_body: bool = True) -> None:
-        """Send a response; `closes`: and close the connection."""
+        """Send a response, and close the connection after it if `closes` is true."""
         closes = closes or response.closes
         ready = to_bytes(response, self._state.polls.varying, closes=closes, has_body=has_body)
         self._write(ready, closes)

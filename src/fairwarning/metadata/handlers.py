@@ -53,7 +53,7 @@ class _Activation:
 
 
 class Handlers:
-    """Answers every request that memory can't answer."""
+    """Answers the requests that need the store or the engine; `polls.py` answers the others."""
 
     def __init__(
         self, engine: Engine, views: Views, store: Store, clock: Clock, rules: EndpointRules

@@ -31,7 +31,9 @@ def find_job(name: str) -> Job:
 
             return json_job
         case "template":
-            from fairwarning.azure_api.templates.template_job import serve_template_job
+            from fairwarning.azure_api.templates.template_job import (  # noqa: PLC0415
+                serve_template_job,
+            )
 
             return serve_template_job
         case "call":

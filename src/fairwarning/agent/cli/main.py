@@ -76,7 +76,7 @@ config_option = click.option(
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Least severe level that is logged.",
+    help="Log messages of this level and of more severe ones.",
 )
 @click.pass_context
 def agent(

@@ -78,7 +78,7 @@ class TemplateRunner:
         await self._ask("add_resource", id, found)
 
     async def start_process(self) -> None:
-        """Replaces the thread by a process, which was asked nothing yet."""
+        """Continues in a new process, which must be asked all earlier questions again."""
         self._job = None
         await self._exits.enter_async_context(self._control.subprocesses.turn(self._caller))
         self._process = await self._exits.enter_async_context(started("template"))

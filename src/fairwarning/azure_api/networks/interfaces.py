@@ -177,7 +177,7 @@ def _with_address(wanted: Json, address: str, *, is_first: bool) -> Json:
 
 
 async def with_vm(arm: Arm, interface: ResourceRecord, body: Json) -> Json:
-    """Adds to an interface's JSON the VM that really uses it, if there is one."""
+    """Adds the MAC address and, if a VM uses the interface, the VM's id and `primary`."""
     properties = {k: v for k, v in body["properties"].items() if k != "virtualMachine"}
     properties["macAddress"] = mac_address(interface.id)
     vm = await vm_using(arm, interface)

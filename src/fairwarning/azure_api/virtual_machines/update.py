@@ -105,9 +105,9 @@ async def _change_instance(
     had: tuple[str, ...],
     has: tuple[str, ...],
 ) -> None:
-    """Changes tags and addresses. Tags of None stay as they are.
+    """Changes the tags and addresses of the VM. If `tags` is None, the tags stay.
 
-    `had` and `has` are the addresses of its interfaces before and now.
+    `had` and `has` are the addresses of its interfaces before and after the change.
     """
 
     def changed(instance: Instance) -> Instance:

@@ -101,7 +101,7 @@ def check_leaving(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _first_documents(evidence: Evidence) -> dict[str, float]:
-    """Returns since when each scope is known to be polled."""
+    """Returns for each scope when its first poll was answered; 0 if active from the start."""
     found = {scope.id: 0.0 for scope in evidence.records.scopes if scope.activated}
     for poll in evidence.records.polls:
         if poll.status == 200 and poll.answered is not None:

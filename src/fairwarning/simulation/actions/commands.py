@@ -76,7 +76,10 @@ def _kind(dice: Random) -> OperationKind:
 
 
 async def _operate_all(world: World, dice: Random) -> str:
-    """Sometimes names an unknown instance or one twice, so that all of it must be refused."""
+    """Asks for one operation on several instances.
+
+    Sometimes a name is unknown or stands there twice; then the whole request must be refused.
+    """
     scope = await any_scope(world, dice)
     names = [each.name for each in scope.roster.live]
     chosen = dice.sample(names, dice.randint(0, len(names)))
