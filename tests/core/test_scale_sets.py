@@ -29,7 +29,13 @@ from fairwarning.core.model import (
     Scope,
 )
 from fairwarning.core.resources import Orchestration, Place, ScaleSet, expand
-from fairwarning.core.scale_sets import grow, instance_template, members, new_instances
+from fairwarning.core.scale_sets import (
+    declared_rosters,
+    grow,
+    instance_template,
+    members,
+    new_instances,
+)
 
 NOW = Instant(1_700_000_000_000)
 
@@ -166,3 +172,16 @@ def test_a_further_group_of_a_set_that_was_removed_is_not_removed() -> None:
     growth = grow([full], [Instance(name=InstanceName("s_100"))])
     (further,) = growth.created
     assert not further.roster.is_removed
+
+
+def test_a_set_that_becomes_uniform_counts_from_0() -> None:
+    """The numbers of a flexible set are no instance ids, so none of them is used up."""
+    (scope,) = expand(
+        ScaleSet(
+            name="s", capacity=3, orchestration=Orchestration.FLEXIBLE, suffixes=("a", "b", "c")
+        )
+    )
+    emptied = replace(scope, roster=replace(scope.roster, instances={}))
+    (roster,) = declared_rosters(ScaleSet(name="s", capacity=2), [emptied]).values()
+    assert [*roster.instances] == ["s_0", "s_1"]
+    assert roster.next_number == 2

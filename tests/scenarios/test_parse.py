@@ -42,7 +42,7 @@ expect = { event = "first", phase = "completed", approved = "a" }
 """
 
 
-def test_steps_come_at_their_times_and_with_their_deeds() -> None:
+def test_steps_come_at_their_times_and_with_their_actions() -> None:
     scenario = read_scenario(GOOD)
     assert [each.at_ms // 60_000 for each in scenario.steps] == [0, 5, 6, 20]
     assert [each.line for each in scenario.steps] == [9, 14, 18, 22]
@@ -90,6 +90,7 @@ def test_others_can_play() -> None:
         ('at = "20m"', 'at = "20m"\nafter = "1m"', 24, "the same"),
         ('phase = "completed"', 'phase = "done"', 24, "no phase"),
         ('phase = "completed", approved = "a"', 'within = "5s"', 24, "what to expect"),
+        ('phase = "completed", approved = "a"', "phase = []", 24, "what to expect"),
     ],
 )
 def test_a_mistake_has_its_line(old: str, new: str, line: int, words: str) -> None:

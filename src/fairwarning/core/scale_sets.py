@@ -167,7 +167,10 @@ def declared_rosters(
     rosters = {}
     for group in sorted({*before, *own}):
         id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
-        used = 0 if is_new or group not in before else before[group].next_number
+        used = 0
+        # What a flexible set has counted are no numbers of a uniform one.
+        if group in before and not is_new and before[group].is_numbered == template.is_numbered:
+            used = before[group].next_number
         rosters[id] = _roster(template, own.get(group, ()), going.get(group, ()), known, used)
     return rosters
 

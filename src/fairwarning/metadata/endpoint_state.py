@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class EndpointState:
-    """Made once for a node. It knows no connection class, only what it may request of each one."""
+    """Made once for a node. It knows no connection class, only what it may ask of each one."""
 
     def __init__(
         self, views: Views, handlers: Handlers, rules: EndpointRules, faults: Faults

@@ -96,7 +96,7 @@ class Callers:
     def _unknown_address(self, address: str, *, on_loopback: bool) -> Response:
         hint = ". On loopback put /vm/NAME before /metadata" + self._known() if on_loopback else ""
         if "%" in address:
-            hint = "; a link-local one never does, so request from another address"
+            hint = "; a link-local one never does, so ask from another address"
         return error(404, f"Not found. Address {address} belongs to no instance{hint}")
 
     def _known(self) -> str:

@@ -52,7 +52,7 @@ DUPLICATE_PARAMETER = error(400, "Bad request. Duplicate query parameters are no
 BAD_QUERY = error(400, "Bad request. The query string is malformed")
 NOT_FOUND = error(404, "Not found")
 LEAF_NEEDS_TEXT = error(
-    400, "Bad request. A leaf node has no JSON form; request for it with format=text"
+    400, "Bad request. A leaf node has no JSON form; ask for it with format=text"
 )
 BAD_FORMAT = error(400, "Bad request. format must be json or text")
 BAD_WAIT = error(400, "Bad request. wait must be a whole number of seconds, 0 to 300")

@@ -126,7 +126,7 @@ def _expect(step: ScenarioTable) -> Action | None:
     for each in action.phases:
         if each not in known:
             table.wrong("phase", f"`{each}` is no phase; it may be {_or(known)}")
-    if "phase" not in table.raw and "approved" not in table.raw:
+    if table.raw.get("phase", []) == [] and "approved" not in table.raw:
         table.wrong(None, "say what to expect: `phase`, `approved` or both")
     return action
 
