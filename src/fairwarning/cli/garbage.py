@@ -15,7 +15,10 @@ LONG_S = 0.02
 
 
 class ShortCollections:
-    """Freezes objects after long collections, from `begin` to `end`."""
+    """Freezes objects after long collections, from `begin` to `end`.
+
+    The callback must not raise, because the collector calls it in the middle of other code.
+    """
 
     def __init__(self) -> None:
         self._began_s = 0.0

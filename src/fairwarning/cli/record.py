@@ -35,7 +35,7 @@ Examples:
 )
 @click.option("--for", "for_", metavar="D", help="How long to record (default: until Ctrl-C).")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print the final summary as JSON. It needs --output."
+    "--json", "as_json", is_flag=True, help="Print the final summary as JSON. Only with --output."
 )
 def record(endpoint: str | None, output: Path | None, for_: str | None, as_json: bool) -> None:
     """Write down what the endpoint of this VM says over time, one JSON object a line.

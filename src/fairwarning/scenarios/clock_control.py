@@ -25,7 +25,7 @@ class ClockControl(Protocol):
         ...
 
     def settle(self) -> None:
-        """Wait for the immediate effects of an action, if the clock allows to know them."""
+        """Wait for the immediate effects of an action, if the clock can tell when they are done."""
         ...
 
 

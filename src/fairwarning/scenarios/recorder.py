@@ -3,8 +3,8 @@
 It uses only the client library, so it runs on any VM without a server. A line is a JSON object.
 Its `kind` is `begin`, `document` (for each one that differs from the last), `outage`, `back` or
 `end`. `date` is the time by the service's clock, or null without an answer; the playback uses it.
-`s` is the number of seconds since the beginning, by a clock that nobody sets. `at` is the time by
-the VM's clock.
+`s` is the number of seconds since the beginning, by a monotonic clock. `at` is the time by the
+VM's clock.
 """
 
 import json
