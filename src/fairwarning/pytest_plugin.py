@@ -1,4 +1,4 @@
-"""The pytest plugin, with the fixture `fairwarning`: a server for each test that uses it.
+"""The pytest plugin. Its fixture `fairwarning` gives each test its own server.
 
 @pytest.mark.fairwarning(fleet="tests/fleet.toml", seed=7)
 def test_my_handler(fairwarning): ...
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def fairwarning(request: pytest.FixtureRequest) -> Iterator["Server"]:
-    """A whole Fairwarning server of this test's own, with a virtual clock."""
+    """A Fairwarning server for this test alone, with a virtual clock."""
     # The import is here, so that tests without the fixture do not load the server.
     from fairwarning.testing.server import server  # noqa: PLC0415
 

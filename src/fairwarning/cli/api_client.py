@@ -1,7 +1,7 @@
-"""Sends the requests of commands to the operator API; a refusal is raised as a `Problem`.
+"""Sends the requests of commands to the operator API, and raises `Problem` if it refuses one.
 
-Every POST carries an idempotency key, so a request whose response was lost is sent once more
-instead of leaving the user to guess whether it happened.
+A POST carries an idempotency key unless `repeatable` is false. If the connection breaks, a GET or
+a POST with a key is sent once more, so the user need not guess whether it took effect.
 """
 
 import ssl
@@ -24,9 +24,9 @@ Param = str | int | bool | Sequence[str] | None
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
 _ADVANCE_S = 600.0
-"""How long moving the clock may take: the response waits until all that is due has happened."""
+"""The timeout for moving the clock. The server answers when all that became due has happened."""
 _SILENCE_S = 90.0
-"""A stream that is silent for longer is opened again: after a laptop slept, it is dead."""
+"""A stream without data for this long is reopened: it is dead, as after a laptop slept."""
 _PAGE_MAX = 200
 
 
@@ -66,12 +66,12 @@ class Api:
     def send(
         self, method: str, *path: str, content: bytes, media_type: str, **params: Param
     ) -> Json:
-        """Send a body without change, such as a fleet file."""
+        """Send `content` unchanged as the body, such as a fleet file."""
         headers = {"Content-Type": media_type}
         return self._ask(method, path, params, content=content, headers=headers)
 
     def pages(self, *path: str, key: str, limit: int | None = None, **params: Param) -> Json:
-        """Get all pages, or up to `limit` entries, in the form of a single page."""
+        """Get all pages, or the first `limit` entries, and return them as a single page."""
         found: Json = {key: [], "next": None}
         while True:
             left = _PAGE_MAX if limit is None else min(_PAGE_MAX, limit - len(found[key]))
@@ -83,7 +83,10 @@ class Api:
 
     @contextmanager
     def stream(self, after: str | None) -> Iterator[Iterator[str]]:
-        """Yield the lines of /stream. Raises `Disconnected` if a retry may help, else `Problem`."""
+        """Yield the lines of /stream, for the entries that follow the one with the id `after`.
+
+        Raises `Disconnected` if a retry may help, and `Problem` if the server refuses.
+        """
         headers = {"Accept": "text/event-stream"}
         if after:
             headers["Last-Event-ID"] = after
@@ -179,7 +182,7 @@ class Api:
 
 @contextmanager
 def _sendable() -> Iterator[None]:
-    """Turn text that fits into no request into a Problem: bytes that are no UTF-8, or too long."""
+    """Raise `click.UsageError` for text that is not UTF-8, or for a URL that httpx refuses."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -190,7 +193,7 @@ def _sendable() -> Iterator[None]:
 
 
 def _decoded(answer: httpx.Response) -> object:
-    """Return the JSON of a response, or None if it is none."""
+    """Return the decoded JSON of a response. It is None if the body is not JSON."""
     try:
         return answer.json()
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 class Access(NamedTuple):
-    """What a client of Azure needs to know."""
+    """What a client of Azure needs to log in to this server."""
 
     cloud: str
     url: str
@@ -27,11 +27,14 @@ class Access(NamedTuple):
     client_id: str
     secret: str
     ca_file: str | None
-    """The file of the authority; None: the clients trust it already."""
+    """The authority's certificate file. It is None if clients trust the authority already."""
 
 
 def environment(access: Access, around: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of az and the SDKs: the authority, and no proxy to this host."""
+    """Return the variables that az and the SDKs need in addition to `around`, the current ones.
+
+    They name the authority to trust, and exclude a local server from a proxy.
+    """
     found = {} if access.ca_file is None else {"REQUESTS_CA_BUNDLE": access.ca_file}
     host = urlsplit(access.url).hostname or ""
     if not _is_here(host) or not any(around.get(name) for name in _PROXIES):
@@ -44,7 +47,7 @@ def environment(access: Access, around: Mapping[str, str]) -> dict[str, str]:
 
 
 def sdk_environment(access: Access) -> dict[str, str]:
-    """Return the variables of DefaultAzureCredential, and the subscription for programs."""
+    """Return the variables that DefaultAzureCredential reads, and the subscription's id."""
     return {
         "AZURE_AUTHORITY_HOST": access.url,
         # This value keeps the SDKs from asking Microsoft whether the authority is known.
@@ -69,7 +72,7 @@ def set_words(cloud: str) -> list[str]:
 
 
 def login_words(access: Access) -> list[str]:
-    """Return the login command; the secret comes on standard input, as `ps` would show it."""
+    """Return the login command. It reads the secret from stdin, because `ps` shows arguments."""
     return ["login", "--service-principal", "-u", access.client_id, "-p", "@-",
             "--tenant", access.tenant]  # fmt: skip
 
@@ -100,7 +103,7 @@ class Az:
         self._env = {**os.environ, **variables}
 
     def set_up(self, access: Access) -> None:
-        """Set up az; a second time it updates the cloud and drops older logins."""
+        """Register or update the cloud, log out older clients, and log in. May raise `Problem`."""
         self._run(register_words(access, is_known=is_registered(access.cloud)))
         self._run(set_words(access.cloud))
         for client in self._clients(access.cloud):
@@ -108,7 +111,7 @@ class Az:
         self._run(login_words(access), said=access.secret)
 
     def undo(self, cloud: str) -> list[str]:
-        """Restore az; return what could not be done."""
+        """Log out and remove the cloud from az. Returns what failed, one text for each failure."""
         if not is_registered(cloud):
             return [f"az knows no cloud {cloud}"]
         active = json.loads(self._run(["cloud", "show"]))["name"]
@@ -123,12 +126,12 @@ class Az:
         return failures
 
     def _clients(self, cloud: str) -> list[str]:
-        """Return the clients that are logged in to this cloud."""
+        """Return the names of the clients that are logged in to this cloud."""
         found = json.loads(self._run(["account", "list", "--all"]))
         return sorted({each["user"]["name"] for each in found if each["cloudName"] == cloud})
 
     def _log_out(self, client: str) -> str:
-        """Log out; return why it failed. It needs the server, without which a login is useless."""
+        """Log out. Returns why it failed, or "". az needs the server to log out."""
         try:
             self._run(["logout", "--username", client])
         except Problem as problem:
@@ -154,7 +157,7 @@ def find_az() -> str | None:
 
 
 def is_registered(cloud: str) -> bool:
-    """Read the files of az, because asking az would take a second."""
+    """Return whether az knows this cloud. Reads the files of az, because az itself is slow."""
     folder = Path(os.environ.get("AZURE_CONFIG_DIR") or "~/.azure").expanduser()
     clouds = configparser.RawConfigParser()
     try:

@@ -63,26 +63,27 @@ Examples:
     type=_ROLES,
     default="operator",
     show_default=True,
-    help="What the token of az may do on this server.",
+    help="Role of the new token, which limits what az may do on this server.",
 )
 @click.option(
     "--expires",
     type=duration,
     metavar="D",
-    help="How long the token of az is valid (default: for ever).",
+    help="How long the new token is valid (default: without end).",
 )
 @click.option(
     "--ca-out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="File to write the authority to that az must trust (default: in your data folder).",
+    help="File to which the certificate that az must trust is written (default: in your data "
+    "folder).",
 )
 @click.option(
     "--sdk",
     is_flag=True,
     help="Print environment variables for the Azure SDKs instead of az commands.",
 )
-@click.option("--run", is_flag=True, help="Run the commands of az instead of printing them.")
+@click.option("--run", is_flag=True, help="Run the az commands instead of printing them.")
 @click.option(
     "--undo",
     is_flag=True,
@@ -103,8 +104,8 @@ def azure_setup(
 ) -> None:
     """Make az and the Azure SDKs use this server.
 
-    It makes a token, which is the client secret of a service principal, and prints what to
-    paste into a shell. The secret is shown now and never again.
+    This creates a token, which is the client secret of a service principal, and prints the
+    lines to paste into a shell. The secret is shown only this once.
     """
     if undo:
         if run or sdk:
@@ -149,7 +150,10 @@ def _needed_az() -> str:
 def _place(
     session: Session, found: dict[str, Any], cloud: str, ca_out: Path | None
 ) -> tuple[str, str | None]:
-    """Return where clients reach the server, and the file with the authority that they trust."""
+    """Return the URL for clients and the certificate file to trust, which may be None.
+
+    Raises `Problem` if the server does not listen to Azure's clients.
+    """
     if session.api.url.startswith("https://"):
         # This command reaches it over TLS, so other clients can in the same way.
         given = click.get_current_context().params.get("ca_file")
@@ -193,7 +197,7 @@ def _token_prefix(cloud: str) -> str:
 def _make_token(
     session: Session, cloud: str, role: str, expires: str | None, why: str | None
 ) -> dict[str, Any]:
-    """Create a token under a new name: az would reuse what it got under an old one."""
+    """Create a token with a new name, because az reuses what it cached under an old name."""
     name = _token_prefix(cloud) + secrets.token_hex(_SUFFIX_BYTES)
     body = {"name": name, "role": role}
     if expires:
@@ -245,7 +249,7 @@ def _camel(name: str) -> str:
 
 
 def _undo(session: Session, cloud: str, why: str | None) -> None:
-    """Restore az first, which works without the server, then revoke the tokens."""
+    """Restore az, then revoke the tokens. az comes first because it works without the server."""
     ca_file = _default_ca_file(cloud)
     program = find_az()
     notes: Sequence[str] = ["there is no az on PATH, so nothing was changed there"]
@@ -264,7 +268,7 @@ def _undo(session: Session, cloud: str, why: str | None) -> None:
 
 
 def _trusted(ca_file: Path) -> dict[str, str]:
-    """Return the authority of this command, else that of the environment."""
+    """Return the variable with the certificate file that this command wrote, else --ca-file."""
     given = click.get_current_context().params.get("ca_file")
     path = ca_file if ca_file.exists() else given
     return {} if path is None else {"REQUESTS_CA_BUNDLE": str(Path(path).resolve())}
@@ -273,7 +277,7 @@ def _trusted(ca_file: Path) -> dict[str, str]:
 def _revoke(
     session: Session, cloud: str, why: str | None, *, but: str = ""
 ) -> list[dict[str, str]]:
-    """Revoke all tokens that this command created for the cloud, this user and this host."""
+    """Revoke the tokens that this command created for this cloud, user and host, except `but`."""
     pattern = re.escape(_token_prefix(cloud)) + rf"[0-9a-f]{{{2 * _SUFFIX_BYTES}}}"
     ours = [
         each

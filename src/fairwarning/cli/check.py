@@ -26,7 +26,7 @@ Examples:
   fairwarning check --list
 """
 _JOBS_MIN = 4
-"""More than the cores of a small system: cases mostly wait for the handler's next poll."""
+"""The default is never less, because cases mostly wait for the handler's next poll."""
 
 
 class Usage(Problem):
@@ -34,7 +34,7 @@ class Usage(Problem):
 
 
 class _OptionsFirst(click.Command):
-    """Takes its options before the handler's command; those behind belong to the handler."""
+    """A command whose options come before the handler's command; later ones go to the handler."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = [*args]
@@ -73,8 +73,8 @@ class _OptionsFirst(click.Command):
     default="10s",
     show_default=True,
     metavar="D",
-    help="How long the handler may take for each thing that it should do; more than two of its "
-    "polling intervals.",
+    help="How long the handler may take for each action that is expected of it. Set it to more "
+    "than two of its polling intervals.",
 )
 @click.option(
     "--jobs",
@@ -85,13 +85,13 @@ class _OptionsFirst(click.Command):
 @click.option(
     "--namespace/--no-namespace",
     default=None,
-    help="Whether the handler runs in a network of its own, in which it reaches the endpoint at "
-    "the real 169.254.169.254 and nothing else (default: if the system allows it).",
+    help="Whether the handler runs in its own network namespace, where it reaches only the "
+    "endpoint, at the real 169.254.169.254 (default: if the system allows it).",
 )
 @click.option(
     "--never-approves",
     is_flag=True,
-    help="Expect no approvals: the handler only drains, and its log shows that it did.",
+    help="Expect no approvals, because the handler only drains and shows that in its log.",
 )
 @click.option(
     "--junit",
@@ -122,9 +122,9 @@ def check(
     """Check what COMMAND, a handler of scheduled events, does in every kind of trouble.
 
     Options of the check come first, then `--`, then the handler's command with its own
-    options. Each case starts the handler against a private server and watches what it asks
-    and approves. The exit code is 0 if all went well, 1 if a case failed, and 2 if the handler
-    could not be started.
+    options. Each case starts the handler against a private server and watches the handler's
+    requests and approvals. The exit code is 0 if all cases passed, 1 if a case failed, and 2 if
+    the handler could not be started.
     """
     from fairwarning.handler_check.namespace import NoNamespaces  # noqa: PLC0415  (the server is behind it)
     from fairwarning.handler_check.run import CannotCheck, CheckOptions  # noqa: PLC0415
@@ -176,7 +176,7 @@ def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
 
 
 def _show_result(result: "Result") -> None:
-    """Print each case as it ends on a terminal; elsewhere the table at the end is enough."""
+    """Print the result when a case ends, on a terminal only; the final table shows all anyway."""
     from fairwarning.handler_check.reports.text import line  # noqa: PLC0415
 
     if sys.stderr.isatty():

@@ -9,7 +9,7 @@ from fairwarning.cli.times import NotATime, duration_text
 
 
 class Number(click.FloatRange):
-    """A number within limits; `nan`, which click would accept, is refused."""
+    """A number within limits. It refuses `nan`, which click would accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         found = super().convert(value, param, ctx)
@@ -19,7 +19,7 @@ class Number(click.FloatRange):
 
 
 def duration(text: str) -> str:
-    """Convert a duration to ISO 8601, the form of the API."""
+    """Convert a duration such as 15m to ISO 8601. Raises `click.BadParameter` if it is none."""
     try:
         return duration_text(text)
     except NotATime as error:

@@ -37,7 +37,7 @@ def show(session: Session) -> None:
 def advance(session: Session, by: str, why: str | None) -> None:
     """Move a virtual clock by D, and answer when all that became due has happened.
 
-    Only a server started with `--clock virtual` has one.
+    Only a server that was started with `--clock virtual` has a virtual clock.
     """
     face = session.api.post("clock", "advance", body={"by": by}, why=why)
     session.answer(face, lambda _: [_line(face)])

@@ -1,5 +1,5 @@
-"""What all commands of the control plane share: the options of the connection, the connection
-itself, and output for people or as JSON.
+"""What all commands that talk to the server share: the connection, its options, and the output
+for people or as JSON.
 """
 
 import functools
@@ -27,14 +27,14 @@ Show = Callable[[datetime], Sequence[Shown]]
 
 
 class ServerClock:
-    """Estimates the server's time between two responses, because countdowns run on its clock."""
+    """Estimates the server's time between two responses. Countdowns need the server's time."""
 
     def __init__(
         self, face: dict[str, Any], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.is_virtual = bool(face["virtual"])
         self.speed = float(face.get("speed", 0 if self.is_virtual else 1))
-        """How fast the clock runs by itself; 0: it stands still."""
+        """Seconds of this clock in each real second. At 0 the clock stands still."""
         self._monotonic = monotonic
         self._now = from_wire(face["now"])
         self._read_s = monotonic()
@@ -43,7 +43,7 @@ class ServerClock:
         return self._now + timedelta(seconds=(self._monotonic() - self._read_s) * self.speed)
 
     def saw(self, at: datetime) -> None:
-        """Move on to `at`, when something happened: a virtual clock has come at least that far."""
+        """Move a virtual clock forward to `at`, the time of something that has happened."""
         if self.is_virtual and at > self.now():
             self._now, self._read_s = at, self._monotonic()
 
@@ -68,14 +68,14 @@ class Session:
         return ServerClock(self.api.get("clock"))
 
     def answer(self, body: Any, show: Show) -> None:
-        """Print the API's JSON, or what `show` makes of it at the server's time."""
+        """Print `body` with --json, or else what `show` returns for the server's time."""
         if self.as_json:
             echo_json(body)
         else:
             draw(make_console(), *show(self.clock.now()))
 
     def tell(self, *shown: Shown) -> None:
-        """Print something before the answer, but not with --json."""
+        """Print something besides the answer. With --json it goes to standard error."""
         draw(make_console(err=self.as_json), *shown)
 
     def note(self, text: str) -> None:
@@ -94,7 +94,10 @@ def connect(
 
 
 def read_token(token_file: str | None) -> str:
-    """Return the token of the file, or else of FAIRWARNING_TOKEN."""
+    """Return the token in the file, or in FAIRWARNING_TOKEN if no file is given; "" is no token.
+
+    Raises `click.UsageError` if the file cannot be read or the text is no token.
+    """
     if token_file is None:
         token, place = os.environ.get("FAIRWARNING_TOKEN", "").strip(), "FAIRWARNING_TOKEN"
     else:
@@ -112,7 +115,10 @@ def _first_word_of(path: str) -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask, and end the command unless the answer is yes; without a terminal, exit with 2."""
+    """Ask unless `yes` is true. Raises `click.Abort` if the user refuses.
+
+    Raises `click.UsageError` if there is no terminal to ask on.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
@@ -159,7 +165,7 @@ _CONNECTION = (
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of the connection, and the session as its first argument."""
+    """Add the connection's options to a command, and pass it a `Session` as first argument."""
 
     @functools.wraps(command)
     def run(
@@ -182,6 +188,6 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 why_option = click.option(
     "--why",
     metavar="TEXT",
-    help="Reason for the change, which the history keeps with who made it and when.",
+    help="Reason for the change, which the history records.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -25,7 +25,7 @@ Examples:
 def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
     """Print the completion script of bash, zsh or fish.
 
-    Names of instances, scopes and events are asked of the server as you type.
+    While you type, the script asks the server for the names of instances, scopes and events.
     """
     script = _script(ctx.find_root().command, shell)
     if as_json:

@@ -36,8 +36,8 @@ _WEB = AvailabilitySet(
 def demo(as_json: bool) -> None:
     """Show the life of one event: announced, approved, carried out, gone.
 
-    It runs the real engine on a SQLite file of its own, with a virtual clock, so that a
-    notice of 15 minutes passes at once. Nothing is left behind.
+    The demo runs the real engine on a temporary SQLite file. Its clock is virtual, so a notice
+    of 15 minutes passes at once. All files are removed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="fairwarning-") as folder:
         asyncio.run(_play(Path(folder) / "demo.db", _as_json if as_json else _as_text))

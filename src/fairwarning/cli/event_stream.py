@@ -1,4 +1,4 @@
-"""Follows the stream of transitions, reconnects, and yields each entry once."""
+"""Follows the server's stream of transitions. It reconnects, and yields each entry once."""
 
 import json
 import queue
@@ -35,7 +35,10 @@ Happening = Entry | Lost | Back
 def follow(
     open_stream: OpenStream, after: str | None, pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Happening]:
-    """Yield entries without end. Raises the `Problem` that the server answers with."""
+    """Yield the entries that follow the one with the id `after`, without end.
+
+    It reconnects by itself, and raises `Problem` if the server refuses the stream.
+    """
     last, failures, connections = after, 0, 0
     parser = Parser()
     while True:
@@ -56,7 +59,7 @@ def follow(
 
 
 class Feed:
-    """Runs `follow` on a thread, for a reader that also waits for a clock or a key."""
+    """Runs `follow` on a thread, for a reader that also waits for a timeout or a key."""
 
     def __init__(self, open_stream: OpenStream, after: str | None) -> None:
         self._happenings: queue.SimpleQueue[Happening | Exception] = queue.SimpleQueue()
@@ -64,7 +67,7 @@ class Feed:
         threading.Thread(target=self._run, name="feed", daemon=True).start()
 
     def next(self, timeout_s: float | None = None) -> Happening | None:
-        """Return the next item, or None after that time. Raises what ended the stream for good."""
+        """Return the next item, or None after `timeout_s`. Raises the error that ended `follow`."""
         try:
             found = self._happenings.get(timeout=timeout_s)
         except queue.Empty:
@@ -88,17 +91,17 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class Parser:
-    """Parses server-sent events (WHATWG HTML, 9.2.6), one line at a time without its end."""
+    """Parses server-sent events (WHATWG HTML, 9.2.6) from lines without their line ends."""
 
     def __init__(self) -> None:
         self.last_id = ""
-        """The id to resume from, which outlives its message."""
+        """The last id that was received. It applies to later messages that have no id."""
         self.retry_ms: int | None = None
         self._data: list[str] = []
         self._kind = ""
 
     def feed(self, line: str) -> Message | None:
-        """Take a line; return the message that it completes, if any."""
+        """Take one line. Returns the message that it completes, or None."""
         if not line:
             return self._dispatch()
         name, _, value = line.partition(":")
@@ -124,7 +127,7 @@ class Parser:
 
 
 def messages(parser: Parser, lines: Iterator[str]) -> Iterator[Message]:
-    """Yield complete messages; one that the end of the stream cut off will come again."""
+    """Yield complete messages. One that is cut off is dropped; the server sends it again."""
     for line in lines:
         message = parser.feed(line)
         if message is not None:

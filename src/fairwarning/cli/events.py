@@ -78,7 +78,7 @@ def show(session: Session, id: str) -> None:
 @why_option
 @connected
 def approve(session: Session, id: str, why: str | None) -> None:
-    """Agree that the event ID starts now. There is no way back."""
+    """Agree that the event ID starts now. This cannot be undone."""
     whole = find_event_id(session.api, id)
     found = session.api.post("events", whole, "approve", why=why)
     session.answer(found, lambda now: [event_card(found, now)])
@@ -86,7 +86,7 @@ def approve(session: Session, id: str, why: str | None) -> None:
 
 @click.command(epilog="Example: fairwarning cancel 602d9444 --reason 'the disk was fine'")
 @_id_argument
-@click.option("--reason", metavar="TEXT", help="Reason that the outcome of the event states.")
+@click.option("--reason", metavar="TEXT", help="Reason that is stated in the outcome of the event.")
 @why_option
 @connected
 def cancel(session: Session, id: str, reason: str | None, why: str | None) -> None:
@@ -108,13 +108,14 @@ Examples:
 @click.option(
     "--not-before",
     metavar="T",
-    help="When the new event may start: 22:00, 2026-11-16T22:00, or RFC 3339.",
+    help="Earliest start of the new event: 22:00, 2026-11-16T22:00, or RFC 3339.",
 )
 @click.option(
     "--notice",
     type=duration,
     metavar="D",
-    help="How long from now the new event may start, such as 2h, instead of --not-before.",
+    help="Earliest start of the new event, counted from now, such as 2h. Give this or "
+    "--not-before.",
 )
 @why_option
 @connected

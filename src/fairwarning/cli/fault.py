@@ -62,7 +62,7 @@ Examples:
     "--probability",
     type=Number(0, 1, min_open=True),
     metavar="P",
-    help="How likely the fault fires at each request, from 0 to 1 (default: 1).",
+    help="Probability that the fault fires at a request, above 0 and up to 1 (default: 1).",
 )
 @click.option(
     "--for",
@@ -80,7 +80,7 @@ Examples:
     "--delay",
     type=duration,
     metavar="D",
-    help="How long the slow kinds delay a response (default: 5s).",
+    help="How long the kinds `slow` and `slow-body` delay a response (default: 5s).",
 )
 @why_option
 @connected
@@ -88,8 +88,8 @@ def set_fault(session: Session, kind: str, why: str | None, **given: Any) -> Non
     """Set a fault of KIND on the endpoint.
 
     KIND is status, empty, reset, slow, slow-body, iso-dates, dotnet-dates, unknown-type,
-    unknown-fields, incarnation-reset, stale or duplicate. Without --count and --for it stays
-    until cleared.
+    unknown-fields, incarnation-reset, stale or duplicate. Without --count and --for, the fault
+    stays until it is cleared.
     """
     body: dict[str, Any] = {"kind": kind, "instances": list(given.pop("instances"))}
     body |= {key.rstrip("_"): value for key, value in given.items() if value is not None}
@@ -112,7 +112,7 @@ def list_faults(session: Session) -> None:
 @why_option
 @connected
 def clear(session: Session, id: str | None, why: str | None) -> None:
-    """Clear the fault ID, or all of them."""
+    """Clear the fault ID, or all faults if no ID is given."""
     if id is not None:
         done = session.api.delete("faults", id, why=why)
         session.answer(done, lambda _: [line(f"Fault {id} is cleared.")])

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _NAMES_SHOWN = 1_000
-"""All that a scale set can have, so that everyone who leaves without notice is named."""
+"""As many instances as a scale set can have, so all that leave without notice are named."""
 
 _force_option = click.option(
-    "--force", is_flag=True, help="Also cancel the pending events of what is removed."
+    "--force",
+    is_flag=True,
+    help="Cancel the pending events of what is removed, instead of refusing to remove it.",
 )
 _without_notice_option = click.option(
     "--without-notice",
@@ -74,9 +76,9 @@ def apply(
 ) -> None:
     """Make the fleet what FILE says, after showing what that changes.
 
-    FILE is TOML, or JSON if its name ends in .json; - is standard input. A watched instance
-    with a terminate notice that FILE leaves out is warned by a Terminate event, and leaves when
-    that is over.
+    FILE is TOML, or JSON if its name ends in .json; - is standard input. If FILE leaves out a
+    watched instance that has a terminate notice, that instance gets a Terminate event and
+    leaves the fleet when the event is over.
     """
     _refuse_no_reason(why, without_notice=without_notice)
     content, media_type = _read(file)
@@ -105,7 +107,7 @@ def _refuse_no_reason(why: str | None, *, without_notice: bool) -> None:
 
 
 def _in_our_words(problem: Problem) -> Problem:
-    """Replace the parameter that the API names by the option of this command."""
+    """Return the problem; `preview-needed` gets a message without parameters of the API."""
     if problem.code != "preview-needed":
         return problem
     names = several(problem.body.get("instances") or [], _NAMES_SHOWN)
@@ -139,7 +141,7 @@ def _read(file: str) -> tuple[bytes, str]:
 
 
 def _at_line(file: str, problem: Problem) -> Problem:
-    """Put file and line in front of the problem, so that an editor can jump there."""
+    """Put the file and line in front of the message, so that an editor can jump there."""
     place = problem.body.get("line") or problem.body.get("pointer")
     if problem.status != 422 or place is None:
         return problem
@@ -184,9 +186,9 @@ def remove(
 ) -> None:
     """Take NAME, an instance or a whole scope, out of the fleet.
 
-    A watched instance with a terminate notice is warned by a Terminate event and leaves when
-    that is over, as with `fairwarning delete`. Everything else is gone from the fleet at once
-    and without an event; its driver is not asked to do anything.
+    A watched instance with a terminate notice gets a Terminate event and leaves when the event
+    is over, as with `fairwarning delete`. Every other instance leaves the fleet at once and
+    without an event; its driver is not asked to do anything.
     """
     _refuse_no_reason(why, without_notice=without_notice)
     kind, what = _find(session.api, name)
@@ -202,7 +204,7 @@ def remove(
 def _remove_unwarned(
     session: Session, kind: str, name: str, *, yes: bool, force: bool, why: str | None
 ) -> Json:
-    """Show the instances that would leave without notice, then remove them."""
+    """Remove without notice. Shows the instances that lose their notice, and asks first."""
     said: dict[str, Any] = {"force": force, "why": why, "withoutNotice": True}
     try:
         return session.api.delete(kind, name, **said)
@@ -220,7 +222,10 @@ def _remove_unwarned(
 
 
 def _find(api: "Api", name: str) -> tuple[str, str]:
-    """Find whether NAME is a scope or an instance; a standalone VM counts as a scope."""
+    """Return the API's collection for NAME, and its description. A standalone VM is a scope.
+
+    Raises `Problem` if nothing has this name, or both a scope and an instance have it.
+    """
     scope, instance = _get(api, "scopes", name), _get(api, "instances", name)
     if scope is None and instance is None:
         raise Problem(

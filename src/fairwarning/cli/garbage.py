@@ -1,9 +1,10 @@
 """Keeps garbage collection from delaying polls.
 
-A full collection visits every object: with 10,000 instances that takes 100 ms, in which no poll
-is answered. A fleet has no cycles and is freed without it. So after a long collection all objects
-are frozen, and the next one is short. Frozen cycles that become garbage stay until there are
-twice as many objects; then everything is visited once more.
+A full collection visits every object. With 10,000 instances that takes 100 ms, and no poll is
+answered during this time. A fleet has no reference cycles, so it is freed without collections.
+Therefore all objects are frozen after a long collection, which makes the next one short. Frozen
+cycles that become garbage stay until twice as many objects are frozen; then one collection visits
+all objects again.
 """
 
 import gc
@@ -14,7 +15,10 @@ LONG_S = 0.02
 
 
 class ShortCollections:
-    """Freezes objects after long collections. Its callback must not raise in foreign code."""
+    """Freezes objects after long collections, from `begin` to `end`.
+
+    The callback must not raise, because the collector calls it in the middle of other code.
+    """
 
     def __init__(self) -> None:
         self._began_s = 0.0
@@ -23,7 +27,7 @@ class ShortCollections:
         self._frozen_max = 0
 
     def begin(self) -> None:
-        """Freeze what exists now, and watch collections from here on."""
+        """Freeze all current objects, and start to watch collections."""
         gc.collect()
         gc.freeze()
         self._frozen_max = 2 * gc.get_freeze_count()

@@ -15,10 +15,10 @@ _NEWEST = 200
 
 
 def find_event_id(api: "Api", text: str) -> str:
-    """Return the whole id of an event from a unique beginning of it.
+    """Return the whole id of the event whose id is `text` or begins with it.
 
-    An exact id comes first, for an event may have a short one. Then come unfinished events,
-    then the newest; a text that fits several is refused, never guessed.
+    An exact id is tried first, because an event may have a short one. Then the unfinished
+    events are searched, then the newest. Raises `Problem` if no event or several fit.
     """
     if len(text) >= _ID_LENGTH:
         return text

@@ -1,4 +1,4 @@
-"""The program `fairwarning`: the table of its commands, and errors in one line."""
+"""The program `fairwarning`. It has the table of commands, and prints errors in one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,7 +113,7 @@ COMMANDS = {
 
 
 class _Program(LazyGroup):
-    """Prints every usage error in one line, whatever was typed."""
+    """Prints every usage error in one line, even if the input has line breaks."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _mistakes_in_one_line():
@@ -126,7 +126,7 @@ class _Program(LazyGroup):
 
 @contextmanager
 def _mistakes_in_one_line() -> Iterator[None]:
-    """Escape line breaks and control characters in click's messages, which repeat the input."""
+    """Escape line breaks and control characters in click's errors, which quote the input."""
     try:
         yield
     except (Problem, click.exceptions.NoArgsIsHelpError):

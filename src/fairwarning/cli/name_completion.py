@@ -1,4 +1,4 @@
-"""Completes names that only the server knows; without a server it completes nothing."""
+"""Completes names that only the server knows. Without a server there are no suggestions."""
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -78,7 +78,7 @@ def _rollouts(api: "Api") -> Iterable[tuple[str, str]]:
 def complete_scenario(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete a scenario of the library, or a file if none fits."""
+    """Complete the name of a scenario in the library, or of a file if no scenario fits."""
     names = [each for each in library.names() if each.startswith(incomplete)]
     return [CompletionItem(each) for each in names] or [CompletionItem(incomplete, type="file")]
 

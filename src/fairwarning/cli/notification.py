@@ -1,4 +1,4 @@
-"""`fairwarning notification`: who is told of what happens, by webhook, chat or mail."""
+"""`fairwarning notification` manages the webhooks, chats and mail that get notifications."""
 
 import os
 import sys
@@ -46,30 +46,58 @@ Examples:
 """
 )
 @click.argument("kind", type=click.Choice(["webhook", "apprise"]))
-@click.option("--name", required=True, metavar="N", help="What you call it.")
+@click.option("--name", required=True, metavar="N", help="Name of the target.")
 @click.option(
     "--url-file",
     metavar="FILE",
-    help=f"Holds the address, - is standard input. Else {_URL_VARIABLE}, a pipe, or a prompt.",
+    help=f"File that holds the address; - is standard input (default: {_URL_VARIABLE}, else a "
+    "pipe, else a prompt).",
 )
 @click.option(
     "--secret-file",
     metavar="FILE",
-    help=f"Holds a webhook's signing key. Else {_SECRET_VARIABLE}, or the server makes one.",
+    help=f"File that holds a webhook's signing key (default: {_SECRET_VARIABLE}, else the server "
+    "creates a key).",
 )
 @click.option(
     "--format",
     type=click.Choice(["cloudevents", "eventgrid"]),
-    help="What a webhook gets: CloudEvents, or messages as Azure's Event Grid sends them.",
+    help="Format of a webhook's messages: CloudEvents, or the one of Azure's Event Grid (default: "
+    "cloudevents).",
 )
-@click.option("--type", "types", type=EVENT_TYPE, multiple=True, help="Only events of this type.")
 @click.option(
-    "--scope", "scopes", multiple=True, shell_complete=complete_scope, help="Only this scope."
+    "--type",
+    "types",
+    type=EVENT_TYPE,
+    multiple=True,
+    help="Notify only of events of this type.",
 )
-@click.option("--source", "sources", type=_SOURCE, multiple=True, help="Only events from there.")
-@click.option("--kind", "kinds", multiple=True, help="Only such transitions, as Scheduled.")
-@click.option("--title", metavar="TEXT", help="The message's title, with names like $type.")
-@click.option("--body", metavar="TEXT", help="The message's text, with names like $text.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    shell_complete=complete_scope,
+    help="Notify only of what happens in this scope.",
+)
+@click.option(
+    "--source",
+    "sources",
+    type=_SOURCE,
+    multiple=True,
+    help="Notify only of events from this source.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Notify only of transitions of this kind, such as Scheduled.",
+)
+@click.option(
+    "--title", metavar="TEXT", help="Title of the message, with placeholders such as $type."
+)
+@click.option(
+    "--body", metavar="TEXT", help="Text of the message, with placeholders such as $text."
+)
 @why_option
 @connected
 def add(
@@ -127,7 +155,7 @@ def list_notifications(session: Session) -> None:
 @why_option
 @connected
 def remove(session: Session, id: str, why: str | None) -> None:
-    """Tell the target ID nothing more."""
+    """Remove the target ID, so that it gets no more notifications."""
     done = session.api.delete("notifications", id, why=why)
     session.answer(done, lambda _: [line(f"Target {id} is removed.")])
 
@@ -136,7 +164,7 @@ def remove(session: Session, id: str, why: str | None) -> None:
 @click.argument("id")
 @connected
 def test(session: Session, id: str) -> None:
-    """Send the target ID a message that says it is a test."""
+    """Send a test message to the target ID."""
     done = session.api.post("notifications", id, "test", repeatable=False)
     if session.as_json:
         echo_json(done)
@@ -155,12 +183,12 @@ Examples:
   fairwarning notification dead-letters --discard 81
 """,
 )
-@click.option("--retry", metavar="ID", help="Try to deliver this one again.")
-@click.option("--discard", metavar="ID", help="Forget this one.")
+@click.option("--retry", metavar="ID", help="Try to deliver this message again.")
+@click.option("--discard", metavar="ID", help="Delete this message.")
 @why_option
 @connected
 def dead_letters(session: Session, retry: str | None, discard: str | None, why: str | None) -> None:
-    """List what could not be delivered, or deal with one of it."""
+    """List the messages that could not be delivered, or retry or discard one of them."""
     if retry and discard:
         raise click.UsageError("--retry and --discard exclude each other; give one of them")
     if retry:
@@ -174,10 +202,12 @@ def dead_letters(session: Session, retry: str | None, discard: str | None, why: 
         session.answer(found, lambda _: [letters_table(found["deadLetters"])])
 
 
-# Secrets on their way in: from a file, the environment, a pipe or a hidden prompt.
+# Reads secrets from a file, the environment, a pipe or a hidden prompt.
 def read_secret(what: str, *, option: str, file: str | None, variable: str) -> str:
-    """The first that there is of: the file (`-` is standard input), the variable, standard
-    input if it is a pipe, and the terminal.
+    """Read a secret from the file (`-` is standard input), else from the environment variable,
+    else from standard input, which is a hidden prompt on a terminal.
+
+    Raises `click.UsageError` if the file cannot be read or the secret is empty.
     """
     if file is not None:
         text = _read_file(option, file)
@@ -201,7 +231,7 @@ def _read_file(option: str, file: str) -> str:
         raise click.UsageError(f"what {option} gets from a pipe is not UTF-8 text") from None
 
 
-# Targets of notifications, and what could not be delivered to them.
+# Tables of the targets, and of the messages that could not be delivered.
 Json = dict[str, Any]
 _TARGETS = (
     Column("ID", whole=True),
@@ -252,7 +282,7 @@ def notification_card(target: Json, now: datetime) -> Card:
 
 
 def tells_of(filters: Json) -> str:
-    """`Scheduled, Started of Reboot in web`."""
+    """Return the filters in words, such as `Scheduled, Started of Reboot in web`."""
     told = several(filters.get("kinds") or [], 6) or "everything"
     for word, name in (("of", "types"), ("from", "sources"), ("in", "scopes")):
         if filters.get(name):

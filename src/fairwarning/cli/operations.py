@@ -30,8 +30,8 @@ def _operation(name: str, told: str) -> click.Command:
 
 
 _NOTICE = (
-    "\n\nIf its scope is watched, this raises an event and happens after the notice or an "
-    "approval; else at once."
+    "\n\nIf its scope is watched, this announces an event and happens after the notice or an "
+    "approval. Otherwise it happens at once."
 )
 _POWER = "\n\nIt happens at once: a change of power is not announced."
 restart = _operation("restart", f"Restart INSTANCE.{_NOTICE}")
@@ -39,14 +39,14 @@ redeploy = _operation("redeploy", f"Move INSTANCE to another host.{_NOTICE}")
 reimage = _operation(
     "reimage",
     "Give INSTANCE a new disk, and the latest model of its scale set.\n\nIf its model has a "
-    "reimage notice, this raises an event first; else it happens at once.",
+    "reimage notice, this announces an event first. Otherwise it happens at once.",
 )
 start = _operation("start", f"Start INSTANCE.{_POWER}")
 stop = _operation("stop", f"Stop INSTANCE; it keeps its host.{_POWER}")
 deallocate = _operation("deallocate", f"Stop INSTANCE and give its host back.{_POWER}")
 delete = _operation(
     "delete",
-    "Delete INSTANCE.\n\nA scale set with terminate_notice warns it with an event first; "
-    "elsewhere it is gone at once.\n\nOn a terminal it asks first.",
+    "Delete INSTANCE.\n\nIf its scale set has a terminate_notice, an event announces this first. "
+    "Otherwise it is deleted at once.\n\nOn a terminal, the command asks for confirmation.",
 )
 evict = _operation("evict", f"Evict INSTANCE, which must be a Spot one.{_NOTICE}")

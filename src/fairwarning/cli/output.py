@@ -1,4 +1,4 @@
-"""Draws tables on a terminal, or plain text into a pipe; `rich` is imported when needed."""
+"""Draws tables, cards and lines on a terminal, or as plain text into a pipe."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _PIPE_WIDTH = 10_000
-"""The width of a pipe: rows are never cut, so that grep finds whole ids."""
+"""The assumed width of a pipe. It is large, so rows are not cut and grep finds whole ids."""
 
 
 def echo_json(body: Any) -> None:
@@ -46,7 +46,7 @@ def draw(console: "Console", *shown: Shown) -> None:
 
 
 def text_of(*cells: Cell) -> "Text":
-    """Return rich text in which control characters from others are escaped."""
+    """Return the cells as one rich text, with control characters escaped."""
     from rich.text import Text  # noqa: PLC0415
 
     return Text.assemble(*((clean(cell.text), cell.style) for cell in cells))
@@ -85,7 +85,7 @@ def _draw_listing(console: "Console", listing: Listing) -> None:
 
 
 def _is_cut(console: "Console", listing: Listing) -> bool:
-    """Return whether the columns that must stay whole leave too little for the others."""
+    """Return whether columns that must stay whole leave too little width for the others."""
     whole = sum(
         max(len(row[number].text) for row in listing.rows) + 2
         for number, column in enumerate(listing.columns)

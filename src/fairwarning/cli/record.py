@@ -25,7 +25,7 @@ Examples:
 @click.option(
     "--endpoint",
     metavar="URL",
-    help="URL of the metadata endpoint (default: FAIRWARNING_METADATA_URL, or that of Azure).",
+    help="URL of the metadata endpoint (default: FAIRWARNING_METADATA_URL, or Azure's endpoint).",
 )
 @click.option(
     "--output",
@@ -35,14 +35,14 @@ Examples:
 )
 @click.option("--for", "for_", metavar="D", help="How long to record (default: until Ctrl-C).")
 @click.option(
-    "--json", "as_json", is_flag=True, help="With --output: print the summary at the end as JSON."
+    "--json", "as_json", is_flag=True, help="Print the final summary as JSON. Only with --output."
 )
 def record(endpoint: str | None, output: Path | None, for_: str | None, as_json: bool) -> None:
     """Write down what the endpoint of this VM says over time, one JSON object a line.
 
-    It only reads: nothing is approved. Each document that differs from the last is written at
-    once and made safe, so that nothing is lost when the machine goes down. `fairwarning scenario
-    run FILE` plays it back.
+    The command only reads and approves nothing. It writes each document that differs from the
+    last one to the disk at once, so that nothing is lost when the machine goes down.
+    `fairwarning scenario run FILE` plays a recording back.
     """
     from fairwarning.client.discovery import endpoint_url  # noqa: PLC0415  help comes at once
     from fairwarning.scenarios.recorder import Recorder  # noqa: PLC0415
@@ -90,13 +90,13 @@ def _opened(path: Path | None) -> IO[str]:
 
 
 def _refuse_other(path: Path) -> None:
-    """Refuse a file that is no recording; a recording is continued."""
+    """Raise `Problem` if the file is no recording. From a recording, remove a last half line."""
     if not path.exists() or path.stat().st_size == 0:
         return
     content = path.read_bytes()
     if not content.startswith(b'{"kind":"begin"'):
         raise Problem(f"{path} is there and is no recording; choose another name")
-    # A VM that went down in the middle of a line left half of it.
+    # The VM may have gone down while it wrote the last line.
     os.truncate(path, content.rfind(b"\n") + 1)
 
 

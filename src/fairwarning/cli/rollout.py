@@ -70,8 +70,8 @@ _PLAN = (
         multiple=True,
         callback=_each(_window),
         metavar="W",
-        help="When impacts may happen, such as 'mon-fri 22:00-04:00' (repeatable; default: at "
-        "any time).",
+        help="Window in which impacts may happen, such as 'mon-fri 22:00-04:00' (repeatable; "
+        "default: at any time).",
     ),
     click.option(
         "--time-zone", metavar="Z", help="Time zone of --window and --blackout (default: UTC)."
@@ -95,7 +95,7 @@ _PLAN = (
     click.option(
         "--whole-fleet",
         is_flag=True,
-        help="Go through all scopes, instead of those that are named.",
+        help="Go through all scopes. Name no SCOPE then.",
     ),
 )
 
@@ -109,7 +109,10 @@ def _planned(command: Callable[..., Any]) -> Callable[..., Any]:
 def rollout_body(
     *, scopes: tuple[str, ...], whole_fleet: bool, keep_going: bool, **given: Any
 ) -> Json:
-    """Return the body of the API's request; only --whole-fleet may mean all scopes."""
+    """Return the body of the API's request.
+
+    Raises `click.UsageError` unless there is exactly one of `scopes` and `whole_fleet`.
+    """
     if bool(scopes) == whole_fleet:
         raise click.UsageError("name the scopes, or say --whole-fleet for all of them")
     body: Json = {"scopes": list(scopes), "stopOnFailure": not keep_going}
@@ -158,7 +161,7 @@ Examples:
 @why_option
 @connected
 def start(session: Session, yes: bool, why: str | None, **given: Any) -> None:
-    """Start a rollout, after showing its plan."""
+    """Show the plan of a rollout, ask, and start it."""
     body = rollout_body(**given)
     planned = session.api.post("rollouts", "plan", body=body, repeatable=False)
     if yes:
@@ -250,7 +253,7 @@ def rollout_page(rollout: Json, now: datetime) -> list[Shown]:
 
 
 def progress(steps: Sequence[Json]) -> str:
-    """Return the progress in words: `2 of 6 done, 1 started`."""
+    """Return the progress in words, such as `2 of 6 done, 1 started`."""
     counts = Counter(step["phase"] for step in steps)
     done = counts.pop("completed", 0)
     counts.pop("waiting", None)
@@ -293,9 +296,9 @@ def _duration(text: str | None) -> str:
     return human_duration(length_ms) if length_ms else ""
 
 
-_verb("pause", "Announce nothing more for the rollout ID. What is announced goes on.")
+_verb("pause", "Announce no more events for the rollout ID. Those that are announced go on.")
 _verb("resume", "Go on with the rollout ID.")
-_verb("cancel", "End the rollout ID. What has started goes on to its end.")
+_verb("cancel", "End the rollout ID. Events that have started go on to their end.")
 _ROLLOUTS = (
     Column("ID", whole=True),
     Column("TYPE"),

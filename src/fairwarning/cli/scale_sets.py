@@ -40,7 +40,7 @@ _set_argument = click.argument("set", shell_complete=complete_scale_set)
 
 
 def _notice(_: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """Check a notice; a text that is no duration is refused with the possible values."""
+    """Return the notice in ISO 8601, or "none". Raises `click.BadParameter` if it is neither."""
     if text is None or text == _NONE:
         return text
     try:
@@ -69,7 +69,7 @@ Examples:
     "addresses",
     multiple=True,
     metavar="IP",
-    help="Address of a new instance (repeatable, once for each).",
+    help="Address of a new instance (repeatable; give it once for each instance).",
 )
 @wait_option
 @yes_option
@@ -86,8 +86,9 @@ def scale(
 ) -> None:
     """Make SET, a scale set, have CAPACITY instances.
 
-    It shrinks from the highest number, or the last name. A terminate notice warns those who
-    go with an event first; else they are gone at once. On a terminal it asks before it shrinks.
+    If SET gets smaller, the instances with the highest numbers, or the last names, are deleted.
+    If they have a terminate notice, an event announces this first; otherwise they are deleted at
+    once. On a terminal, the command asks before it deletes instances.
     """
     body = {"capacity": capacity, "addresses": list(addresses)}
     if sys.stdin.isatty() and not yes:
@@ -114,8 +115,8 @@ def replace(
 ) -> None:
     """Replace INSTANCE of a scale set by a new one.
 
-    The new one comes at once, and the old one is deleted with the notice that its model says.
-    On a terminal it asks first.
+    The new instance is created at once. The old one is deleted after the terminate notice of its
+    model. On a terminal, the command asks for confirmation.
     """
     if sys.stdin.isatty():
         confirm(f"Delete {instance} and put a new instance in its place?", yes=False)
@@ -144,20 +145,20 @@ Examples:
     "--terminate-notice",
     callback=_notice,
     metavar="D",
-    help="How long before a delete the instances are warned: from 5m to 15m, or none.",
+    help="How long before a delete the instances are warned. It is from 5m to 15m, or none.",
 )
 @click.option(
     "--reimage-notice",
     callback=_notice,
     metavar="D",
-    help="How long before a reimage the instances are warned: 15m, or none.",
+    help="How long before a reimage the instances are warned. It is 15m, or none.",
 )
 @why_option
 @connected
 def model(session: Session, set: str, why: str | None, **notices: str | None) -> None:
     """Change how long before a delete or a reimage the instances of SET are warned.
 
-    New instances follow it at once; those that are there once they are upgraded.
+    New instances use the change at once. Existing ones use it after `fairwarning upgrade`.
     """
     names = {"terminate_notice": "terminateNotice", "reimage_notice": "reimageNotice"}
     said = {names[name]: text for name, text in notices.items() if text is not None}

@@ -56,7 +56,7 @@ def list_scenarios(as_json: bool) -> None:
 @click.argument("name", shell_complete=complete_scenario)
 @_json_option
 def show(name: str, as_json: bool) -> None:
-    """Print the TOML of the scenario NAME, as a start for one of your own."""
+    """Print the TOML of the scenario NAME, which you can edit to make your own."""
     from fairwarning.cli.scenario_run import library_text  # noqa: PLC0415
 
     text = library_text(name)
@@ -93,20 +93,20 @@ Examples:
     multiple=True,
     metavar="INSTANCE",
     shell_complete=complete_instance,
-    help="Which instance takes the place of the scenario's first instance, second, and so on; "
-    "give it once for each.",
+    help="Instance that takes the place of an instance of the scenario. Give it once for each, in "
+    "the scenario's order (default: the scenario's own names).",
 )
 @click.option("--serve", "serves", is_flag=True, help="Start a server for this run only.")
 @click.option(
     "--metadata",
     callback=_metadata,
     metavar="HOST:PORT",
-    help="With --serve: where its metadata endpoint listens (default: a free port of 127.0.0.1).",
+    help="Address of the metadata endpoint of --serve (default: a free port of 127.0.0.1).",
 )
 @click.option(
     "--no-wait",
     is_flag=True,
-    help="With --serve: start at once instead of waiting for the first poll.",
+    help="Start at once. Without it, --serve waits until an instance polls.",
 )
 @why_option
 @connected
@@ -122,9 +122,9 @@ def run(
 ) -> None:
     """Play the scenario NAME, or the one in FILE (TOML, or what `record` wrote).
 
-    Time is advanced on a virtual clock, and waited for on a real one. With --serve the run
-    waits for a handler, and then goes on at speed 60 unless --speed says otherwise. The exit
-    code is 1 if an expectation of the scenario is not met.
+    On a server with a virtual clock, the run advances the clock; with a real clock, it waits.
+    With --serve, the run starts when a handler polls, and goes on at speed 60 unless --speed is
+    given. The exit code is 1 if an expectation of the scenario is not met.
     """
     from fairwarning.cli.scenario_run import (  # noqa: PLC0415
         RunRequest,

@@ -1,4 +1,4 @@
-"""Prints a scenario as it is played: as text, or as one JSON object per line."""
+"""Prints a scenario while it is played, as text or as one JSON object per line."""
 
 from datetime import timedelta
 from functools import cached_property
@@ -24,7 +24,7 @@ _MARKS = {
 
 
 class ScenarioPrinter:
-    """Prints the title, then each line of the report, then what is left pending."""
+    """Prints the title, then each line of the report, then the events that are still pending."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -44,7 +44,7 @@ class ScenarioPrinter:
             self._say(Cell(f"  {one_line(line)}", "dim"))
 
     def ready(self, *, metadata: str, control: str, vms: dict[str, str], waits: bool) -> None:
-        """Print where the server of `--serve` is."""
+        """Print the addresses of the server that `--serve` started, and of its VMs."""
         if self._as_json:
             echo_json({"kind": "ready", "metadata": metadata, "control": control, "vms": vms})
             return

@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SCOPES_MAX = 1_000
 HANDLER_SPEED = 60.0
-"""Slow enough for a handler that polls: a jump of the clock would hide everything from it."""
+"""The default speed with a handler. A faster clock would hide events between two polls."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
     scenario: str
-    """A name of the library, or a path."""
+    """The name of a scenario in the library, or the path of a file."""
     speed: float | None
     targets: tuple[str, ...]
     why: str
 
 
 class HttpOperatorApi:
-    """The commands' API client, as the player of a scenario needs it."""
+    """Adapts the commands' API client to the player. Raises `RequestRefused` for a `Problem`."""
 
     def __init__(self, api: "Api", why: str) -> None:
         self._api = api
@@ -76,7 +76,7 @@ def _asked(ask: Callable[[], T]) -> T:
 
 
 def play_on_server(session: Session, asked: RunRequest) -> None:
-    """Play the scenario on the server of the session."""
+    """Play the scenario on the server of the session. Raises `Problem` if it fails."""
     scenario = _with_targets(find_scenario(asked.scenario), asked.targets)
     printer = ScenarioPrinter(as_json=session.as_json)
     operator = HttpOperatorApi(session.api, asked.why)
@@ -89,7 +89,10 @@ def play_on_server(session: Session, asked: RunRequest) -> None:
 def play_on_private_server(
     session: Session, asked: RunRequest, metadata: tuple[str, int], *, waits: bool
 ) -> None:
-    """Play the scenario on a server that lasts as long as the run."""
+    """Play the scenario on a server that this starts and stops. Raises `Problem` if it fails.
+
+    If `waits` is true, the scenario starts when an instance polls.
+    """
     scenario = _with_targets(find_scenario(asked.scenario), asked.targets)
     printer = ScenarioPrinter(as_json=session.as_json)
     try:
@@ -109,10 +112,13 @@ def play_on_private_server(
 
 
 class PrivateServer:
-    """A server for one run: on a virtual clock, in memory, gone when the run is over."""
+    """A server for one run, with a virtual clock and a store in memory."""
 
     def __init__(self, fleet: dict[str, Any] | None, metadata: tuple[str, int]) -> None:
-        """Start the server; `fleet` None means the starter fleet. Raises what a node raises."""
+        """Start the server. It has the starter fleet if `fleet` is None.
+
+        Raises `BadStoreUrl`, `CannotListen` or `Refused` if the server cannot start.
+        """
         self._polled = threading.Event()
         self._background = Background()
         try:
@@ -127,7 +133,7 @@ class PrivateServer:
         """The names of all instances."""
 
     def wait_for_poll(self) -> None:
-        """Wait until any instance has asked for a document."""
+        """Wait until any instance has polled."""
         self._polled.wait()
 
     def stop(self) -> None:
@@ -165,7 +171,7 @@ class PrivateServer:
 
 
 def _first(names: tuple[str, ...], server: PrivateServer) -> list[str]:
-    """Return the scenario's instances, then all others: a neighbour's handler is worth a test."""
+    """Return all instances, those of the scenario first."""
     return [*dict.fromkeys([*names, *server.names])]
 
 
@@ -223,7 +229,10 @@ def _perform(player: Player, scenario: Scenario) -> None:
 
 
 def _scopes(operator: HttpOperatorApi, scenario: Scenario, advice: str) -> dict[str, str]:
-    """Return the scope of each instance; `advice` says what to do if the fleet lacks one."""
+    """Return the scope of each instance of the scenario by name.
+
+    Raises `Problem` if the fleet lacks an instance; `advice` is a part of its message.
+    """
     found: dict[str, str] = {}
     missing = []
     for name in instances_of(scenario):
@@ -243,7 +252,7 @@ def _scopes(operator: HttpOperatorApi, scenario: Scenario, advice: str) -> dict[
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let SIGTERM end the run as Ctrl-C does, so that no fault is left behind."""
+    """Let SIGTERM end the run as Ctrl-C does, so that its faults are cleared."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -252,9 +261,10 @@ def _interruptible() -> Iterator[None]:
 
 
 def find_scenario(name: str) -> Scenario:
-    """Read the scenario of the library, the file or the recording called `name`.
+    """Read the scenario called `name` in the library, or the scenario or recording in that file.
 
-    Raises Problem. If a file has several mistakes, all but the last are printed before.
+    Raises `Problem` if there is none or it has mistakes. If it has several mistakes, this prints
+    all but the last, which it raises.
     """
     if name in library.names():
         return read_scenario(library.text(name))

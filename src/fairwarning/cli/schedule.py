@@ -28,12 +28,12 @@ Examples:
     "--notice",
     type=duration,
     metavar="D",
-    help="Time from now until the event may start, such as 15m (default: the minimum of its type).",
+    help="Time from now until the event may start, such as 15m (default: the minimum of TYPE).",
 )
 @click.option(
     "--not-before",
     metavar="T",
-    help="When the event may start, instead of --notice: 22:00, 2026-11-16T22:00, or RFC 3339.",
+    help="Earliest start of the event, instead of --notice: 22:00, 2026-11-16T22:00, or RFC 3339.",
 )
 @click.option("--duration", type=duration, metavar="D", help="How long the impact lasts.")
 @click.option("--description", metavar="TEXT", help="Description that instances read in the event.")
@@ -41,12 +41,12 @@ Examples:
     "--update-domain",
     type=click.IntRange(0),
     metavar="N",
-    help="Announce the event for this update domain of TARGET, which is then a scope.",
+    help="Announce the event for this update domain of TARGET, which must be a scope.",
 )
 @click.option(
     "--already-happened",
     is_flag=True,
-    help="Announce a failure that has happened: the event has started at once.",
+    help="Announce a failure that has already happened, so the event is started at once.",
 )
 @wait_option
 @why_option
@@ -65,8 +65,8 @@ def schedule(
     """Announce an event of TYPE for each TARGET.
 
     TYPE is Freeze, Reboot, Redeploy, Preempt or Terminate. TARGET is an instance, or a scope
-    with --update-domain. Without --notice and --not-before the notice is the least that the
-    type needs.
+    with --update-domain. Without --notice and --not-before, the notice is the minimum of
+    TYPE.
     """
     if not_before and details["notice"]:
         raise click.UsageError("--notice and --not-before say the same; give one of them")
@@ -88,7 +88,10 @@ def _aim(targets: tuple[str, ...], update_domain: int | None) -> dict[str, Any]:
 
 
 def read_time(session: Session, option: str, text: str) -> str:
-    """Read a time by the server's clock: `22:00` is the next one there."""
+    """Return the time in the form of the API. `22:00` is the next one by the server's clock.
+
+    Raises `click.UsageError`, which names `option`, if `text` is no time.
+    """
     try:
         return to_wire(parse_time(text, session.clock.now()))
     except NotATime as error:

@@ -73,7 +73,10 @@ def _azure_address(
 
 
 def _origin(_: click.Context, __: click.Parameter, value: str | None) -> str:
-    """Return the origin of a URL as a browser sends it; empty if there is none."""
+    """Return the origin of a URL as a browser sends it, or "" without a URL.
+
+    Raises `click.BadParameter` if the URL is more than an origin.
+    """
     if value is None:
         return ""
     try:
@@ -126,7 +129,7 @@ def _duration_ms(value: str) -> int:
     "store_url",
     metavar="URL",
     help="URL of the store that keeps the fleet and its events: sqlite:///PATH, "
-    "postgresql://… or memory:.",
+    "postgresql://… or memory: (default: a SQLite file in your data folder).",
 )
 @click.option(
     "--control",
@@ -158,7 +161,7 @@ def _duration_ms(value: str) -> int:
     callback=_azure_address,
     metavar="HOST:PORT",
     help="Address on which local clients of Azure are served, over TLS with a certificate "
-    "of our own (default: the port after that of --control, if it is free and "
+    "that the server makes (default: the port after that of --control, if it is free and "
     "--control has no TLS).",
 )
 @click.option("--no-azure", is_flag=True, help="Do not serve clients of Azure.")
@@ -174,7 +177,7 @@ def _duration_ms(value: str) -> int:
     "fleet_file",
     type=_FILE,
     metavar="FILE",
-    help="Fleet file (TOML) that the fleet is made to match at start.",
+    help="Fleet file (TOML) that is applied to the fleet at start.",
 )
 @click.option(
     "--clock",
@@ -210,8 +213,8 @@ def _duration_ms(value: str) -> int:
     show_default=True,
     callback=_idle_ms,
     metavar="DURATION",
-    help="How long a scope may send no request before it is switched off until its next "
-    "one; up to 15 minutes more may pass.",
+    help="How long the instances of a scope may send no request before the scope is switched "
+    "off until the next request. Up to 15 minutes more may pass.",
 )
 @click.option(
     "--lease",
@@ -245,7 +248,7 @@ def _duration_ms(value: str) -> int:
     type=click.Choice(["400", "404"]),
     default="400",
     show_default=True,
-    help="How a request with an unknown api-version of scheduledevents is answered.",
+    help="Status code of the response to an unknown api-version of scheduledevents.",
 )
 @click.option(
     "--lenient-post",
@@ -320,8 +323,8 @@ def serve(
 ) -> None:
     """Run the engine, the metadata endpoint and the control plane until Ctrl-C.
 
-    Nothing needs to be configured: the store is a SQLite file in your data folder, and an
-    empty one gets a starter fleet to rehearse with.
+    No option is needed. The default store is a SQLite file in your data folder, and an empty
+    store gets a starter fleet to try things with.
     """
     rules = EndpointRules(
         activation_delay_s=delay_s,
@@ -363,7 +366,7 @@ def serve(
 
 
 def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
-    """Return the default address for clients of Azure: the port after the control plane's."""
+    """Return the default address for clients of Azure, or None if `control` is not loopback."""
     host, port = control
     if not is_loopback(host):
         return None
@@ -371,7 +374,10 @@ def _next_to(control: tuple[str, int]) -> tuple[str, int] | None:
 
 
 def _proxy_secret(proxies: tuple[str, ...]) -> str:
-    """Read the secret from the environment, because every local user can read command lines."""
+    """Return the proxies' secret from the environment, or "" without proxies.
+
+    Raises `click.UsageError` if the secret is missing or an address is wrong.
+    """
     secret = os.environ.get("FAIRWARNING_PROXY_SECRET", "")
     if proxies and not secret:
         raise click.UsageError("--proxy needs the secret in FAIRWARNING_PROXY_SECRET; set it")
@@ -395,7 +401,7 @@ async def _serve(settings: NodeSettings, *, as_json: bool) -> None:
 
 
 async def _example(store: Store) -> str | None:
-    """Return the path of a poll that works when pasted."""
+    """Return the path of a poll of any instance, or None if the fleet is empty."""
     for scope in await store.scopes(limit=100):
         for instance in scope.roster.live:
             return _POLL.format(instance.name)
@@ -411,7 +417,7 @@ def _shown(store_url: str) -> str:
 
 
 def _program(control_url: str) -> str:
-    """Return how to call this program as a client of this server."""
+    """Return the shell words that call this program as a client of this server."""
     name = os.environ.get("FAIRWARNING_PROGRAM", "fairwarning")
     return name if control_url == DEFAULT_URL else f"FAIRWARNING_URL={control_url} {name}"
 
@@ -457,7 +463,7 @@ def _tell_ready(node: Node, store_url: str, poll: str | None, *, as_json: bool) 
 
 
 def raise_file_limit() -> None:
-    """Allow as many file descriptors as possible; the usual limit is for programs with `select`."""
+    """Allow this process as many open files as possible, because each connection needs one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems report a limit that they do not grant.
     with suppress(ValueError, OSError):

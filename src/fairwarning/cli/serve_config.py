@@ -1,4 +1,4 @@
-"""Reads `serve --config FILE`: the options in a TOML file, under the same names."""
+"""Reads the TOML file of `serve --config`, whose keys are the names of options."""
 
 import difflib
 from pathlib import Path
@@ -11,7 +11,7 @@ from fairwarning.common.toml_text import NotToml, parse_toml
 
 
 def read_config(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Use the file's values as defaults; options on the command line take precedence."""
+    """Use the file's values as defaults of options. Raises `click.BadParameter` for a bad file."""
     if path is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Creates a token in the store itself. It imports the server, so it is imported only if needed."""
+"""Creates a token directly in the store. Import it only if needed: it loads the server."""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
 """What a command shows to people, as plain data without colour codes or widths.
 
-`tables/` makes these from the API's JSON; `output.py` draws them. So what is shown can be
-tested without a terminal, and a command that only prints JSON never loads the drawing.
+`tables/` makes this data from the API's JSON, and `output.py` draws it. So tests need no
+terminal, and a command that only prints JSON does not load `rich`.
 """
 
 from msgspec import Struct
@@ -15,18 +15,18 @@ class Cell(Struct, frozen=True):
 class Column(Struct, frozen=True):
     title: str
     whole: bool = False
-    """Whether the column is never cut, however narrow the terminal: an id to copy."""
+    """Whether the column is never cut, because it holds ids that people copy."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     empty: str
-    """The text if there are no rows."""
+    """The text that is shown if there are no rows."""
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """One thing with its facts; a fact without text is left out."""
+    """One object with its facts. A fact without text is not shown."""
 
     title: Cell
     facts: tuple[tuple[str, Cell], ...]

@@ -1,6 +1,6 @@
-"""Parses and formats times and durations for people. Pure: now and the zone are passed in.
+"""Parses and formats times and durations for people, with the current time as a parameter.
 
-Relative times are relative to the server's clock, because that is the one that counts.
+The current time is always that of the server's clock.
 """
 
 import re
@@ -15,11 +15,11 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 class NotATime(ValueError):
-    """The text is no duration or instant; the message says how to write one."""
+    """The text is not a duration or a time. The message says how to write one."""
 
 
 def parse_duration_ms(text: str) -> int:
-    """The duration that an option or argument gives. Raises NotATime."""
+    """Return the duration in milliseconds. Raises `NotATime` if the text is no duration."""
     found = durations.parse_duration_ms(text)
     if found is None:
         raise NotATime(f"{text!r} is no duration; write one like {durations.DURATION_EXAMPLES}")
@@ -27,12 +27,15 @@ def parse_duration_ms(text: str) -> int:
 
 
 def duration_text(text: str) -> str:
-    """Convert a duration that a person wrote to the form of the API."""
+    """Convert a duration to ISO 8601, as the API needs it. Raises `NotATime`."""
     return durations.format_iso_duration(parse_duration_ms(text))
 
 
 def parse_time(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Parse RFC 3339, local time without an offset, or `22:00`, which is the next 22:00."""
+    """Parse RFC 3339, local time without an offset, or `22:00`, which means the next 22:00.
+
+    `zone` None is the local zone. Raises `NotATime` if the text is none of these.
+    """
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
         return _next(time(int(clock[1]), int(clock[2])), now, zone)
@@ -54,7 +57,7 @@ def _next(at: time, now: datetime, zone: tzinfo | None) -> datetime:
 
 
 def _local(naive: datetime, zone: tzinfo | None) -> datetime:
-    """Add the zone; None is the local one, whose rules only `astimezone` knows."""
+    """Add the zone to a time without one. None is the local zone."""
     return naive.astimezone() if zone is None else naive.replace(tzinfo=zone)
 
 
@@ -67,13 +70,13 @@ def to_wire(instant: datetime) -> str:
 
 
 def absolute(instant: datetime, zone: tzinfo | None = None) -> str:
-    """Return a time in the reader's zone: `2026-11-16 22:30:05 CET`."""
+    """Return the time in the zone (None is the local one), such as `2026-11-16 22:30:05 CET`."""
     local = instant.astimezone(zone)
     return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname() or local.strftime('%z')}"
 
 
 def relative(instant: datetime, now: datetime) -> str:
-    """Return a time relative to now: `in 14 min`, `3 h ago`, `now`."""
+    """Return the time relative to `now`, such as `in 14 min`, `3 h ago` or `now`."""
     away_ms = round((instant - now) / timedelta(milliseconds=1))
     if abs(away_ms) < SECOND_MS:
         return "now"
@@ -82,7 +85,10 @@ def relative(instant: datetime, now: datetime) -> str:
 
 
 def human_duration(length_ms: int) -> str:
-    """Return the largest unit, and the next one if the first has a single digit."""
+    """Return the duration in words, such as `14 min` or `2 h 5 min`.
+
+    A second unit is shown only if the number of the first is below 10.
+    """
     rest = length_ms
     counts = []
     for unit in _UNITS_MS:
@@ -96,7 +102,7 @@ def human_duration(length_ms: int) -> str:
 
 
 def countdown(instant: datetime, now: datetime) -> str:
-    """Return the time left: `14:05`, `1:02:09`, or `due`."""
+    """Return the time left until `instant`, such as `14:05`, `1:02:09` or `due`."""
     left_s = -((now - instant) // timedelta(seconds=1))
     if left_s <= 0:
         return "due"

@@ -40,21 +40,29 @@ Examples:
   fairwarning token create --role admin --name ada --store sqlite:///srv/fairwarning.db
 """
 )
-@click.option("--role", type=_ROLES, required=True, help="What the bearer of the token may do.")
+@click.option(
+    "--role",
+    type=_ROLES,
+    required=True,
+    help="Role of the token, which limits what its user may do.",
+)
 @click.option(
     "--name",
     metavar="N",
-    help="Whom the token is for (default: your user name and this host's name).",
+    help="Name of the token's user (default: your user name and this host's name).",
 )
 @click.option(
-    "--expires", type=duration, metavar="D", help="How long the token is valid (default: for ever)."
+    "--expires",
+    type=duration,
+    metavar="D",
+    help="How long the token is valid (default: without end).",
 )
 @click.option(
     "--store",
     "store_url",
     metavar="URL",
-    help="Create the token in this store instead of through a server, as the first token "
-    "of a server that is not on loopback. A SQLite file must not be in use.",
+    help="Create the token directly in this store, without a server. The first token of a server "
+    "that is not on loopback needs this. A SQLite file must not be in use.",
 )
 @why_option
 @connected
@@ -66,7 +74,7 @@ def create(
     store_url: str | None,
     why: str | None,
 ) -> None:
-    """Create a token. Its secret is printed on standard output, and never shown again."""
+    """Create a token and print its secret, which is shown only this once."""
     body = {"name": name or default_name(), "role": role}
     if expires:
         body["expires"] = expires

@@ -1,4 +1,4 @@
-"""Follows one event until it has ended, for `--wait`, with its progress on standard error."""
+"""Implements `--wait`: follows an event to its end and shows progress on standard error."""
 
 import sys
 from collections.abc import Sequence
@@ -27,12 +27,15 @@ _ENDED = ("completed", "cancelled", "failed")
 wait_option = click.option(
     "--wait",
     is_flag=True,
-    help="Follow the event until it has ended; the exit code is 1 if it failed.",
+    help="Follow the event until it has ended. The exit code is 1 if it did not complete.",
 )
 
 
 def conclude(session: Session, event: Json, *, wait: bool) -> None:
-    """End a command that made an event: show the event, or follow it first."""
+    """Show the event that a command made. If `wait` is true, wait for its end first.
+
+    Raises `Problem` if the wait ends and the event did not complete.
+    """
     if wait:
         event = wait_for(session, event)
     session.answer(event, lambda now: [event_card(event, now)])
@@ -41,14 +44,14 @@ def conclude(session: Session, event: Json, *, wait: bool) -> None:
 
 
 def refuse_unfinished(events: Sequence[Json]) -> None:
-    """End a wait with a failure if one of the events did not complete."""
+    """Raise `Problem` if one of the events did not complete."""
     for event in events:
         if event["phase"] != "completed":
             raise Problem(ending(event))
 
 
 def ending(event: Json) -> str:
-    """Return a line on how the event ended, and where to look next."""
+    """Return a line that says how the event ended and which command shows more."""
     how = "failed" if event["phase"] == "failed" else f"was {event['phase']}"
     outcome = f": {event['outcome']}" if event.get("outcome") else ""
     told = f"event {event['id']} {how}{outcome}"
@@ -70,7 +73,7 @@ def wait_for(session: Session, event: Json) -> Json:
 
 
 def progress(event: Json, now: datetime) -> str:
-    """Return the progress: `Reboot of web-0: scheduled, starts in 14:05 unless approved sooner`."""
+    """Return the progress, such as `Reboot of web-0: scheduled, starts in 14:05 at latest`."""
     what = f"{kind_of(event)} of {several(event['resources'])}"
     if event["phase"] == "scheduled":
         left = countdown(from_wire(event["notBefore"]), now)

@@ -37,7 +37,8 @@ Examples:
 def watch(session: Session) -> None:
     """Watch the fleet on a live screen until q or Ctrl-C.
 
-    Into a pipe it prints a line for each transition, with --json a JSON object.
+    Into a pipe, the command prints a line for each transition. With --json, it prints a JSON
+    object for each.
     """
     if session.as_json or not sys.stdout.isatty():
         _print_lines(session)
@@ -108,12 +109,12 @@ def _rendered(lines: list[Line]) -> Group:
 
 
 def _leave(number: int, _: FrameType | None) -> None:
-    """Raise on a signal, so that the terminal is restored on the way out."""
+    """Raise `SystemExit` on a signal, so that the terminal is restored."""
     raise SystemExit(128 + number)
 
 
 class Keys:
-    """Reads keys at once and without echo; without a terminal on standard input it only waits."""
+    """Reads keys without Enter and without echo. If stdin is no terminal, it only waits."""
 
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno() if sys.stdin.isatty() else None
@@ -134,7 +135,7 @@ class Keys:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
     def wait(self, timeout_s: float) -> str:
-        """Return what was typed within that time."""
+        """Return what was typed within `timeout_s`, or ""."""
         if self._fd is None:
             time.sleep(timeout_s)
             return ""

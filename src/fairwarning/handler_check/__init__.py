@@ -1,8 +1,7 @@
 """The handler check runs a handler of scheduled events through a set of cases.
 
-Theory of operation. Each case runs in a process of its own (`worker`), with a private server on
-a virtual clock and a fresh handler process, in a network namespace where the system allows it.
-The handler is observed from outside: what it requests and approves, whether it keeps running,
-and what it writes into its log if it writes one. `run` starts many workers at once and collects
-their results; `reports` prints them.
+Each case runs in its own process (`worker`), with a private server on a virtual clock and a new
+handler process. They are in a network namespace if the system allows it. The check observes the
+handler from outside: its requests and approvals, whether it keeps running, and its log if it
+writes one. `run` starts many workers at once and collects their results; `reports` prints them.
 """

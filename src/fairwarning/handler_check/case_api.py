@@ -1,8 +1,8 @@
-"""What a case can do to a handler and require of it, in the words of the report.
+"""What a case can do to a handler and require of it. It also writes the report's texts.
 
-Time. The server's clock stands still unless the case moves it. It begins at the real time, so
-that a handler that computes how much time is left gets the right answer. The handler's own time
-is real: it has `patience` to do what it should.
+The server's clock stands still unless the case moves it. It starts at the real time, so that a
+handler computes the right time until an event. The handler runs in real time, and has `patience`
+for each action that a case requires.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from fairwarning.operator_api.schemas import Event
 from fairwarning.testing import Server, Vm
 
 SETTLED_POLLS = 3
-"""After this many polls a handler has read a document, acted on it, and polled again."""
+"""After this many polls, a handler has read a document, acted on it, and polled again."""
 _TOO_FEW_POLLS = "it asked too seldom to be sure; give it more time with --patience"
 _NO_LOG = "the handler wrote nothing into FAIRWARNING_CHECK_LOG, so nobody knows"
 
 
 class CaseRun:
-    """One run of a case against one handler; each `must_…` adds a point to the result."""
+    """One run of a case against one handler. Each method `must_…` adds a point to the result."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class CaseRun:
         self.happened.append(what)
 
     def finish(self, event: Event) -> None:
-        """Move the clock until the event is over, and no further: the handler's clock stays."""
+        """Move the server's clock until the event is over. The handler's clock does not move."""
         if self.server.event(event).phase == "scheduled":
             self.server.advance(minutes=15)
         self.server.advance(minutes=1, seconds=max(0, event.duration_seconds))
@@ -65,7 +65,7 @@ class CaseRun:
         self._restart()
 
     def must_start(self) -> bool:
-        """Require a first poll; return whether it came, because no case can go on without."""
+        """Require a first poll. Returns whether it came; without it, the case cannot go on."""
         if self.observed.wait(self.observed.polls):
             return True
         did = (
@@ -77,7 +77,7 @@ class CaseRun:
         return False
 
     def must_handle(self, event: Event, *, within_s: float | None = None) -> None:
-        """Require an approval or, of a handler that never approves, a drain in its log."""
+        """Require an approval, or a drain in the log if the handler is one that never approves."""
         should = f"prepare for event {_short(event)}" + " and approve it" * self._approves
         if self._approves:
             is_done = self.observed.wait(
@@ -92,7 +92,7 @@ class CaseRun:
             self._must_log(DRAIN, event, should, within_s)
 
     def must_notice(self, event: Event) -> None:
-        """Require what `must_handle` does, but allow that another VM approves."""
+        """Require an approval or a drain in the log, because another VM may approve."""
         should = f"prepare for event {_short(event)}; approving may be left to another VM"
         if self.observed.wait_polls(SETTLED_POLLS) and self.observed.approvals(event.id):
             self._add(should, "it approved", Verdict.PASSED)
@@ -115,18 +115,18 @@ class CaseRun:
             self._add(should, "it left it alone", Verdict.PASSED)
 
     def must_undo(self, event: Event) -> None:
-        """Require exactly one undo, which only the handler's log can show."""
+        """Require exactly one undo in the handler's log."""
         should = f"undo what it did for event {_short(event)}, once"
         self._must_log(UNDO, event, should)
 
     def must_keep_polling(self) -> None:
-        """Require that the handler still polls, whatever has happened."""
+        """Require that the handler still polls."""
         lives = self.observed.wait_polls(2)
         did = "it did" if lives else self._silence()
         self._add("go on asking", did, _verdict(lives))
 
     def must(self, should: str, is_so: bool, did: str) -> None:
-        """Require `is_so`; `should` and `did` are the words of the report."""
+        """Require that `is_so` is true. `should` and `did` are texts for the report."""
         self._add(should, did, _verdict(is_so))
 
     def _must_log(
@@ -166,5 +166,5 @@ def _verdict(is_good: object) -> Verdict:
 
 
 def _short(event: Event) -> str:
-    """Return enough of the event's id to find it in the handler's own log."""
+    """Return the start of the event's id, which is enough to find it in the handler's log."""
     return event.id[:8]

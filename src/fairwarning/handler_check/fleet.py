@@ -5,15 +5,15 @@ from typing import Any
 from fairwarning.handler_check.namespace import ENDPOINT
 
 VM, TWIN, NEIGHBOUR = "web-0", "web-1", "web-2"
-"""TWIN shares the update domain of VM, so one event may affect both; NEIGHBOUR does not."""
+"""VM and TWIN share an update domain, so one event may affect both. NEIGHBOUR has another."""
 MEMBER, SIMILAR = "workers_1", "workers_10"
-"""Instances of a scale set, whose host names differ from their names."""
+"""Instances of a scale set. Their host names differ from their names."""
 HOSTNAMES = {VM: VM, TWIN: TWIN, MEMBER: "workers000001"}
 _ELSEWHERE = "10.213.0.1"
 
 
 def fleet(vm: str, *, is_at_endpoint: bool) -> dict[str, Any]:
-    """Return the fleet; with `is_at_endpoint`, `vm` has the address of the endpoint."""
+    """Return the fleet. If `is_at_endpoint` is true, `vm` has the endpoint's address."""
     at = [ENDPOINT] if is_at_endpoint else []
     domains = {VM: 0, TWIN: 0, NEIGHBOUR: 1}
     return {

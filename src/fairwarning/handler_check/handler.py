@@ -26,7 +26,10 @@ class Handler:
         output: Path,
         on_end: Callable[[], None],
     ) -> None:
-        """`on_end` is called from another thread. Raises CannotStart."""
+        """Start the process, which appends its output to the file `output`.
+
+        `on_end` is called from another thread. Raises `CannotStart` if the command cannot run.
+        """
         with output.open("ab") as file:
             try:
                 self._process = subprocess.Popen(  # noqa: S603  (to run it is what we are for)
@@ -51,7 +54,7 @@ class Handler:
 
     @property
     def ending(self) -> str:
-        """How the process ended, in words for people."""
+        """How the process ended, such as `ended with exit code 1`, or `is running`."""
         code = self._process.returncode
         if code is None:
             return "is running"
@@ -60,14 +63,14 @@ class Handler:
         return f"ended with exit code {code}"
 
     def stop(self) -> None:
-        """End the process and its children, also if the process itself has ended."""
+        """End the process and its children. Children may run after the process has ended."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_TERMINATE_S)
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process at once, as a power failure would."""
+        """Kill the process and its children at once, as a power failure would."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
@@ -77,7 +80,7 @@ class Handler:
 
 
 def last_lines(output: Path) -> str:
-    """Return the last lines that a handler printed."""
+    """Return the last lines that a handler printed, at most OUTPUT_LINES_MAX."""
     if not output.exists():
         return ""
     text = output.read_bytes()[-_OUTPUT_BYTES_MAX:].decode("utf-8", "replace")
@@ -85,5 +88,5 @@ def last_lines(output: Path) -> str:
 
 
 def _without_proxies() -> dict[str, str]:
-    """Return the environment without proxies, which many HTTP clients would use for any URL."""
+    """Return the environment without variables for proxies, which many HTTP clients use."""
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}

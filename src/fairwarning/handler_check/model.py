@@ -1,4 +1,4 @@
-"""The request and the result of a case, which go between processes as JSON, and the report."""
+"""The request and the result of a case, which processes exchange as JSON, and the report."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ class Verdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     NOT_OBSERVED = "not observed"
-    """Only the handler's log could show this, and the handler wrote none."""
+    """The check saw too little, as when only a log can show it and the handler writes none."""
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Result(Struct, frozen=True, kw_only=True, rename="camel"):
     case: str
     title: str
     why: str
-    """The fault of real handlers that this case looks for."""
+    """The mistake of real handlers that this case looks for."""
     happened: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
     output: str = ""
@@ -44,10 +44,10 @@ class Result(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CaseRequest(Struct, frozen=True, kw_only=True):
-    """What the process of a case needs to know."""
+    """The input of the process that runs a case."""
 
     case: str
-    """The name of the case. Empty: check only that the handler polls at all."""
+    """The name of the case. If it is empty, only the first poll is checked."""
     command: tuple[str, ...]
     patience_s: float
     approves: bool
@@ -59,7 +59,7 @@ class Report(Struct, frozen=True, kw_only=True, rename="camel"):
     command: tuple[str, ...]
     at: str
     network: str
-    """How the handler reached the endpoint, in words."""
+    """How the handler reached the endpoint, as text for the report."""
     took_s: float
     results: tuple[Result, ...]
 

@@ -1,7 +1,7 @@
-"""Creates a network namespace in which 169.254.169.254 is ours and nothing else can be reached.
+"""Creates a network namespace that has only our own endpoint, at 169.254.169.254.
 
-It is created with `unshare`, and with a user namespace unless we are root. No packet leaves it,
-so a handler with the address built in can be checked anywhere, also on a real Azure VM.
+It is created with `unshare`, together with a user namespace unless we are root. No packet leaves
+it. So a handler that uses this fixed address can be checked anywhere, also on a real Azure VM.
 """
 
 import fcntl
@@ -26,16 +26,16 @@ class NoNamespaces(Exception):
 
 @cache
 def new_network() -> tuple[str, ...]:
-    """Return the command prefix that runs a program in a new network. Raises NoNamespaces.
+    """Return the command prefix that runs a program in a new network namespace.
 
-    Root does without a user namespace if it can: inside one it could no longer read the
-    files of other users.
+    Root uses no user namespace if possible, because it could not read the files of other users
+    there. Raises `NoNamespaces` if this system does not allow a namespace.
     """
     with_user = (*_NEW_NETWORK, *_NEW_USER, "--")
     prefixes = [(*_NEW_NETWORK, "--"), with_user] if os.geteuid() == 0 else [with_user]
     error = ""
     for prefix in prefixes:
-        # Create a second one inside: some systems grant a user namespace but no rights in it.
+        # Try a second namespace inside, because some systems allow one but grant no rights in it.
         try:
             tried = subprocess.run(  # noqa: S603
                 [*prefix, *_NEW_NETWORK, "--", "true"], capture_output=True, text=True, check=False
@@ -54,7 +54,7 @@ def new_network() -> tuple[str, ...]:
 
 
 def configure(hostname: str) -> None:
-    """Bring up loopback with the endpoint's address and set the host name, in a new namespace."""
+    """Set the host name, and give loopback the endpoint's address. Call it in a new namespace."""
     _refuse_shared_network()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         _bring_up(control, "lo")
@@ -65,7 +65,7 @@ def configure(hostname: str) -> None:
 
 
 def _refuse_shared_network() -> None:
-    """Fail if the network is not new: the address of a network in use must not be taken over."""
+    """Fail if the network has other interfaces, so that no network in use is changed."""
     names = [name for _, name in socket.if_nameindex()]
     has_route = any(name not in ("lo", "tunl0", "sit0", "ip6tnl0") for name in names)
     assert not has_route, f"this is no new network: it has {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""Observes what a handler does: its requests, the lines of its log, and whether it still runs."""
+"""Observes a handler: its requests, the lines of its log, and whether it still runs."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ UNDO = "undo"
 
 
 class HandlerLog:
-    """The file named by FAIRWARNING_CHECK_LOG, in which a handler reports what it does.
+    """The file that FAIRWARNING_CHECK_LOG names, in which a handler reports what it does.
 
     A line is `drain EVENT-ID` or `undo EVENT-ID`.
     """
@@ -37,7 +37,7 @@ class HandlerLog:
 
 
 class Observations:
-    """What one handler has done so far, and waiting for what it should do."""
+    """Tells what a handler has done so far, and waits for what it should do."""
 
     def __init__(self, server: Server, vm: str, log: HandlerLog, patience_s: float) -> None:
         self._server = server
@@ -58,7 +58,7 @@ class Observations:
         return len(self._server.requests(self._vm, kind="events"))
 
     def approvals(self, event_id: str) -> int:
-        """Count the approvals of this event, whatever the response was."""
+        """Return how often the handler approved this event, including refused approvals."""
         asked = self._server.requests(self._vm, kind="approve")
         return sum(event_id in (read_event_ids(each.body) or ()) for each in asked)
 
@@ -72,12 +72,18 @@ class Observations:
         return bool(self.approvals(event_id) or self.log.count(DRAIN, event_id))
 
     def wait(self, condition: Callable[[], object], *, within_s: float | None = None) -> bool:
-        """Return whether `condition` becomes true in time and before the handler ends."""
+        """Return whether `condition` becomes true before the handler ends and time runs out.
+
+        The time is `within_s`, or the patience if it is None.
+        """
         self._wait_until(lambda: condition() or not self.is_alive, within_s)
         return bool(condition())
 
     def wait_polls(self, more: int) -> bool:
-        """Wait for that many more polls: the handler has then read all responses but the last."""
+        """Return whether that many more polls come in time.
+
+        The handler has then read all responses but the last.
+        """
         wanted = self.polls() + more
         return self.wait(lambda: self.polls() >= wanted, within_s=self.patience_s + more)
 
@@ -89,7 +95,7 @@ class Observations:
             return
 
     def time_polls(self, polls: int) -> float:
-        """Return how many seconds that many polls take, at most the patience."""
+        """Return how many seconds the next `polls` polls take. It waits a limited time."""
         began = time.monotonic()
         self.wait_polls(polls)
         return time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Runs a whole check: the first poll, then all cases in parallel, each in its own process."""
+"""Runs a check. It tests the first poll, then all cases in parallel in their own processes."""
 
 import contextlib
 import os
@@ -22,9 +22,9 @@ from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_netw
 _STOP_S_MAX = 5.0
 """How long a worker may take to stop its server and its handler before it is killed."""
 _CASE_PATIENCES_MAX = 10
-"""No case waits for the handler more often than this, so a longer run hangs."""
+"""A case waits for the handler at most this many times. A case that takes longer hangs."""
 _CASE_S_MIN = 60.0
-"""What starting the processes may take on a busy system, beside the waiting."""
+"""Extra time for a case, because processes start slowly on a busy system."""
 
 
 class CannotCheck(Exception):
@@ -41,13 +41,14 @@ class CheckOptions:
     jobs: int
     approves: bool
     namespace: bool | None
-    """None: use a network namespace if this system allows it."""
+    """Whether to use a network namespace. None means to use one if this system allows it."""
 
 
 def check(options: CheckOptions, on_result: Callable[[Result], None]) -> Report:
-    """Run all chosen cases; `on_result` gets each result as its case ends.
+    """Run all chosen cases. `on_result` gets each result when its case ends.
 
-    Raises CannotCheck and NoNamespaces.
+    Raises `CannotCheck` if the handler does not start or never polls, and `NoNamespaces` if a
+    namespace is required and this system does not allow it.
     """
     began = time.monotonic()
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -95,7 +96,7 @@ def _request(options: CheckOptions, case: str, in_namespace: bool) -> CaseReques
 
 
 class WorkerPool:
-    """Runs cases at the same time, each in a process of its own, and leaves no process behind."""
+    """Runs cases in parallel, each in its own process. `stop` ends all processes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +104,7 @@ class WorkerPool:
         self._is_over = False
 
     def run(self, request: CaseRequest) -> Result:
-        """Run one case to its end, or until its time limit."""
+        """Run one case to its end or its time limit. A worker that breaks gives a failed result."""
         began = time.monotonic()
         limit_s = _CASE_PATIENCES_MAX * request.patience_s + _CASE_S_MIN
         # The worker ends when its input is closed, so it cannot outlive this process.
@@ -128,7 +129,7 @@ class WorkerPool:
     def run_all(
         self, requests: Sequence[CaseRequest], jobs: int, on_result: Callable[[Result], None]
     ) -> list[Result]:
-        """Return the results in the order of `requests`; `on_result` gets each as it ends."""
+        """Return the results in the order of `requests`. `on_result` gets each when it is ready."""
         with self._threads(jobs) as threads:
             running: dict[Future[Result], int] = {
                 threads.submit(self.run, each): number for number, each in enumerate(requests)
@@ -142,7 +143,7 @@ class WorkerPool:
             return [results[number] for number in sorted(results)]
 
     def stop(self) -> None:
-        """End every worker process, with its handler."""
+        """End every worker process and its handler. No worker can start afterwards."""
         with self._lock:
             self._is_over = True
             running = [*self._running]
@@ -181,7 +182,7 @@ class WorkerPool:
 
 
 def _require_first_poll(pool: WorkerPool, options: CheckOptions, in_namespace: bool) -> None:
-    """Raise CannotCheck if the handler never polls: all cases would fail for that one reason."""
+    """Raise `CannotCheck` if the handler never polls, because then all cases would fail."""
     result = pool.run(_request(options, "", in_namespace))
     if result.verdict is not Verdict.FAILED:
         return
@@ -212,7 +213,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _broken(request: CaseRequest, error: str, took_s: float) -> Result:
-    """Return the result of a worker that crashed: it blames the check, not the handler."""
+    """Return the failed result of a worker that crashed. It says that the check is at fault."""
     case = CASES.get(request.case, FIRST_POLL)
     did = f"the check itself broke: {error}; this is a bug of Fairwarning or of this machine"
     return Result(

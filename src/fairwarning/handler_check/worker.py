@@ -1,7 +1,7 @@
-"""Runs one case in a process of its own, with its network, its server and its handler.
+"""Runs one case in its own process, with its own network, server and handler.
 
 `python -m fairwarning.handler_check.worker REQUEST` prints the result as one line of JSON. It
-ends when its standard input is closed, so that nothing outlives the process that started it.
+ends when its standard input is closed, so it ends with the process that started it.
 """
 
 import os

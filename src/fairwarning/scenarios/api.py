@@ -15,7 +15,7 @@ class RequestRefused(Exception):
 
 
 class OperatorApi(Protocol):
-    """Sends requests; each method raises RequestRefused."""
+    """Sends requests. Each method raises `RequestRefused` if the request fails."""
 
     def get(self, *path: str, **params: Any) -> Json: ...
 
@@ -25,5 +25,5 @@ class OperatorApi(Protocol):
 
 
 def instant(text: str) -> datetime:
-    """Parse a time of the API."""
+    """Convert a time in the form of the API to a datetime in UTC."""
     return datetime.fromisoformat(text).astimezone(UTC)

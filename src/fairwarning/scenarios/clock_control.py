@@ -1,4 +1,4 @@
-"""Lets time pass in a scenario: in jumps, at a speed, or as the server's clock runs."""
+"""Lets time pass in a scenario. It jumps, or moves at a speed, or follows the server's clock."""
 
 import math
 import time
@@ -9,9 +9,9 @@ from typing import Protocol
 from fairwarning.scenarios.api import OperatorApi, instant
 
 LOOK_S = 0.5
-"""How often a waiting player looks at what has happened, in real seconds."""
+"""The real seconds between two looks at what has happened, while a player waits."""
 STEP_S = 0.25
-"""How often a clock that is moved at a speed is moved, in real seconds."""
+"""The real seconds between two moves of a `PacedClock`."""
 
 Look = Callable[[], None]
 Sleep = Callable[[float], None]
@@ -21,16 +21,16 @@ class ClockControl(Protocol):
     def now(self) -> datetime: ...
 
     def until(self, target: datetime, look: Look) -> None:
-        """Wait until that time, and call `look` whenever something may have happened."""
+        """Wait until `target`, and call `look` whenever something may have happened."""
         ...
 
     def settle(self) -> None:
-        """Wait until the immediate effects of an action are done, if that can be known."""
+        """Wait for the immediate effects of an action, if the clock can tell when they are done."""
         ...
 
 
 class _MovableClock:
-    """A virtual clock that stands still until it is moved."""
+    """A virtual clock that stands still until the player moves it."""
 
     def __init__(self, operator: OperatorApi) -> None:
         self._operator = operator
@@ -47,7 +47,7 @@ class _MovableClock:
 
 
 class JumpingClock(_MovableClock):
-    """Moves the clock to each step at once."""
+    """Moves the clock to the time of each step in one jump."""
 
     def until(self, target: datetime, look: Look) -> None:
         left_s = math.ceil((target - self.now()).total_seconds())
@@ -76,7 +76,7 @@ class PacedClock(_MovableClock):
 
 
 class RunningClock:
-    """Waits for a clock that runs by itself: the real one, or a virtual one with a speed."""
+    """Waits for a clock that runs by itself, which is real or virtual with a speed."""
 
     def __init__(self, operator: OperatorApi, speed: float, sleep: Sleep = time.sleep) -> None:
         self._operator = operator
@@ -93,7 +93,7 @@ class RunningClock:
         look()
 
     def settle(self) -> None:
-        """Do nothing: effects are reported when they have happened."""
+        """Do nothing. Effects are reported when they have happened."""
 
 
 class SpeedNotAllowed(Exception):
@@ -103,7 +103,10 @@ class SpeedNotAllowed(Exception):
 def choose_clock_control(
     operator: OperatorApi, speed: float | None, sleep: Sleep = time.sleep
 ) -> ClockControl:
-    """Choose by the kind of the server's clock. Raises SpeedNotAllowed."""
+    """Return the control that fits the server's clock.
+
+    Raises `SpeedNotAllowed` if a speed is given and the clock runs by itself.
+    """
     clock = operator.get("clock")
     own = float(clock.get("speed", 0 if clock["virtual"] else 1))
     if own:

@@ -1,4 +1,4 @@
-"""Lists the instances of a scenario, and puts others in their place. Pure."""
+"""Pure functions that list the instances of a scenario, or replace them by others."""
 
 from collections.abc import Mapping
 

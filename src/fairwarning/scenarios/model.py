@@ -1,4 +1,4 @@
-"""A scenario as values: steps at their times, each with at most one action."""
+"""The model of a scenario. Each of its steps has a time and at most one action."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
 
 class Operate(Struct, frozen=True, kw_only=True):
-    """An owner asks for an operation on an instance."""
+    """The owner of an instance requests an operation on it."""
 
     kind: OperationKind
     instance: str
@@ -48,7 +48,7 @@ class SetFault(Struct, frozen=True, kw_only=True):
     kind: FaultKind
     instances: tuple[str, ...] = ()
     more: Json = {}
-    """The other members of the API's request body, unchecked."""
+    """The other members of the API's request body. The server checks them."""
 
 
 class ClearFaults(Struct, frozen=True, kw_only=True):
@@ -58,18 +58,18 @@ class ClearFaults(Struct, frozen=True, kw_only=True):
 class StartRollout(Struct, frozen=True, kw_only=True):
     type: EventType
     of: tuple[str, ...]
-    """Names of instances; the rollout goes through their scopes."""
+    """The names of instances. The rollout goes through the scopes of these instances."""
     more: Json = {}
 
 
 class Expect(Struct, frozen=True, kw_only=True):
-    """A condition that must hold, or the run fails."""
+    """A condition on an event or a rollout. The run fails if it does not become true in time."""
 
     name: str
     is_rollout: bool = False
     phases: tuple[str, ...] = ()
     approved: bool | str | None = None
-    """Whether anybody has approved, or the instance that must have; None: either way."""
+    """Whether there must be an approval, or the instance it must be from. None means any."""
     within_ms: int = 0
 
 
@@ -88,11 +88,11 @@ Action = (
 
 class Step(Struct, frozen=True, kw_only=True):
     at_ms: int
-    """The time since the scenario began; never less than that of the step before."""
+    """The time since the scenario began. It is not before the time of the previous step."""
     line: int = 0
     say: str = ""
     name: str = ""
-    """The name by which later steps mean the event or rollout that this step makes."""
+    """The name that later steps use for the event or rollout of this step."""
     action: Action | None = None
 
 
@@ -100,7 +100,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     title: str
     description: str = ""
     fleet: Json | None = None
-    """The content of a fleet file; None: the starter fleet is enough."""
+    """The content of a fleet file. None means the starter fleet."""
     steps: tuple[Step, ...] = ()
 
 

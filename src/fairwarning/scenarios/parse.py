@@ -1,4 +1,4 @@
-"""Reads a scenario from TOML, and reports all mistakes of a file at once, each with its line."""
+"""Reads a scenario from TOML, and reports all mistakes at once, each with its line."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ _NAMED_ACTIONS = (Schedule, Operate, Postpone, StartRollout)
 
 
 def read_scenario(text: str) -> Scenario:
-    """Read a scenario. Raises ScenarioProblem with all mistakes."""
+    """Read a scenario from TOML. Raises `ScenarioProblem` with all mistakes."""
     try:
         text, raw = parse_toml(text)
     except NotToml as problem:
@@ -101,7 +101,7 @@ def _steps(top: ScenarioTable, lines: Lines) -> tuple[Step, ...]:
         if len(table.mistakes) == mistakes_before:
             names.check(table, step)
         else:
-            # What the step would make is unknown, so later steps may use its name for anything.
+            # It is unknown what this step makes, so later steps may use its name for both.
             names.events.append(step.name)
             names.rollouts.append(step.name)
         steps.append(step)
@@ -129,14 +129,14 @@ def _at_ms(table: ScenarioTable, before_ms: int) -> int:
 
 
 class _Names:
-    """The names that the steps so far have given to their events and rollouts."""
+    """The names of events and rollouts that the steps so far have given."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
         self.rollouts: list[str] = []
 
     def check(self, table: ScenarioTable, step: Step) -> None:
-        """Refuse a name that no step above gives, and remember the one that this step gives."""
+        """Report a name that no step above gives, and remember the one that this step gives."""
         action = step.action
         if isinstance(action, Approve | Cancel | Postpone):
             self._refuse_unknown(table, action.event, is_rollout=False)

@@ -1,7 +1,7 @@
 """Plays a scenario on a server through the operator API, and reports what happens.
 
-However the run ends, the faults that it has set are cleared. The events that it has scheduled
-stay on the server; `Player.pending` lists them.
+At the end of a run, also of a failed one, its faults are cleared. Its events stay on the server;
+`Player.pending` lists those that are not over.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -37,14 +37,14 @@ from fairwarning.scenarios.step_actions import (
 _ENDED = ("completed", "cancelled", "failed")
 _SECOND = timedelta(seconds=1)
 LOOKS_MAX = 200
-"""How often an expectation with a time limit is checked at most."""
+"""How many times, at most, an expectation with a time limit is checked."""
 
 
 class ReportLine(Struct, frozen=True, kw_only=True):
     """One line of the report of a run."""
 
     kind: str
-    """`step`, `report`, `met`, `unmet` or `note`."""
+    """The kind is `step`, `report`, `met`, `unmet` or `note`."""
     at: datetime
     """The time by the server's clock."""
     since: timedelta
@@ -57,7 +57,7 @@ OnLine = Callable[[ReportLine], None]
 
 
 class StepFailed(Exception):
-    """The server refused what a step asked for."""
+    """The server refused the request of a step."""
 
     def __init__(self, step: Step, reason: str) -> None:
         super().__init__(reason)
@@ -70,7 +70,7 @@ class Player:
     def __init__(
         self, operator: OperatorApi, clock: ClockControl, on_line: OnLine, scopes: Mapping[str, str]
     ) -> None:
-        """`scopes` maps each instance of the scenario to its scope; `on_line` gets each line."""
+        """`scopes` maps each instance to its scope. `on_line` gets each line of the report."""
         self._operator = operator
         self._clock = clock
         self._on_line = on_line
@@ -83,13 +83,17 @@ class Player:
         self._made: list[str] = []
         self._faults: list[str] = []
         self._faults_before: set[str] | None = None
-        """The faults that were set before the request that is under way, whose response may be
-        lost; None between requests."""
+        """The faults that existed before the current request to set one. They tell which fault is
+        new if the response is lost. It is None between requests."""
         self.unmet = 0
         """How many expectations were not met."""
 
     def play(self, scenario: Scenario) -> None:
-        """Play all steps. Raises StepFailed or RequestRefused."""
+        """Play all steps.
+
+        Raises `StepFailed` if the server refuses a step, and `RequestRefused` if it refuses
+        another request.
+        """
         self._warn_if_unwatched(scenario)
         try:
             for step in scenario.steps:
@@ -160,7 +164,7 @@ class Player:
             self._events[name] = event["id"]
 
     def _decide(self, name: str, verb: str, body: Json | None = None, renames: str = "") -> None:
-        """Approve, cancel or postpone, unless a handler was faster: then only note it."""
+        """Approve, cancel or postpone the event. If it has started or ended, only note that."""
         event = self._operator.get("events", self._events[name])
         if event["phase"] != "scheduled":
             self._say("note", f"it is too late to {verb} {name}: it is {event['phase']}")
@@ -238,14 +242,14 @@ class Player:
 PAGE = 100
 PAGES_MAX = 50
 _INTERNAL = frozenset({"HandedOver", "LeaseRenewed"})
-"""Entries about the work between nodes, which no scenario is about."""
+"""Kinds of entries about the work of nodes, which reports leave out."""
 
 
 class HistoryReader:
-    """Reads what the server has added to its history since the last look."""
+    """Reads the entries that are new in the server's history since the last call."""
 
     def __init__(self, operator: OperatorApi, scopes: Collection[str]) -> None:
-        """Read entries of these scopes and of no scope, such as those of faults and rollouts."""
+        """Start to read entries of these scopes, and entries without a scope, such as faults."""
         self._operator = operator
         self._scopes = {*scopes, ""}
         found = operator.get("history", limit=1)["entries"]

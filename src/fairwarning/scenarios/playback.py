@@ -1,4 +1,4 @@
-"""Turns a recording into a scenario with the same events and outages at the same times. Pure."""
+"""Turns a recording into a scenario with the same events and outages at the same times."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _STATUS = re.compile(r"answered (\d{3})")
 
 
 def read_playback(text: str) -> Scenario:
-    """Read a recording as a scenario. Raises ScenarioProblem."""
+    """Read a recording as a scenario. Raises `ScenarioProblem` if it is bad or has no event."""
     recording = read_recording(text)
     names = _names(recording)
     if not recording.events or not names:
@@ -50,7 +50,7 @@ def read_playback(text: str) -> Scenario:
 
 
 def _names(recording: Recording) -> list[str]:
-    """Return the instances that were affected, and the one that recorded."""
+    """Return the instances that events affected, and the one that made the recording."""
     found = dict.fromkeys(
         name for recorded in recording.events for name in recorded.event.resources
     )
@@ -60,8 +60,10 @@ def _names(recording: Recording) -> list[str]:
 
 
 def _fleet(names: list[str]) -> Json:
-    """Return a fleet with one scope, as they saw one document, and one update domain, so that
-    no event waits for another."""
+    """Return a fleet with one scope, because all instances saw the same document.
+
+    It has one update domain, so that no event waits for another.
+    """
     return {
         "test": True,
         "availability_set": [{"name": "recorded", "update_domains": 1, "instances": names}],
@@ -99,7 +101,7 @@ def _announcement(recorded: RecordedEvent, type: EventType) -> Schedule:
 
 
 def _starts_ms(recorded: RecordedEvent) -> int:
-    """Return when the event started: at NotBefore, unless it was seen as Started before."""
+    """Return when the event started, which is NotBefore or earlier if it was seen as Started."""
     due_ms = _whole(recorded.due_ms)
     return due_ms if recorded.started_ms is None else min(due_ms, _whole(recorded.started_ms))
 
@@ -131,5 +133,5 @@ def _step(at_ms: int, say: str, action: Action | None = None, name: str = "") ->
 
 
 def _whole(at_ms: int) -> int:
-    """Round down to whole seconds, by which a clock is moved."""
+    """Round down to whole seconds, because the clock moves by whole seconds."""
     return at_ms // _SECOND_MS * _SECOND_MS

@@ -1,4 +1,4 @@
-"""Reads a recording: what happened to each event, and when the endpoint failed. Pure."""
+"""Reads from a recording what happened to each event, and when the endpoint failed."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ from fairwarning.scenarios.model import ScenarioProblem
 
 
 class RecordedEvent(Struct, frozen=True, kw_only=True):
-    """The times of an event, in milliseconds of the service's clock since the recording began."""
+    """An event and its times, in milliseconds of the service's clock since the beginning."""
 
     event: Event
     """The event as the first document showed it."""
     seen_ms: int
     notice_ms: int | None
-    """None: the event had started when it was first seen."""
+    """The time from the first sight to NotBefore. It is None if the event had started by then."""
     started_ms: int | None = None
     ended_ms: int | None = None
 
@@ -47,7 +47,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
 
 def read_recording(text: str) -> Recording:
-    """Read the text of a recording. Raises ScenarioProblem."""
+    """Read the text of a recording. Raises `ScenarioProblem` if it is none or is damaged."""
     lines = read_lines(text)
     if not lines or lines[0][0].kind != "begin":
         message = "a recording begins with the line `begin`; this is none"
@@ -77,11 +77,11 @@ def read_recording(text: str) -> Recording:
 
 _SECOND_MS = 1_000
 _S_MAX = 1e10
-"""Three hundred years, so that arithmetic with it cannot overflow."""
+"""The largest `s`, about 300 years, so that arithmetic cannot overflow."""
 
 
 class Line(Struct, kw_only=True):
-    """A line as the recorder writes it; unknown fields are ignored."""
+    """A line as the recorder writes it. Unknown fields are ignored."""
 
     kind: str
     at: datetime
@@ -90,7 +90,7 @@ class Line(Struct, kw_only=True):
     instance: str | None = None
     version: str = ""
     date: datetime | None = None
-    """What the service's clock said; None if the service did not answer."""
+    """The time by the service's clock. It is None if the service did not answer."""
     document: dict[str, Any] = {}
     trouble: str = ""
 
@@ -127,7 +127,7 @@ def _first(event: Event, line: Line, at_ms: int) -> RecordedEvent:
 def read_lines(text: str) -> list[tuple[Line, int]]:
     """Return each line with its milliseconds since the recording began.
 
-    Raises ScenarioProblem.
+    Raises `ScenarioProblem` if a line is bad. A bad last line is ignored.
     """
     lines = [*_lines(text)]
     return [*zip(lines, _offsets_ms(lines), strict=True)]
@@ -146,12 +146,12 @@ def _lines(text: str) -> Iterator[Line]:
 
 
 def _offsets_ms(lines: Sequence[Line]) -> list[int]:
-    """Place each line by the service's clock, or by the recorder's where that is unknown."""
+    """Return the time of each line, by the service's clock or else by the recorder's."""
     found: list[int] = []
     dated: tuple[datetime, int] | None = None
-    """The last date of the service, and its offset."""
+    """The last date that the service gave, and its offset."""
     real_ms = 0
-    """Milliseconds since then by the recorder's own clock."""
+    """Milliseconds since that date by the recorder's clock."""
     for number, line in enumerate(lines):
         real_ms += _apart_ms(lines[number - 1], line) if number else 0
         if dated is None or line.date is None:
@@ -167,7 +167,7 @@ def _offsets_ms(lines: Sequence[Line]) -> list[int]:
 
 
 def _pull_back(found: list[int], at_ms: int) -> None:
-    """Correct offsets that were estimated without a date: none is later than a known one."""
+    """Correct estimated offsets that are later than `at_ms`, the known offset after them."""
     for number in range(len(found) - 1, -1, -1):
         if found[number] <= at_ms:
             return
@@ -175,7 +175,7 @@ def _pull_back(found: list[int], at_ms: int) -> None:
 
 
 def _apart_ms(one: Line, other: Line) -> int:
-    """Return the time between two lines; a restarted recorder counts from its own beginning."""
+    """Return the time between two lines. `s` starts again at each line `begin`."""
     if other.kind == "begin":
         apart_ms = (other.at - one.at) // timedelta(milliseconds=1)
     else:
@@ -184,7 +184,7 @@ def _apart_ms(one: Line, other: Line) -> int:
 
 
 def _in_utc(line: Line) -> Line:
-    """Convert the times to UTC. Raises OverflowError if that passes the year 9999."""
+    """Convert the times to UTC. Raises `OverflowError` for a time after the year 9999."""
     line.at = _utc(line.at)
     line.date = None if line.date is None else _utc(line.date)
     return line

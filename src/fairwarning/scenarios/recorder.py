@@ -1,10 +1,10 @@
-"""Records on a VM what its endpoint says over time, and changes nothing there.
+"""Records on a VM what its endpoint says over time. It changes nothing on the endpoint.
 
-It uses only the client library, so it runs on any VM without a server. Lines are
-objects with a `kind`: `begin`, `document` for each one that differs from the last, `outage` and
-`back`, and `end`. `date` is what the service's clock says, by which a recording is played back, and
-null if there was no answer. `s` counts seconds since the beginning, whatever the VM's clock does;
-`at` is what that clock says.
+It uses only the client library, so it runs on any VM without a server. A line is a JSON object.
+Its `kind` is `begin`, `document` (for each one that differs from the last), `outage`, `back` or
+`end`. `date` is the time by the service's clock, or null without an answer; the playback uses it.
+`s` is the number of seconds since the beginning, by a monotonic clock. `at` is the time by the
+VM's clock.
 """
 
 import json
@@ -41,7 +41,7 @@ class Recorder:
         seconds: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`write` must not return before the line is on disk."""
+        """`write` stores a line. It must not return before the line is on disk."""
         self._link = BlockingConnection(Address(url))
         self._write = write
         self._seconds = seconds
@@ -50,13 +50,13 @@ class Recorder:
         self._flow = Flow()
         self._last = b""
         self._date: datetime | None = None
-        """The date of the last response; None if none came."""
+        """The date of the last response. It is None if there was no response."""
         self._trouble = ""
         self.documents = 0
         self.outages = 0
 
     def run(self, for_s: float | None = None) -> None:
-        """Record for that time, or for ever; the line `end` is written however it ends."""
+        """Record for `for_s` seconds, or without end. It writes the line `end` also on an error."""
         self._began_s = self._seconds()
         self._note("begin", endpoint=self._link.address.url, instance=self._who())
         try:

@@ -1,4 +1,4 @@
-"""Reads the one action of a step, and turns it into a request of the operator API."""
+"""Reads the action of a step, and makes the request body of the operator API from it."""
 
 from collections.abc import Callable, Mapping
 
@@ -31,7 +31,7 @@ _FAULT_KEYS = ("on", "count", "probability", "status", "delay", "for")
 _ROLLOUT_TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 _ROLLOUT_KEYS = ("notice", "duration", "pause", "name", "description")
 ReadAction = Callable[[ScenarioTable], Action | None]
-"""Reads an action from its step; None if its mistakes, which are then noted, leave none."""
+"""Reads an action from its step. It notes mistakes, and returns None if there is no action."""
 
 
 def _schedule(step: ScenarioTable) -> Action | None:
@@ -140,7 +140,7 @@ def _approved(table: ScenarioTable) -> bool | str | None:
 
 
 def _unread(table: ScenarioTable, keys: tuple[str, ...]) -> Json:
-    """Return the values of these keys as they are: the server reads and checks them."""
+    """Return the values of these keys unchecked, because the server checks them."""
     return {key: table.value(key) for key in keys if table.has(key)}
 
 
@@ -181,7 +181,7 @@ def rollout_body(action: StartRollout, scopes: list[str]) -> Json:
 
 
 def in_words(action: Action | None) -> str:
-    """Return a short description for the line of the step."""
+    """Return a short description of the action, such as `schedule Reboot web-0`."""
     match action:
         case Schedule():
             return f"schedule {action.type} {' '.join(action.targets)}"
@@ -206,7 +206,7 @@ def in_words(action: Action | None) -> str:
 
 
 def expectation(action: Expect) -> str:
-    """Return the expectation as words: `reboot to be started, approved by web-0`."""
+    """Return the expectation in words, such as `reboot to be started, approved by web-0`."""
     parts = [f"to be {' or '.join(action.phases)}"] if action.phases else []
     if isinstance(action.approved, str):
         parts.append(f"approved by {action.approved}")

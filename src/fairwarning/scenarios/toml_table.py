@@ -13,17 +13,17 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class ScenarioTable(TomlTable):
-    """A table whose keys are all known in advance, though not each has a meaning in each step."""
+    """A table with a fixed set of keys. Some keys have a meaning only in some steps."""
 
     keys: Collection[str] = ()
 
     def __init__(self, raw: dict[str, Any], path: Path, mistakes: list[tuple[Path, str]]) -> None:
         super().__init__(raw, path, mistakes)
         self._missing: dict[str, str] = {}
-        """What to say of each key that should be there."""
+        """The message for each missing key."""
 
     def inner(self, key: str, keys: Collection[str]) -> Self | None:
-        """Return the table at `key`, which may have `keys`; None if it is no table."""
+        """Return the table at `key`, which may have `keys`. It is None if there is no table."""
         found = self.table(key)
         if found is not None:
             found.keys = keys
@@ -34,19 +34,22 @@ class ScenarioTable(TomlTable):
         return key in self.raw
 
     def value(self, key: str) -> Any:
-        """Return the value as it is, for a reader that checks it itself."""
+        """Return the value unchecked. It is None if the key is missing."""
         self._asked.append(key)
         return self.raw.get(key)
 
     def needed(self, key: str) -> str:
-        """Return a text that must be there; a mistake gives an empty one."""
+        """Return the text at `key`. If it is missing or no text, note a mistake and return ""."""
         if not self.has(key):
             self._missing[key] = f"`{key}` is missing; add it"
             return ""
         return self.text(key)
 
     def choice(self, key: str, kind: type[E], among: Iterable[E] = ()) -> E | None:
-        """Return the member named at `key` in any case: `reboot` is `Reboot`."""
+        """Return the enum member that the text at `key` names, without regard to case.
+
+        It is None, and a mistake is noted, if the text names none.
+        """
         text, known = self.needed(key), tuple(among) or tuple(kind)
         for each in known:
             if each.lower() == text.lower():
@@ -63,7 +66,7 @@ class ScenarioTable(TomlTable):
         return found
 
     def names(self, key: str, *, needed: bool = False) -> tuple[str, ...]:
-        """Return one name or a list of them."""
+        """Return the names at `key`, which holds one name or a list."""
         value = self.value(key)
         given = [] if value is None else value if isinstance(value, list) else [value]
         if not all(isinstance(each, str) and each for each in given):
@@ -74,9 +77,9 @@ class ScenarioTable(TomlTable):
         return tuple(given)
 
     def close(self) -> None:
-        """Report missing keys, and keys that are unknown or mean nothing here.
+        """Report missing keys, unknown keys, and keys that have no meaning here.
 
-        A missing key is not reported if an unknown one is a slip of it.
+        A missing key is not reported if an unknown key looks like a misspelling of it.
         """
         slips: set[str] = set()
         for key in self.raw:

@@ -1,6 +1,6 @@
 """Runs a whole Fairwarning server in the process of a test, on a virtual clock.
 
-With pytest there is nothing to import: the fixture `fairwarning` is a `Server`. Elsewhere:
+With pytest, no import is needed, because the fixture `fairwarning` is a `Server`. Without pytest:
 
     from fairwarning.testing import server
 

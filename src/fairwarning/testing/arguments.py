@@ -1,4 +1,4 @@
-"""Converts the arguments of a test; an error for a wrong word lists the right ones."""
+"""Converts the arguments that a test gives. An error for a wrong word lists the right words."""
 
 import inspect
 from collections.abc import Callable
@@ -11,11 +11,14 @@ from fairwarning.core.model import EventType
 
 E = TypeVar("E", bound=StrEnum)
 Span = str | int | float | timedelta
-"""A duration: `"15m"`, seconds, or a timedelta."""
+"""A duration, as text such as `"15m"`, as seconds, or as a timedelta."""
 
 
 def type_of(word: str) -> EventType:
-    """Return the event type of a word in any case, except `Power`, which no instance sees."""
+    """Return the event type that a word names, without regard to case.
+
+    Raises `ValueError` for an unknown type, and for `Power`, which no instance sees.
+    """
     found = one_of(EventType, word, "type of event", leaves_out=EventType.POWER)
     assert isinstance(found, EventType)
     return found
@@ -44,16 +47,16 @@ T = TypeVar("T")
 
 
 def with_server(condition: Callable[..., T], server: object) -> Callable[[], T]:
-    """Return the condition without arguments; it may take the server."""
+    """Return a condition without parameters. It passes `server` to one that takes a parameter."""
     try:
         takes_server = bool(inspect.signature(condition).parameters)
-    except ValueError:  # of some that are written in C nobody knows
+    except ValueError:  # some functions in C have no signature
         takes_server = False
     return (lambda: condition(server)) if takes_server else condition
 
 
 def described(condition: Callable[..., object]) -> str:
-    """Return the name of a condition, or the line of a lambda."""
+    """Return the name of a condition, or the source line if it is a lambda."""
     name = getattr(condition, "__name__", "")
     if name and name != "<lambda>":
         return name

@@ -1,4 +1,4 @@
-"""The server that a test drives step by step: `server()` and `Server`."""
+"""The class `Server`, which a test controls step by step, and the function `server`."""
 
 import asyncio
 import time
@@ -36,12 +36,12 @@ WAIT_S = 10.0
 class Approval(Struct, frozen=True, kw_only=True):
     event: str
     by: str
-    """Who approved: `instance:web-0`, `operator:test`, `policy:…`."""
+    """The actor that approved, such as `instance:web-0`, `operator:test` or `policy:…`."""
     at: str
 
 
 class SetFault:
-    """A fault that is set; used with `with`, it is cleared at the end."""
+    """A fault that is set. As a context manager, it clears the fault at the end."""
 
     def __init__(self, server: "Server", fault: Fault) -> None:
         self._server = server
@@ -72,11 +72,13 @@ class Server:
         holds_polls: bool = True,
         also: Sequence[Address] = (),
     ) -> None:
-        """Start a server; `fleet` is a fleet file, its text or a mapping (default: starter fleet).
+        """Start a server.
 
-        `seed` determines ids and chance, `start` the first instant. `newest_version` makes newer
-        api-versions unknown, and without `holds_polls` the endpoint has no long-polls, like
-        Azure. `also` has more addresses to listen on beside 127.0.0.1 and `port`.
+        `fleet` is the path of a fleet file, its text, or a mapping; None means the starter fleet.
+        `seed` makes ids and random choices repeatable. `start` is the first time of the clock.
+        `newest_version` makes newer api-versions unknown. If `holds_polls` is false, the endpoint
+        has no long-polls, like Azure. The endpoint listens on 127.0.0.1 at `port`, where 0 picks
+        a free port, and on the addresses in `also`.
         """
         self._changes = Changes()
         self._background = Background()
@@ -88,7 +90,7 @@ class Server:
             self._background.stop()
             raise
         self.url = self._loop.node.metadata_urls[0]
-        """The base of all URLs of VMs; a handler needs `vm(NAME).url`."""
+        """The start of the URLs of all VMs. A handler needs `vm(NAME).url`."""
         self.control_url = self._loop.node.control_url
 
     async def _set_up(
@@ -123,7 +125,7 @@ class Server:
         self.stop()
 
     def vm(self, name: str) -> Vm:
-        """Return a VM of the fleet: its URL, and what a handler on it would read."""
+        """Return a VM of the fleet. Raises `LookupError` if the fleet has no such VM."""
         self._background.call(self._loop.check_name(name))
         return Vm(name, self.url)
 
@@ -140,7 +142,11 @@ class Server:
         hours: float = 0,
         days: float = 0,
     ) -> None:
-        """Move the clock; timers fire in order, and all that is due has happened on return."""
+        """Move the clock forward by the sum of all arguments.
+
+        Timers fire in order, and all that is due has happened on return. Raises `ValueError` if
+        the sum is negative.
+        """
         more = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         by_ms = span_ms(by) + span_ms(more)
         if by_ms < 0:
@@ -157,7 +163,7 @@ class Server:
         description: str | None = None,
         already_happened: bool = False,
     ) -> Event:
-        """Announce a platform event; in a test fleet the notice may be short."""
+        """Announce a platform event. In a test fleet, the notice may be short."""
         instant = None if not_before is None else Instant(int(not_before.timestamp() * 1000))
         work = self._loop.schedule(
             type_of(type),
@@ -183,7 +189,7 @@ class Server:
         return self._operate(OperationKind.EVICT, instance)
 
     def approve(self, event: str | Event) -> Event:
-        """Approve an event as an operator; a VM approves with `vm(NAME).approve(ID)`."""
+        """Approve an event as an operator. To approve as a VM, use `vm(NAME).approve(ID)`."""
         return self._background.call(self._loop.approve(_id(event)))
 
     def cancel(self, event: str | Event) -> Event:
@@ -194,11 +200,11 @@ class Server:
         return self._background.call(self._loop.event(_id(event)))
 
     def events(self, *, all: bool = False) -> list[Event]:
-        """Return the events that are not over, oldest first; with `all`, all events."""
+        """Return the events that are not over, or all events if `all` is true, oldest first."""
         return self._background.call(self._loop.events(all=all))
 
     def approvals(self) -> list[Approval]:
-        """Return all approvals, in the order of the events."""
+        """Return the approvals of all events, in the order of the events."""
         return [
             Approval(event=event.id, by=each.by, at=each.at)
             for event in self.events(all=True)
@@ -210,8 +216,8 @@ class Server:
     ) -> list[ObservedRequest]:
         """Return the requests of VMs to the endpoint, oldest first.
 
-        `kind` is `events` (a poll), `approve`, `instance` or `versions`. Malformed requests,
-        such as one without `Metadata: true`, are not among them.
+        `kind` is `events` (a poll), `approve`, `instance` or `versions`. The list leaves out
+        malformed requests, such as one without `Metadata: true`.
         """
         return [
             each
@@ -231,7 +237,7 @@ class Server:
         delay: Span = 5,
         lasting: Span | None = None,
     ) -> SetFault:
-        """Make the endpoint misbehave: `fault("status", "web-0", status=500, count=3)`."""
+        """Make the endpoint misbehave, as in `fault("status", "web-0", status=500, count=3)`."""
         wanted = Fault(
             id="",
             kind=one_of(FaultKind, kind, "kind of fault"),
@@ -251,8 +257,9 @@ class Server:
     def wait_until(self, condition: Callable[..., T], *, timeout: float = WAIT_S) -> T:
         """Wait until `condition()` is true, and return its value.
 
-        It is called again after each request of a VM and each change; nothing sleeps. `timeout`
-        is in real seconds, because the handler works in real time.
+        The condition is checked again after each request of a VM and each change. `timeout` is
+        in real seconds, because the handler works in real time. Raises `AssertionError` if the
+        time is over.
         """
         ends_s = time.monotonic() + timeout
         ask = with_server(condition, self)
@@ -264,7 +271,7 @@ class Server:
                 raise AssertionError(self._in_vain(condition, timeout) + _hint())
 
     async def until(self, condition: Callable[..., T], *, timeout: float = WAIT_S) -> T:  # noqa: ASYNC109
-        """Wait like `wait_until` in a coroutine: its event loop goes on meanwhile."""
+        """Wait like `wait_until`, but without blocking the event loop of the caller."""
         ends_s = time.monotonic() + timeout
         ask = with_server(condition, self)
         while True:
@@ -275,7 +282,7 @@ class Server:
                 raise AssertionError(self._in_vain(condition, timeout))
 
     def nudge(self) -> None:
-        """Make every `wait_until` check again, because something outside has changed."""
+        """Make every `wait_until` check again. Call it when something outside has changed."""
         self._changes.note()
 
     def _operate(self, kind: OperationKind, instance: str) -> Event:
@@ -300,7 +307,7 @@ def server(
     newest_version: str = "",
     holds_polls: bool = True,
 ) -> Iterator[Server]:
-    """Run a `Server` that is stopped at the end of the block."""
+    """Run a `Server`, and stop it at the end of the block."""
     running = Server(
         fleet=fleet,
         seed=seed,
@@ -318,7 +325,7 @@ def _id(event: str | Event) -> str:
 
 
 def _hint() -> str:
-    """Return a hint for a test whose own event loop this call blocks, with the handler in it."""
+    """Return a hint if the caller is a coroutine, because `wait_until` blocks its event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

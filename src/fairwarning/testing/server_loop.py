@@ -1,4 +1,4 @@
-"""Does what a test asks of the server, as coroutines in the server's event loop."""
+"""Implements `Server` by coroutines that run in the server's event loop."""
 
 import random
 import uuid
@@ -43,9 +43,9 @@ _BY = operator_actor("test")
 
 
 def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
-    """Read a fleet file, its text or a mapping; None means the starter fleet.
+    """Read a fleet from a file, its text or a mapping. Returns None for None, the starter fleet.
 
-    It is a test fleet unless it says otherwise, so that anything may be tried on it.
+    The fleet is a test fleet unless it says otherwise.
     """
     if fleet is None:
         return None
@@ -59,13 +59,13 @@ def read_fleet(fleet: str | Path | dict[str, Any] | None) -> Fleet | None:
 
 
 def seeded_ids(seed: int) -> Callable[[], EventId]:
-    """Return a source of ids that repeats for the same seed, so that failures can be repeated."""
+    """Return a function that makes new ids, which are the same for the same seed."""
     dice = random.Random(seed)  # noqa: S311  (they must repeat)
     return lambda: EventId(str(uuid.UUID(int=dice.getrandbits(128), version=4)).upper())
 
 
 class ServerLoop:
-    """One node with its virtual clock, and the requests that it has answered."""
+    """A node with a virtual clock, and the list of requests that it has answered."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class ServerLoop:
         return event_of(scope_id, event, reversed(entries))
 
     async def events(self, *, all: bool) -> list[Event]:
-        """Return the events, oldest first; without `all`, only those that are not over."""
+        """Return the events that are not over, or all events if `all` is true, oldest first."""
         found = await self.node.store.events(Choice(), limit=EVENTS_MAX)
         return [
             event_of(scope_id, event)
@@ -167,7 +167,10 @@ class ServerLoop:
         return self.node.faults.clear(id)
 
     def find(self, name: str) -> tuple[ScopeId, InstanceName]:
-        """Find an instance. Raises LookupError with the names that exist."""
+        """Return the scope and the name of an instance.
+
+        Raises `LookupError`, which lists the names that exist, if there is no such instance.
+        """
         views = self.node.engine.views
         try:
             return find_instance(views, name)
@@ -183,7 +186,7 @@ class ServerLoop:
         self.find(name)
 
     async def recent_history(self) -> list[str]:
-        """Return what has happened, for the message of a test that waited in vain."""
+        """Return what has happened, for the error message of a wait that ended without success."""
         entries = await self.node.store.history(limit=20)
         lines = [event_line(each) for each in reversed(entries)]
         asked = [

@@ -1,4 +1,4 @@
-"""Runs an event loop in a thread, so that a plain function can drive a server."""
+"""Runs an event loop in a thread, so that code without coroutines can control a server."""
 
 import asyncio
 import concurrent.futures
@@ -23,7 +23,7 @@ class Background:
         self._loop.run_forever()
 
     def call(self, work: Coroutine[object, object, T]) -> T:
-        """Run a coroutine in the loop and wait for its result."""
+        """Run a coroutine in the loop and return its result. Raises `TimeoutError` after 60 s."""
         assert threading.current_thread() is not self._thread, "this would wait for itself"
         return self.submit(work).result(CALL_S_MAX)
 
@@ -37,7 +37,7 @@ class Background:
 
 
 class Changes:
-    """Counts changes, and wakes those that wait for more, in any thread or event loop."""
+    """Counts changes, and wakes up waiting threads and coroutines at each change."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -61,7 +61,7 @@ class Changes:
             return self._condition.wait_for(lambda: self._count > count, max(timeout_s, 0))
 
     async def until_beyond(self, count: int, timeout_s: float) -> bool:
-        """Wait like `wait_beyond` in an event loop, without blocking it."""
+        """Wait like `wait_beyond`, but without blocking the event loop."""
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
 
         def listener() -> None:

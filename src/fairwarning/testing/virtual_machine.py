@@ -1,4 +1,4 @@
-"""A VM of the test server, with the requests that a handler on it sends."""
+"""A VM of the test server, which can send the requests of a handler."""
 
 import json
 import urllib.error
@@ -11,7 +11,7 @@ _PLAIN = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class NotAnswered(Exception):
-    """The endpoint answered with an error; `status` and `body` have it."""
+    """The endpoint answered with an error, which is in `status` and `body`."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"the endpoint answered {status}: {body}")
@@ -27,16 +27,16 @@ class Vm:
         self.events_url = f"{self.url}/metadata/scheduledevents"
 
     def document(self, version: str = VERSION) -> dict[str, Any]:
-        """Poll once. The first poll activates the events of the scope, as on Azure.
+        """Poll once, and return the document. The first poll activates the scope, as on Azure.
 
-        Raises NotAnswered, and JSONDecodeError where a fault makes the body empty.
+        Raises `NotAnswered` for an error status, and `JSONDecodeError` for an empty body.
         """
         found = json.loads(self._ask(version))
         assert isinstance(found, dict)
         return found
 
     def approve(self, *event_ids: str, version: str = VERSION) -> None:
-        """Approve as a handler does when it is ready. Raises NotAnswered."""
+        """Approve events as a handler does. Raises `NotAnswered` for an error status."""
         body = {"StartRequests": [{"EventId": id} for id in event_ids]}
         self._ask(version, json.dumps(body).encode())
 

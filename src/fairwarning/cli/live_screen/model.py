@@ -1,4 +1,4 @@
-"""The state of the live screen as one value, and the states of instances. Pure."""
+"""The state of the live screen, and pure functions that change or read it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,25 +17,25 @@ class ScreenState(Struct, frozen=True, kw_only=True):
     entries: tuple[Json, ...] = ()
     """The last transitions, the newest last."""
     lost: str = ""
-    """Why there is no connection; empty while there is one."""
+    """Why there is no connection. It is empty while there is one."""
 
 
 def with_entries(seen: ScreenState, entries: Sequence[Json]) -> ScreenState:
-    """Add entries, each position once: after a reload some come a second time."""
+    """Add the entries that are new. After a reload, some come a second time."""
     known = {entry["position"] for entry in seen.entries}
     new = [entry for entry in entries if entry["position"] not in known]
     return replace(seen, entries=(*seen.entries, *new)[-ENTRIES_MAX:])
 
 
 def with_scope(seen: ScreenState, id: str, scope: Json | None) -> ScreenState:
-    """Replace a scope, or remove it if it is None."""
+    """Replace or add the scope with this id, or remove it if `scope` is None."""
     others = [each for each in seen.scopes if each["id"] != id]
     scopes = others if scope is None else [*others, scope]
     return replace(seen, scopes=tuple(sorted(scopes, key=lambda each: str(each["id"]))))
 
 
 def instance_states(scope: Json, events: Sequence[Json]) -> dict[str, str]:
-    """Return the state of each instance: that of its event, or else its power state."""
+    """Return the state of each instance by name: its event's phase, or else its power state."""
     states = {each["name"]: str(each["power"]) for each in scope["instances"]}
     for phase in ("scheduled", "started"):
         for event in events:
@@ -45,7 +45,7 @@ def instance_states(scope: Json, events: Sequence[Json]) -> dict[str, str]:
 
 
 def domains(scope: Json, events: Sequence[Json]) -> list[tuple[int, list[str]]]:
-    """Return the states of the instances of each update domain, in the order of their names."""
+    """Return the update domains, each with its instances' states in the order of their names."""
     states = instance_states(scope, events)
     found: dict[int, list[str]] = {}
     for instance in sorted(scope["instances"], key=lambda each: str(each["name"])):
@@ -54,7 +54,7 @@ def domains(scope: Json, events: Sequence[Json]) -> list[tuple[int, list[str]]]:
 
 
 def by_urgency(seen: ScreenState) -> list[Json]:
-    """Sort the scopes: those under impact first, then those with an announced event."""
+    """Return the scopes. Those with a started event are first, then those with a scheduled one."""
 
     def rank(scope: Json) -> int:
         states = set(instance_states(scope, seen.events).values())

@@ -1,7 +1,7 @@
-"""Keeps the state of the live screen up to date, on a thread of its own.
+"""Keeps the state of the live screen up to date, on its own thread.
 
-The stream says only what changed; the state is then requested again. So a lost message can
-delay the screen but never leave it wrong.
+The stream only says which scopes changed; their state is then requested again. So a lost message
+can delay the screen but cannot leave it wrong.
 """
 
 import threading
@@ -32,7 +32,7 @@ _AGAIN_S = 2.0
 
 
 class Refresher:
-    """`seen` may be read at any time; `ended` is what made the stream end for good."""
+    """Updates `seen`, which may be read at any time. `ended` is the error that stopped this."""
 
     def __init__(self, api: "Api", clock: ServerClock) -> None:
         self._api = api
@@ -53,7 +53,7 @@ class Refresher:
             self.ended = error
 
     def _batch(self) -> list[Happening]:
-        """Return all waiting entries, so that a burst of transitions costs one refresh."""
+        """Wait for an item, and return all that are waiting, so that a burst costs one refresh."""
         first = self._feed.next(_AGAIN_S if self._is_stale else None)
         batch = [] if first is None else [first]
         while batch and (more := self._feed.next(0)) is not None:

@@ -1,4 +1,4 @@
-"""Renders the lines of the live screen for a state, a time and a size. Pure."""
+"""Renders the lines of the live screen for a state, a time and a size, without I/O."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,17 +22,17 @@ STATES = {
     "stopped": ("□", "-", "dim"),
     "deallocated": ("□", "-", "dim"),
 }
-"""The glyph of each state, its ASCII form and its colour, each distinct on its own."""
+"""The glyph of each state, its ASCII form, and its colour."""
 _UNKNOWN = ("?", "?", "")
 _ID_SHORT = 8
 _WIDE = 110
-"""From this width on, events show their whole ids."""
+"""On screens of at least this width, events show their whole ids."""
 
 
 def screen(
     seen: ScreenState, url: str, now: datetime, *, width: int, height: int, unicode: bool = True
 ) -> list[Line]:
-    """Return at most `height` lines."""
+    """Return the lines of the whole screen, at most `height`."""
     room = max(0, height - 5)
     events = _event_lines(seen.events, now, width)
     timeline = [entry_line(entry) for entry in reversed(seen.entries)]
@@ -54,7 +54,7 @@ def screen(
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Return the shortest unique beginnings of the ids, which commands accept too."""
+    """Return a unique beginning for each id, at least 8 characters. Commands accept these."""
     length = _ID_SHORT
     while len({id[:length] for id in ids}) < len(set(ids)):
         length += 1
@@ -105,7 +105,7 @@ def _fleet_lines(seen: ScreenState, width: int, *, unicode: bool) -> list[Line]:
 def _scope_lines(
     scope: Json, seen: ScreenState, name: str, name_width: int, width: int, unicode: bool
 ) -> list[Line]:
-    """Return the name with the update domains beside it, in as many lines as needed."""
+    """Return the lines of a scope: its name, with the update domains beside it."""
     rows = _rows(domains(scope, seen.events), max(10, width - name_width - 4))
     label = name if len(name) <= name_width else f"…{name[-(name_width - 1) :]}"
     labels = [label, *[""] * (len(rows) - 1)]
@@ -116,7 +116,7 @@ def _scope_lines(
 
 
 Piece = tuple[str, list[str]]
-"""A label and the states behind it."""
+"""A label, and the instance states that are shown after it."""
 
 
 def _rows(found: list[tuple[int, list[str]]], width: int) -> list[list[Piece]]:

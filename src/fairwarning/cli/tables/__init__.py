@@ -1,1 +1,1 @@
-"""Makes tables and cards from the API's JSON. Pure: the server's time is passed in."""
+"""Pure functions that make tables and cards from the API's JSON and the server's time."""

@@ -1,4 +1,4 @@
-"""The cells that tables share: times, phases, short names of scopes."""
+"""Makes the cells that several tables use: times, phases, and short names of scopes."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ PHASE_STYLES = {
 
 
 def when(text: str | None, now: datetime) -> Cell:
-    """Return a time, absolute and relative; empty if it is unknown."""
+    """Return the time in absolute and relative form. The cell is empty if there is no time."""
     if not text:
         return Cell("")
     instant = from_wire(text)
@@ -34,13 +34,13 @@ def phase(name: str) -> Cell:
 
 
 def short_scope(id: str) -> str:
-    """Return a scope's name without subscription and group: `availability-set/web`."""
+    """Return a scope's id without subscription and group, such as `availability-set/web`."""
     parts = id.split("/")
     return "/".join(parts[2:]) if len(parts) > 3 else id
 
 
 def short_scopes(ids: Iterable[str]) -> dict[str, str]:
-    """Return short names; where two scopes would share one, both keep the whole id."""
+    """Return a short name for each id. Scopes that would share one keep the whole id."""
     distinct = set(ids)
     counts = Counter(map(short_scope, distinct))
     return {id: short_scope(id) if counts[short_scope(id)] == 1 else id for id in distinct}

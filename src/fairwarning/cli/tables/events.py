@@ -68,7 +68,7 @@ def event_page(event: Json, now: datetime) -> list[Shown]:
 
 
 def kind_of(event: Json) -> str:
-    """Return the type of an event; a change of power is called by its operation."""
+    """Return the type of an event, or the operation if it is a change of power."""
     is_power = event["type"] == "Power" and event.get("operation")
     return str(event["operation"]).capitalize() if is_power else str(event["type"])
 
@@ -84,7 +84,7 @@ def _source(event: Json) -> str:
 
 
 def _duration(seconds: int | None) -> str:
-    """Return the duration in words; -1 means unknown in the protocol."""
+    """Return the duration in words. It is empty for None and for -1, which means unknown."""
     return "" if seconds is None or seconds < 0 else human_duration(seconds * 1000)
 
 

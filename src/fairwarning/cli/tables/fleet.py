@@ -1,4 +1,4 @@
-"""Makes tables of the fleet, and of what a change of it would do."""
+"""Makes tables of the fleet, and lists of the changes to it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ _ACTIONS = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-", "r
 
 def fleet_page(scopes: Sequence[Json]) -> list[Shown]:
     names = short_scopes(scope["id"] for scope in scopes)
-    # The column is left out if no scope has a model: terminals are narrow.
+    # The column MODEL is left out if no scope has a model, because terminals are narrow.
     width = len(_SCOPES) - (not any(map(model_text, scopes)))
     summary = Listing(
         columns=_SCOPES[:width],
@@ -67,7 +67,7 @@ def _scope_row(scope: Json, names: dict[str, str]) -> tuple[Cell, ...]:
 
 
 def _count(scope: Json) -> str:
-    """Return the number of instances: `5`, or `5, 2 going` while some are being deleted."""
+    """Return the number of instances, such as `5`, or `5, 2 going` if 2 are being deleted."""
     instances = len(scope["instances"])
     going = instances - scope.get("capacity", instances)
     return f"{instances}, {going} going" if going else str(instances)
@@ -86,7 +86,7 @@ def _instance_row(instance: Json, scope: str) -> tuple[Cell, ...]:
 
 
 def changes_list(changes: Sequence[Json]) -> Lines:
-    """Return a line with `+`, `~` or `-` for each change, and one for each event that it ends."""
+    """Return a line with `+`, `~` or `-` for each change, and one for each event it cancels."""
     return Lines(lines=tuple(line for change in changes for line in _change_lines(change)))
 
 
@@ -104,12 +104,12 @@ def _change_lines(change: Json) -> list[tuple[Cell, ...]]:
 
 
 def cancelled_by(changes: Sequence[Json]) -> list[str]:
-    """Return the pending events that these changes would end, which needs --force."""
+    """Return the ids of the pending events that these changes would cancel."""
     return sorted({id for change in changes for id in change.get("events") or ()})
 
 
 def changes_summary(changes: Sequence[Json]) -> str:
-    """Return the counts in words: `2 added, 1 changed, 1 removed, 1 leaving by Terminate`."""
+    """Return the counts in words, such as `2 added, 1 changed, 1 leaving by Terminate`."""
     words = {
         "add": "added",
         "change": "changed",

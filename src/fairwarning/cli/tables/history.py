@@ -1,4 +1,4 @@
-"""Makes a table of the history: a line for each transition, with who and why."""
+"""Makes a table of the history. A row says what happened, who did it, and why."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -47,7 +47,7 @@ def history_table(entries: Sequence[Json], now: datetime) -> Listing:
 
 
 def entry_line(entry: Json) -> tuple[Cell, ...]:
-    """Return one entry as a line: `2026-11-16 22:30:05 CET  text  by operator:eva (why)`."""
+    """Return an entry as a line, `2026-11-16 22:30:05 CET  text  by operator:eva (why)`."""
     why = f" ({one_line(entry['why'])})" if entry.get("why") else ""
     return (
         Cell(f"{absolute(from_wire(entry['at']))}  ", "dim"),

@@ -1,4 +1,4 @@
-"""Makes pages of scale sets: what resizing did, their models and policies."""
+"""Makes pages of scale sets, which show changes of size, models and policies."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -62,7 +62,10 @@ def policy_page(scopes: Sequence[Json]) -> list[Shown]:
 
 
 def model_text(scope: Json) -> str:
-    """Return the model in words: `notice 10 min, 2 behind`; empty if it has no settings."""
+    """Return the model in words, such as `notice 10 min, 2 behind`.
+
+    It is empty if there are no notices and all instances have the latest model.
+    """
     model = scope.get("model") or {}
     parts = [
         f"{word} {notice_text(model[key])}"

@@ -24,4 +24,4 @@ FIRST_POLL = Case(
     why="a handler that does not ask cannot be judged",
     play=lambda _: None,
 )
-"""The check before all cases: does the handler poll at all?"""
+"""The check before all cases, which only tests that the handler polls."""

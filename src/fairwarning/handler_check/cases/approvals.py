@@ -1,4 +1,4 @@
-"""Cases about approving: too often, refused, or done by somebody else first."""
+"""Cases about approvals that come too often, are refused, or come from another VM first."""
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case

@@ -1,20 +1,20 @@
-"""Cases about bad responses that a handler must survive: real endpoints sent them, or may."""
+"""Cases about bad responses that a real endpoint may send and a handler must survive."""
 
 from fairwarning.handler_check.case_api import SETTLED_POLLS, CaseRun
 from fairwarning.handler_check.cases.registry import case
 
 _DEAD_PROXY = "http://127.0.0.1:9"
 _HASTE_S = 0.5
-"""Four polls in less than this mean that the handler retries without any pause."""
+"""If four polls take less time than this, the handler retries without a pause."""
 _HELD_POLLS = 4
 
 
 def _endure(run: CaseRun, polls: int) -> None:
-    """Let the fault last for that many polls, then clear it and require a normal event handled."""
+    """Wait for that many polls, clear the faults, and require that an event is handled."""
     before = run.observed.polls()
     run.observed.wait(lambda: run.observed.polls() > before + polls)
     run.server.clear_faults()
-    # The handler may have backed off meanwhile, so it gets twice the time.
+    # The handler may now poll less often, so it gets twice the time.
     run.must_handle(run.announce("Reboot"), within_s=2 * run.observed.patience_s)
 
 

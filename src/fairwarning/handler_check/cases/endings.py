@@ -1,4 +1,4 @@
-"""Cases about the end of an event, which a document shows only by the event's absence."""
+"""Cases about the end of an event. Documents do not have an event that has ended."""
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case

@@ -1,4 +1,4 @@
-"""Defines what a case is; the decorator `case` registers one."""
+"""Defines the class of cases, and the decorator `case` that registers one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ class Case:
     name: str
     title: str
     why: str
-    """The fault of real handlers that this case looks for."""
+    """The mistake of real handlers that this case looks for."""
     play: Play
     vm: str = VM
     newest_version: str = ""
     begins_h: float = 0.0
-    """By how many hours the server's clock starts ahead of now (negative: behind), so that it shows
-    the real time after the case has moved it."""
+    """How many hours the server's clock starts ahead of the real time. A negative number lets the
+    clock show the real time after the case has moved it."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""Cases about whose event it is: every VM of a scope sees the events of all."""
+"""Cases about which VM an event is for. Every VM of a scope sees the events of all."""
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case
@@ -63,7 +63,7 @@ def multi_vm(run: CaseRun) -> None:
     vm=TWIN,
 )
 def multi_vm_second(run: CaseRun) -> None:
-    # An event of its own comes first: it shows whether the handler writes a log at all.
+    # An event for this VM alone comes first. It shows whether the handler writes a log.
     own = run.announce("Reboot")
     run.must_handle(own)
     run.finish(own)

@@ -1,11 +1,11 @@
-"""Cases about the time of an event: days ahead, in half a minute, two at once, or started."""
+"""Cases about events that are days ahead, half a minute ahead, two at once, or started."""
 
 from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case
 from fairwarning.handler_check.fleet import MEMBER
 
 PREEMPT_S = 25.0
-"""What is left of the 30 seconds of notice if the event came just after a poll."""
+"""The time left of the 30 seconds of notice if the event comes just after a poll."""
 
 
 @case(

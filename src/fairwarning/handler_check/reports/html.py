@@ -1,4 +1,4 @@
-"""Prints the report as one HTML page without other files, light or dark as the browser asks."""
+"""Makes the report a single HTML page. It is light or dark as the browser is set."""
 
 import shlex
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Prints the report as JUnit XML for CI services; a case not observed counts as `skipped`."""
+"""Makes the report JUnit XML for CI services. A case not observed counts as `skipped`."""
 
 import re
 from xml.etree import ElementTree as Xml
@@ -47,5 +47,5 @@ def _case(suite: Xml.Element, result: Result) -> None:
 
 
 def _clean(text: str) -> str:
-    """Replace the characters that XML cannot hold; a handler may print any."""
+    """Replace the characters that XML does not allow. A handler may print any character."""
     return _NOT_IN_XML.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""Prints the report as plain text: a line per case, and the details of each that failed."""
+"""Makes the report plain text, with a line per case and details of those not passed."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The scenarios that come with the program, one TOML file each."""
+"""The scenarios that come with the program. Each is a TOML file in this folder."""
 
 from importlib.resources import files
 
@@ -19,7 +19,7 @@ _ORDER = (
 
 
 def names() -> tuple[str, ...]:
-    """Return all names, from everyday scenarios to unusual ones."""
+    """Return the names of all scenarios, the common ones first."""
     return _ORDER
 
 
