@@ -82,7 +82,7 @@ register_url_convertor("scope", _ScopeConvertor())
 
 
 class App:
-    """The ASGI application with its metrics and connections. `stop` ends its open streams."""
+    """The ASGI application with its metrics and connections. `stop` also ends its streams."""
 
     def __init__(
         self,

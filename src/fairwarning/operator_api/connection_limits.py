@@ -27,7 +27,7 @@ WAITING_MAX = 500
 """The limit of connections that have not sent a request yet, for all clients together."""
 CLIENT_WAITING_MAX = 100
 ARRIVAL_S = 1.0
-"""A connection is not closed before it was silent this long: a request may be on the way."""
+"""A silent connection is not closed before this time, because a request may be on the way."""
 SPARE_MAX = 50
 FILES_KEPT_SHARE = 3
 """All connections together use at most 1/`FILES_KEPT_SHARE` of the file descriptors."""

@@ -5,16 +5,16 @@ as a lease (`record_leases.py`). Every change of the request is stored behind a 
 record, and the first change also marks the record, in the same commit. So a record always says
 whether anything was changed under its key, and a request that has lost its key can change nothing.
 
-| the record               | means                     | who asks now                             |
+| the record               | means                     | the next request with this key           |
 |--------------------------|---------------------------|------------------------------------------|
-| there is none            | not asked, or refused     | takes the key                            |
-| has an owner             | under way, nothing stored | must wait; when the lease is over, takes |
-|                          |                           | the key and does it                      |
-| has an owner, has begun  | under way, or broke off,  | must wait; when the lease is over, takes |
-|                          | and something is stored   | the key and only says what was done      |
-| has no owner             | the owner gave it up      | the same, without waiting                |
-| has a status             | done, with this answer    | gets this answer, for a day; a large one |
-|                          |                           | is not kept, and nothing is done again   |
+| does not exist           | never sent, or refused    | takes the key and is carried out         |
+| has an owner             | under way, nothing stored | must wait until the lease is over, then  |
+|                          |                           | takes the key and is carried out         |
+| has an owner, has begun  | under way or interrupted, | must wait until the lease is over, then  |
+|                          | and something is stored   | takes the key and returns what was done  |
+| has no owner             | released by its owner     | does the same, without waiting           |
+| has a status             | done, with this answer    | gets this answer, for a day; a large     |
+|                          |                           | answer is not stored, nor done again     |
 
 If a request takes several transactions, the mark does not say whether all were done. So a request
 that takes over a marked key of this kind changes nothing, and its answer says so. A request that

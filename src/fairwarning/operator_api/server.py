@@ -63,7 +63,7 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
     async def main_loop(self) -> None:
-        # The loop of uvicorn wakes ten times a second; this one waits for `exit_soon` instead.
+        # The loop of uvicorn wakes ten times a second. This one wakes once, or at `exit_soon`.
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):

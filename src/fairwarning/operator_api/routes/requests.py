@@ -26,7 +26,7 @@ class RequestOut(Out):
     events: list[str]
     """The ids of the events that the request approves."""
     fault: FaultKind | None
-    """The kind of the injected fault that changed the answer; null without one."""
+    """The kind of the injected fault that answered the request; null without one."""
 
 
 class RequestList(Out):
