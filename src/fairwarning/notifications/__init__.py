@@ -1,1 +1,1 @@
-"""Telling people: webhooks, chat and mail, one message for each transition they want to hear of."""
+"""Sends messages about journal entries to targets: webhooks, chat and mail."""

@@ -1,4 +1,4 @@
-"""The rules of delivery: when to retry, what a target wants, and which node may send. Pure."""
+"""Decides when to retry, which entries a target wants, and which node may send. Pure."""
 
 from msgspec.structs import replace
 
@@ -35,21 +35,24 @@ def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
 
 
 def may_want(filters: Filters, entry: Entry) -> bool:
-    """Judge by the entry alone, which is quick: a no is final, a yes needs `wants`."""
+    """Whether the filters accept the entry by its kind and scope.
+
+    If so, `wants` must check the event too. This check comes first because it is quick.
+    """
     if kind_of(entry.transition) not in filters.kinds:
         return False
     return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
 
 
 def wants(filters: Filters, event: Event | None) -> bool:
-    """Judge by the event. A target that filters by type or source wants only events."""
+    """Whether the filters accept the event. Filters by type or source never accept None."""
     if filters.types and (event is None or event.type not in filters.types):
         return False
     return not filters.sources or (event is not None and event.source in filters.sources)
 
 
 def is_meant(id: ScopeId, name: str) -> bool:
-    """Whether `name` is the id, an end of it, or the resource's name."""
+    """Whether `name` is the scope's id, the end of the id, or the name of the scope's resource."""
     if id == name or id.endswith(f"/{name}"):
         return True
     whole, _, group = id.rpartition("/")
@@ -57,13 +60,14 @@ def is_meant(id: ScopeId, name: str) -> bool:
 
 
 LEASE_MS = MINUTE_MS
-"""It is longer than any single try takes."""
+"""How long a node's lease lasts: longer than any single try takes."""
 
 
 def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
     """Whether `node` may take the cursor.
 
-    A lease that ends later than any can was written before the clock was set back, and is ignored.
+    A lease whose end is too far in the future is ignored: the clock was set back after it was
+    written.
     """
     left_ms = cursor.lease_until_ms - now
     return cursor.node in {"", node} or not 0 < left_ms <= 2 * LEASE_MS

@@ -1,7 +1,7 @@
-"""Manages the targets of notifications on this node, and runs a worker for each.
+"""Manages the targets of notifications on this node, and runs a worker for each target.
 
-One slow target never delays another, because each has its own worker. On a shared store every
-node has a worker for every target, and the lease of the cursor says whose turn it is.
+Each target has its own worker, so a slow target never delays another. On a shared store every
+node has a worker for every target, and the lease in the cursor says which node may send.
 """
 
 import asyncio
@@ -28,7 +28,8 @@ from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 STOP_PATIENCE_S = 2.0
 """How long a try that is under way may still take when the node stops."""
 ALONE = "alone"
-"""The node's name on a store of one process: after a restart it still owns its leases."""
+"""The node's name if the store is not shared. It stays the same after a restart, so that the
+node still owns its leases."""
 
 _DICE = SystemRandom().random
 _log = logging.getLogger(__name__)
@@ -37,16 +38,16 @@ _log = logging.getLogger(__name__)
 class _Keeper:
     """The task that starts and ends workers as targets change.
 
-    All objects that `through` returns share it, so that they too know when it has stopped.
+    All objects that `through` returns share one keeper, so all of them know when it has stopped.
     """
 
     task: asyncio.Task[None] | None = None
     alarm: Alarm | None = None
-    """It is rung after an outage, because the change that failed may have been stored."""
+    """Wakes the task. It also rings after an outage, because the failed change may be stored."""
 
 
 class Notifications:
-    """Start it after the store is open; stop it before the store is closed."""
+    """The targets and their workers. Start it after the store is open; stop it before it closes."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Notifications:
         sender: Sender,
         dice: Callable[[], float] = _DICE,
     ) -> None:
-        """`dice` returns a random number that spreads retries; a simulation brings its own."""
+        """`dice` returns a random number in [0, 1), which varies the pauses between retries."""
         self._store = store
         self._clock = clock
         self._sender = sender
@@ -67,11 +68,11 @@ class Notifications:
         self._keeper = _Keeper()
         self._listens = False
         self._refreshing = asyncio.Lock()
-        """A list of targets is read and acted on before the next is read: else an older one that
-        comes late would end the workers of those who came meanwhile."""
+        """Held while the list of targets is read and applied. Otherwise an older list could be
+        applied late, and end the workers of newer targets."""
 
     def through(self, store: Store) -> "Notifications":
-        """Return the same targets, but with changes written through another store."""
+        """Return an object with the same targets that writes its changes to `store`."""
         other = copy(self)
         other._records = NotificationRecords(store)
         return other
@@ -85,7 +86,7 @@ class Notifications:
         task.add_done_callback(lambda _: alarm.close())
 
     async def stop(self) -> None:
-        """Stop the workers. What is not delivered by then is tried after the next start."""
+        """Stop the workers. Messages that are not delivered yet are sent after the next start."""
         keeper = self._keeper
         if keeper.task is not None:
             keeper.task.cancel()
@@ -95,7 +96,10 @@ class Notifications:
         await self._sender.close()
 
     async def create(self, draft: TargetDraft, *, by: Actor, why: str = "") -> Target:
-        """Create a target that hears of all from now on, and return it with its secret."""
+        """Create a target for entries from now on, and return it with its secret.
+
+        Raises Refused if the draft is invalid.
+        """
         target = checked_target(
             draft,
             id=f"ntc-{secrets.token_hex(8)}",
@@ -118,9 +122,9 @@ class Notifications:
         return [each.without_secrets() for each in await self._records.targets()]
 
     async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
-        """Remove the target, all that still waits for it, and its dead letters.
+        """Remove the target, its waiting deliveries, and its dead letters.
 
-        Whoever is cut off by an outage may ask again, until all is gone.
+        If an outage interrupts this, call it again to remove the rest.
         """
         if await self._records.cursor(id) is None:
             await self._find(id)
@@ -133,17 +137,17 @@ class Notifications:
             await self._records.clear(id)
 
     async def test(self, id: str) -> Outcome:
-        """Send one test message now. It is not retried."""
+        """Send one test message now, without retries, and return the result."""
         target = await self._find(id)
         message = trial_to(target, f"test-{secrets.token_hex(8)}", self._clock.now())
         return await self._sender.send(target, message)
 
     async def dead_letters(self, after: str = "", limit: int = 100) -> Sequence[Delivery]:
-        """Return a page, the oldest first; `after` is the id of the last one of the page before."""
+        """Return a page of dead letters, oldest first, that begins after the id `after`."""
         return await self._records.dead(after, limit)
 
     async def retry(self, id: str) -> None:
-        """Try a dead letter again at once, with all its attempts."""
+        """Try a dead letter again at once. If this fails, it is retried like a new message."""
         letter = await self._find_dead(id)
         await self._find(letter.target_id)
         again = replace(
@@ -213,7 +217,7 @@ class Notifications:
                 return
             for target in targets.values():
                 known = self._workers.get(target.id)
-                # One that has ended took the target to be gone, as it was for a moment.
+                # A worker ends if its target is missing. A target that is back needs a new one.
                 if known is None or known[1].done():
                     self._begin(target)
             await self._end([id for id in self._workers if id not in targets])
@@ -228,7 +232,7 @@ class Notifications:
             dice=self._dice,
         )
         task = asyncio.create_task(worker.run(), name=f"notifications to {target.id}")
-        # Not by the task itself: one that is cancelled before its first turn never runs.
+        # The task cannot do this itself: if it is cancelled before its first turn, it never runs.
         task.add_done_callback(lambda _: worker.close())
         self._workers[target.id] = worker, task
 

@@ -1,7 +1,7 @@
 """Makes messages in the format of Azure's Event Grid. Pure.
 
-Azure knows four statuses. An event that failed is told as Completed: its impact has begun and
-is over, and Canceled would say that there was none.
+Azure knows four statuses. A failed event is reported as Completed, because its impact has begun
+and ended; Canceled would mean that there was no impact.
 """
 
 from uuid import NAMESPACE_URL, uuid5
@@ -86,7 +86,7 @@ def grid_event(entry: Entry, event: Event, location: str) -> dict[str, object]:
 
 
 def grid_message(entry: Entry, event: Event, location: str, template: Template) -> Message:
-    """Return the message. `event` is as the entry left it."""
+    """Return the message about `entry`. `event` is the event as it was after the entry."""
     title, text = in_sentences(entry, event, template)
     body = grid_event(entry, event, location)
     return Message(
@@ -99,7 +99,7 @@ def grid_message(entry: Entry, event: Event, location: str, template: Template) 
 
 
 def grid_trial(id: str, name: str, now: Instant) -> Message:
-    """Return Event Grid's validation handshake, for a test. The answer to it is ignored."""
+    """Return a test message: Event Grid's validation handshake. The response to it is ignored."""
     body = {
         "id": _guid(id),
         "topic": "/subscriptions",

@@ -1,4 +1,4 @@
-"""Makes the message about a journal entry in the format that the target asked for."""
+"""Makes the message about a journal entry in the format of the target."""
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
@@ -12,7 +12,10 @@ from fairwarning.notifications.model import Format, Message, Target
 
 
 async def is_tellable(store: Store, target: Target, entry: Entry, event: Event | None) -> bool:
-    """Whether the format has a message for it: Event Grid tells only what instances can see."""
+    """Whether the target's format has a message for the entry.
+
+    Event Grid has one only for events that instances can see.
+    """
     if target.format is not Format.EVENT_GRID:
         return True
     return event is not None and event.announced and not await starts_at_once(store, entry)
@@ -33,11 +36,11 @@ def trial_to(target: Target, id: str, now: Instant) -> Message:
 
 PAGE_ENTRIES_MAX = 200
 _NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")
-"""An event's own transitions do not use the roster, so an empty one will do."""
+"""An empty roster, for folding an event's transitions, which do not use the roster."""
 
 
 async def event_at(store: Store, entry: Entry) -> Event | None:
-    """Return the event as this entry left it; None if the entry is about no event."""
+    """Return the event as it was after this entry. It is None if the entry is about no event."""
     transition = entry.transition
     if not isinstance(transition, EventTransition):
         return None
@@ -52,7 +55,7 @@ async def event_at(store: Store, entry: Entry) -> Event | None:
 
 
 async def starts_at_once(store: Store, entry: Entry) -> bool:
-    """Whether this entry schedules an event that the same commit starts, so nobody sees it wait."""
+    """Whether this entry schedules an event that starts in the same commit."""
     if not isinstance(entry.transition, Scheduled):
         return False
     lines = await _lines(store, None, entry.transition.event_id)
@@ -61,7 +64,7 @@ async def starts_at_once(store: Store, entry: Entry) -> bool:
 
 
 async def _as_stored(store: Store, event_id: EventId) -> Event | None:
-    """Return the event as it is now, because not all entries before can be read."""
+    """Return the event as it is now, for when an earlier entry cannot be read."""
     try:
         return (await store.find_event(event_id))[1]
     except Refused:
@@ -69,7 +72,7 @@ async def _as_stored(store: Store, event_id: EventId) -> Event | None:
 
 
 async def _lines(store: Store, before: Position | None, event_id: EventId) -> list[Entry]:
-    """Return all entries of the event, newest first; they are few, because attempts are few."""
+    """Return all entries of the event before `before`, newest first. They are few."""
     found: list[Entry] = []
     while page := await store.history(before=before, event_id=event_id, limit=PAGE_ENTRIES_MAX):
         before = page[-1].position

@@ -1,6 +1,6 @@
 """Makes messages of journal entries: a CloudEvent for programs, and text for people. Pure.
 
-The same line always gives the same message, so a repetition is the same to the last byte.
+The same entry always gives the same message, so a repeated message has the same bytes.
 """
 
 import json
@@ -19,19 +19,19 @@ from fairwarning.notifications.model import Message, Template, Words
 CONTENT_TYPE = "application/cloudevents+json"
 TYPE_PREFIX = "com.fairwarning"
 _WITHOUT_EVENT = Template(title="$kind", body="$text\nscope $scope")
-"""It replaces the default template if the entry is about no event."""
+"""Replaces the default template if the entry is about no event."""
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def message_of(entry: Entry, event: Event | None, template: Template) -> Message:
-    """Return the message. `event` is as the entry left it, or None if the entry is about none."""
+    """Return the message about `entry`. `event` is as it was after the entry; None without one."""
     title, text = in_sentences(entry, event, template)
     body = to_json(cloud_event(entry, event))
     return Message(id=entry.position, title=title, text=text, body=body)
 
 
 def in_sentences(entry: Entry, event: Event | None, template: Template) -> tuple[str, str]:
-    """Return title and text for people."""
+    """Return the title and the text of the message for people."""
     if event is None and template == Template():
         template = _WITHOUT_EVENT
     return fill(template, words_of(entry, event))
@@ -74,7 +74,7 @@ def cloud_event(entry: Entry, event: Event | None) -> dict[str, object]:
 
 
 def words_of(entry: Entry, event: Event | None) -> Words:
-    """Return a value for each of `NAMES`; those about the event are empty if there is none."""
+    """Return a value for each of `NAMES`. Without an event, the values about it are empty."""
     words = {
         "kind": _kind_of(entry).replace("-", " "),
         "text": sentence(entry.transition),
@@ -110,7 +110,7 @@ def _kind_of(entry: Entry) -> str:
 
 
 def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
-    """Return the Event of the operator API, without its timeline."""
+    """Return the event as in the JSON of the operator API, without its timeline."""
     return {
         "id": event.id,
         "scope": scope_id,
@@ -137,7 +137,7 @@ def _event(scope_id: ScopeId, event: Event) -> dict[str, object]:
 
 
 def _entry(entry: Entry) -> dict[str, object]:
-    """Return the Entry of the operator API."""
+    """Return the entry as in the JSON of the operator API."""
     return {
         "position": entry.position,
         "at": format_rfc3339(entry.at_ms),
@@ -183,7 +183,7 @@ TEXT_CHARS_MAX = 16_000
 
 
 def template_problem(template: Template) -> str | None:
-    """Return what is wrong with the template and what to do, or None."""
+    """Return what is wrong with the template and how to fix it, or None if it is valid."""
     for part, text in (("title", template.title), ("body", template.body)):
         if len(text) > TEMPLATE_CHARS_MAX:
             return f"the template's {part} has {len(text)} characters; use {TEMPLATE_CHARS_MAX}"
@@ -199,7 +199,7 @@ def template_problem(template: Template) -> str | None:
 
 
 def fill(template: Template, words: Words) -> tuple[str, str]:
-    """Return title and text: `$name` is replaced, `$$` is a dollar. A title is always one line."""
+    """Return title and text, with each `$name` replaced and `$$` as `$`. The title is one line."""
     known = dict.fromkeys(NAMES, "") | dict(words)
     title = " ".join(string.Template(template.title).substitute(known).split())
     text = string.Template(template.body).substitute(known)

@@ -28,15 +28,15 @@ class Format(StrEnum):
 
 DEFAULT_KINDS = ("Scheduled", "Approved", "Started", "Cancelled", "Completed", "Failed")
 EVENT_GRID_KINDS = ("Scheduled", "Started", "Cancelled", "Completed", "Failed")
-"""Azure's Event Grid has a status for each of these, and for nothing else."""
+"""The only kinds for which Azure's Event Grid has a status."""
 ALL_KINDS = frozenset(
     each.__name__ for each in get_args(KnownTransition) if each not in HOUSEKEEPING
 )
-"""Every kind of line that this version writes into the journal."""
+"""Every kind of entry that this version writes into the journal."""
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """What a target wants to hear of. An empty filter lets all pass; `kinds` has a default."""
+    """Which entries a target gets. An empty filter accepts all; `kinds` has a default."""
 
     types: tuple[EventType, ...] = ()
     scopes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Target(Struct, frozen=True, kw_only=True):
     name: str
     kind: TargetKind
     url: str
-    """It may hold credentials, and that of an Apprise target always does."""
+    """The address. It may hold credentials; the URL of an Apprise target always does."""
     secret: str = ""
     """The signing key of a webhook."""
     format: Format = Format.CLOUD_EVENTS
@@ -75,16 +75,16 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """One message, ready for both kinds of targets."""
+    """One message, with the content for both kinds of targets."""
 
     id: str
-    """It is the same for every try, so that a receiver can recognise a repetition."""
+    """The message's id. It is the same for every try, so a receiver can recognise a repetition."""
     title: str
     text: str
     body: str
     """The body for a webhook, as JSON."""
     headers: Mapping[str, str] = {}
-    """The headers for a webhook beside the signature; if empty, those of a CloudEvent."""
+    """The headers for a webhook besides the signature. If empty, it gets those of a CloudEvent."""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -93,17 +93,17 @@ class Delivery(Struct, frozen=True, kw_only=True):
     id: str
     target_id: str
     position: Position
-    """The position of the journal entry that it is about."""
+    """The position of the journal entry that the message is about."""
     message: Message
     attempts: int
     next_try_ms: Instant
     last_error: str
     revivals: int = 0
-    """How many times somebody has retried it after it had become a dead letter."""
+    """How many times an operator has retried this delivery as a dead letter."""
 
     @property
     def try_key(self) -> tuple[str, int, int]:
-        """Return a key that no other try has: each revival begins again with attempt 0."""
+        """Return a key that no other try has. It needs `revivals`: each resets the attempts."""
         return self.id, self.revivals, self.attempts
 
 
@@ -111,9 +111,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The result of one try."""
 
     error: str = ""
-    """It is empty if the message was delivered, and never holds a secret."""
+    """Why the delivery failed; empty if it succeeded. It never holds a secret."""
     is_final: bool = False
-    """Whether the receiver wants no more tries."""
+    """Whether the message must not be tried again."""
 
     @property
     def is_delivered(self) -> bool:
@@ -121,13 +121,13 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class TargetDraft(Struct, frozen=True, kw_only=True):
-    """A target as it is asked for, before it is checked and has an id."""
+    """A target as the caller requests it, before it is checked and gets an id."""
 
     name: str
     kind: TargetKind
     url: str
     secret: str = ""
-    """If it is empty, a webhook gets a new one."""
+    """The signing key. If it is empty, a webhook gets a new one."""
     format: Format = Format.CLOUD_EVENTS
     filters: Filters = Filters()
     template: Template = Template()
@@ -137,7 +137,7 @@ class TargetDraft(Struct, frozen=True, kw_only=True):
 
 
 def usual_kinds(format: Format) -> tuple[str, ...]:
-    """Return the kinds of a target that names none."""
+    """Return the default kinds of a target with this format."""
     return EVENT_GRID_KINDS if format is Format.EVENT_GRID else DEFAULT_KINDS
 
 

@@ -1,7 +1,7 @@
 """Stores targets, cursors, waiting deliveries and dead letters as records.
 
-A cursor says how far a target has been told of the journal, and which node is telling it.
-Both change by compare-and-set, so two nodes can't both move it on.
+A cursor says up to which journal position a target was notified, and which node sends to it.
+Both change by compare-and-set, so two nodes can't both move the cursor.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ WAITING = "notification-delivery"
 DEAD = "notification-dead"
 TARGETS_MAX = 100
 WAITING_MAX = 500
-"""How many deliveries may wait for one target; beyond that the journal holds the rest."""
+"""How many deliveries may wait for one target. At this limit its cursor stops."""
 _LAST = "~"
 
 S = TypeVar("S", bound=Struct)
@@ -41,7 +41,7 @@ class HeldCursor(Struct, frozen=True, kw_only=True):
 
 
 def delivery_id(entry: Entry, target_id: str) -> str:
-    """Return an id that is the same on every node, sorts by time, and is fit for a URL path."""
+    """Return an id that is the same on every node, sorts by time, and is valid in a URL path."""
     digest = hashlib.sha256(f"{entry.position}/{target_id}".encode()).hexdigest()
     return f"{entry.at_ms:012x}-{digest[:20]}"
 
@@ -59,7 +59,7 @@ class NotificationRecords:
         return None if record is None else _decoded(Target, record)
 
     async def add_target(self, target: Target, *, by: Actor, why: str) -> None:
-        """Add a target, which hears of what happens from now on."""
+        """Add a target, which gets the entries that are written from now on."""
         # The cursor comes first, so that a reader who finds the target also finds its cursor.
         await self._keep(CURSOR, target.id, Cursor(position=await self._store.end()), expected=0)
         note = Noted(subject=f"notification:{target.name}", action="created", detail=target.kind)
@@ -142,7 +142,7 @@ def _decoded(type: type[S], record: Record) -> S:
     try:
         return msgspec.json.decode(record.body, type=type)
     except msgspec.DecodeError:
-        # Not the cause: its text may quote the body, which holds secrets.
+        # The cause is left out: its text may quote the body, which holds secrets.
         raise StoreDown(
             f"the stored {record.kind} {record.key} cannot be read: it is damaged, or a newer "
             "version wrote it; restore a backup, or upgrade"

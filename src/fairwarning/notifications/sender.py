@@ -24,18 +24,18 @@ _TALKATIVE = ("httpx", "httpcore", "apprise", "requests", "urllib3")
 
 class Sender(Protocol):
     async def problem(self, target: Target) -> str | None:
-        """Return why nothing can ever be sent to it and what to do, or None."""
+        """Return why the target can never work and how to fix it, or None if it can work."""
         ...
 
     async def send(self, target: Target, message: Message) -> Outcome:
-        """Send it. This does not raise, and takes no longer than `CHAT_TIMEOUT_S`."""
+        """Send the message. This never raises, and takes at most `CHAT_TIMEOUT_S`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class NetworkSender:
-    """Sends to webhooks with httpx, to chat and mail with Apprise. It honours proxy variables."""
+    """Sends to webhooks with httpx, and to chat and mail with Apprise. Uses the proxy variables."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class NetworkSender:
                 return await self._post(target, message)
             return await _tell(target, message)
         except Exception as error:
-            # Not its text, and no traceback: both may have the address in them.
+            # The error's text and traceback are not logged: both may contain the address.
             return Outcome(error=f"could not be sent ({type(error).__name__})")
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class NetworkSender:
             **signed_headers(target.secret, message.id, self._clock.now(), body),
         }
         try:
-            # The library's own limit is for each step; this one is for all of it.
+            # The library's own limit is for each step; this one is for the whole request.
             async with asyncio.timeout(WEBHOOK_TIMEOUT_S):
                 status = await self._status(target.url, headers, body)
         except (TimeoutError, httpx.TimeoutException):
@@ -85,7 +85,7 @@ class NetworkSender:
         return Outcome(error=f"answered {status}", is_final=status == GONE)
 
     async def _status(self, url: str, headers: dict[str, str], body: bytes) -> int:
-        """Return the status. The body is not read: nobody needs it, and it could be endless."""
+        """Post the body and return the status. The response is not read: it could be endless."""
         if self._client is None:
             self._client = httpx.AsyncClient(timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False)
         async with self._client.stream("POST", url, headers=headers, content=body) as answer:
@@ -115,7 +115,7 @@ def _notify(url: str, message: Message) -> Outcome:
 def _chat(url: str) -> Callable[..., bool | None] | None:
     """Return Apprise's function for this address, or None if it knows no such service.
 
-    Imported late and in a thread, as it takes a second to read its list of services.
+    Apprise is imported here, in a thread, because the import takes a second.
     """
     apprise: Any = importlib.import_module("apprise")
     service = apprise.Apprise()

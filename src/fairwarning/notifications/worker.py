@@ -1,12 +1,12 @@
-"""Sends one target what happens, in the order of the journal.
+"""Sends messages about journal entries to one target, in the order of the journal.
 
-How it works. The journal is the queue. A target's cursor says how far it has been told;
-a node that finds something to tell takes the cursor under a lease, sends, and moves it on by
-compare-and-set, so other nodes leave the target alone. What fails is put aside as a delivery,
-before the cursor moves, and is tried again later; what comes after it does not wait. A node
-that dies leaves its lease to run out, and whoever takes over goes on from the cursor: a message
-may be sent twice, with the same id, and none is left out. The cursor is kept beside the journal,
-so when the store steps back, both do, and what is remembered here is dropped.
+How it works. The journal is the queue. A target's cursor says up to which entry it was notified.
+A node that finds a wanted entry takes a lease on the cursor, sends the message, and moves the
+cursor by compare-and-set; meanwhile other nodes do not send to this target. A message that fails
+is stored as a delivery before the cursor moves, and is tried again later; the messages after it do
+not wait. If a node dies, its lease runs out, and another node continues from the cursor: a message
+may be sent twice, with the same id, but none is lost. The cursor is in the same store as the
+journal, so if the store steps back, both do, and the worker forgets what it remembered.
 """
 
 import logging
@@ -42,7 +42,7 @@ RECHECK_MS = 5_000
 OUTAGE_PAUSE_MS = 1_000
 PAGE_ENTRIES_MAX = 200
 UNTOLD_MAX = 1_000
-"""How many unwanted entries are passed before the cursor is stored."""
+"""How many unwanted entries the worker skips before it stores the cursor."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,18 +69,18 @@ class Worker:
         self._held: HeldCursor | None = None
         """The cursor as this worker last read or wrote it."""
         self._reader = JournalReader(store)
-        """It reads from the cursor on, and has passed what the target does not want."""
+        """Reads the entries after the cursor. It may be ahead of the cursor by unwanted entries."""
         self._passed = 0
         self._next_try: Instant | None = None
         self._is_full = False
         self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
-        """The `try_key` of the last try and what became of it, until that is stored: an outage in
-        between is no reason for another try."""
+        """The `try_key` and outcome of the last try until they are stored, so that an outage of
+        the store does not cause another try."""
         self._must_look = True
         self._stops = False
 
     def ring(self, *, must_look: bool = False) -> None:
-        """Wake the worker after a commit; with `must_look` it reads its target's records again."""
+        """Wake the worker. With `must_look` it reads its target's records again."""
         self._must_look |= must_look
         self._alarm.ring()
 
@@ -99,7 +99,7 @@ class Worker:
                 await self._alarm.wait(until)
 
     async def _safe_round(self) -> Instant | None:
-        """Do one round, and return when to do the next; None if only after a ring."""
+        """Do one round, and return when the next is due. It is None if only a ring starts one."""
         try:
             until = await self._round()
         except RecordChanged:
@@ -110,7 +110,7 @@ class Worker:
             _log.warning("notifications to %s wait for the store: %s", self._target.name, outage)
             return self._look_again(OUTAGE_PAUSE_MS)
         except Exception:
-            # Whatever it is, later messages must not end with it.
+            # No error may end the worker, because later messages must still be sent.
             _log.exception("notifications to %s stumbled and go on", self._target.name)
             return self._look_again(RECHECK_MS)
         if not self._store.is_shared:
@@ -134,17 +134,17 @@ class Worker:
         if not is_free_for(self._node, held.cursor, now):
             self._must_look = True
             return self._soon(held.cursor.lease_until_ms - now)
-        # Again, because another node may have done it in the meantime.
+        # Check again, because another node may have done the work in the meantime.
         if await self._has_work():
             await self._move(taken_by(self._node, held.cursor, now))
             await self._work()
         return self._clock.now() if await self._has_work() else self._next_try
 
     async def _look(self) -> HeldCursor | None:
-        """Read the cursor again. None if the target was removed; then this worker ends."""
+        """Read the cursor again. If the target was removed, stop this worker and return None."""
         held = await self._records.cursor(self._target.id)
         if held is None:
-            # Maybe by another node, while this one was putting something aside.
+            # Another node may have removed it while this one was storing a delivery.
             await self._records.clear(self._target.id)
             self._stops = True
             return None
@@ -159,7 +159,7 @@ class Worker:
         return is_due or (not self._is_full and await self._find_wanted() is not None)
 
     async def _find_wanted(self) -> tuple[Entry, Event | None] | None:
-        """Return the next entry that the target wants and its event, or None when all is read."""
+        """Return the next entry that the target wants, with its event, or None if there is none."""
         filters = self._target.filters
         while page := await self._page():
             for entry in page:
@@ -193,7 +193,7 @@ class Worker:
             await self._move(Cursor(position=last.position))
 
     async def _work(self) -> None:
-        """Send what is new and what is due again under the lease, then give the lease back."""
+        """Send new messages and due retries under the lease, then release the lease."""
         waiting = await self._records.waiting(self._target.id)
         for _ in range(WAITING_MAX - len(waiting)):
             found = None if self._stops else await self._find_wanted()
@@ -216,7 +216,7 @@ class Worker:
             next_try_ms=self._clock.now(),
             last_error="",
         )
-        # It waits already if a node put it aside and died before it moved the cursor.
+        # The delivery is already stored if a node died after that and before it moved the cursor.
         if not await self._records.is_waiting(delivery):
             outcome = await self._try(delivery)
             if not outcome.is_delivered:
@@ -239,7 +239,7 @@ class Worker:
         return self._unkept[1]
 
     async def _put_aside(self, delivery: Delivery, outcome: Outcome) -> None:
-        """Store the failed delivery to be tried again, or as a dead letter."""
+        """Store the failed delivery for another try, or as a dead letter after the last try."""
         attempts = delivery.attempts + 1
         again = None
         if not outcome.is_final:
@@ -271,7 +271,7 @@ class Worker:
             self._alarm = self._clock.alarm()
 
     async def _lease_now(self) -> Instant:
-        """Return the store's time: the clocks of nodes may differ by more than a lease."""
+        """Return the time for leases: the store's time if the store is shared, else the clock's."""
         if self._store.is_shared:
             return (await self._store.due(1)).now_ms
         return self._clock.now()
@@ -294,7 +294,7 @@ class Worker:
         self._is_full = len(waiting) >= WAITING_MAX
 
     def _look_again(self, in_ms: int) -> Instant:
-        """Plan the next round after a failure; it reads the records again."""
+        """Return when to do the next round after a failure. That round reads the records again."""
         self._must_look = True
         return self._soon(in_ms)
 

@@ -1,1 +1,1 @@
-"""What people and tools use: the operator API, its access rules, and its health."""
+"""The operator API for people and tools: its routes, access rules, limits and health."""

@@ -60,7 +60,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 class _NameConvertor(Convertor[str]):
-    """A name that may hold slashes, but does not end in one of the verbs that may follow it."""
+    """Matches a name that may contain slashes, but not the verb that may follow it in the path."""
 
     def convert(self, value: str) -> str:
         return value
@@ -82,7 +82,7 @@ register_url_convertor("scope", _ScopeConvertor())
 
 
 class App:
-    """The ASGI application, its metrics and connections, and how to stop it."""
+    """The ASGI application with its metrics and connections. `stop` also ends its streams."""
 
     def __init__(
         self,
@@ -124,12 +124,12 @@ async def _openapi(_: Request) -> Response:
 
 @cache
 def _description() -> bytes:
-    """Return the OpenAPI document. It is made at the first request, because it slows a start."""
+    """Return the OpenAPI document. It is made at the first request, to keep the start fast."""
     return msgspec.json.encode(document(ROUTES))
 
 
 def _http_routes(dispatch: Dispatch) -> list[HttpRoute]:
-    """Return one for each path, so that an unknown method is answered with the allowed ones."""
+    """Return one route for each path, so that a wrong method is answered with the allowed ones."""
     by_path: dict[str, dict[str, Route]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = route

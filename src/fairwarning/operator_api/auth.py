@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"fw_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
 class Role(IntEnum):
-    """Each role may do what those before it may."""
+    """Each role may do everything that the roles before it may do."""
 
     VIEWER = 1
     APPROVER = 2
@@ -56,13 +56,13 @@ class Caller(NamedTuple):
     name: str
     role: Role
     token_id: str = ""
-    """The id of the token, which unlike a name is never given again. Empty without a token."""
+    """The id of the token; empty without a token. Unlike a name, an id is never used again."""
     address: str = ""
     """The address of a caller without a token."""
 
     @property
     def key(self) -> str:
-        """Return the key by which the limits for one caller count."""
+        """Return the key that identifies this caller when limits are counted."""
         return self.token_id or self.address
 
     @property
@@ -71,7 +71,7 @@ class Caller(NamedTuple):
 
 
 LOCAL = Caller("local", Role.ADMIN)
-"""The caller without a token on a loopback listener: it is already on this machine."""
+"""The caller without a token on a loopback listener, who is on this machine."""
 
 
 def hashed(secret: str) -> str:
@@ -91,7 +91,7 @@ def fits(token: Token, secret: str, now: Instant) -> bool:
 
 KIND = "token"
 USE_NOTED_MS = MINUTE_MS
-"""Last use is stored at most this often, so that most requests cost no write."""
+"""The last use of a token is stored at most this often, so most requests need no write."""
 TOKENS_MAX = 1_000
 RESERVED_NAMES = frozenset({LOCAL.name, "starter", "fleet-file", "store-owner"})
 """Names in the history that belong to no token."""
@@ -103,13 +103,13 @@ class Tokens:
         self._clock = clock
 
     def through(self, store: Store) -> "Tokens":
-        """Return the same tokens, but with changes written through another store."""
+        """Return an object with the same tokens that writes its changes to `store`."""
         return Tokens(store, self._clock)
 
     async def create(
         self, name: str, role: Role, expires_ms: Instant | None, *, by: Actor, why: str
     ) -> tuple[Token, str]:
-        """Create a token. Return it and its text, which cannot be read again."""
+        """Create a token. Return it and its text, which cannot be shown again."""
         known = await self.page("", TOKENS_MAX)
         if len(known) >= TOKENS_MAX:
             raise Problem(409, "too-many-tokens", "there are 1,000 tokens; revoke some first")
@@ -153,7 +153,7 @@ class Tokens:
         return None if token is None else Caller(token.name, ROLES[token.role], token.id)
 
     async def valid(self, text: str) -> Token | None:
-        """Return the token of this text, or None if unknown or expired. Stores that it was used."""
+        """Return the token with this text, or None if unknown or expired. Stores its last use."""
         parts = split(text)
         if parts is None:
             return None
@@ -173,7 +173,7 @@ class Tokens:
         try:
             await self._store.keep(KIND, token.id, body, expected=revision, by=ENGINE)
         except RecordChanged:
-            return  # Another request noted it, or the token was revoked this instant.
+            return  # Another request stored the use, or the token was just revoked.
 
 
 def _token(body: str) -> Token:

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairwarning.operator_api.problems import Problem
 
 FREE_BYTES = 64 * 1024
-"""This part of each body does not count, so small requests are never refused for large ones."""
+"""This part of each body does not count, so large requests cannot block small ones."""
 ALL_BYTES_MAX = 64 * 1024 * 1024
 CLIENT_BYTES_MAX = 16 * 1024 * 1024
 """The limit for one client address."""
@@ -18,7 +18,7 @@ class BodyMemory:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._held: Counter[str] = Counter()
-        """The bytes held by each client address, beyond what is free."""
+        """The counted bytes of each client address; `FREE_BYTES` of each body are not counted."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = (scope.get("client") or ("",))[0]
@@ -39,7 +39,10 @@ class BodyMemory:
 
 
 def _counter(held: Counter[str], client: str) -> Callable[[int], None]:
-    """Return a function that reports how much one request holds. It raises Problem at the limit."""
+    """Return a function that notes how many bytes one request holds.
+
+    It raises Problem if a limit is exceeded.
+    """
     mine = 0
 
     def count(now: int) -> None:

@@ -15,7 +15,7 @@ _LOCAL_NAMES = frozenset({"localhost", "localhost."})
 
 
 def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
-    """Check a request on loopback. Raises Problem."""
+    """Raises Problem if a request on loopback has a foreign host or comes from a foreign page."""
     host = headers.get("host", "")
     if not _is_local(host):
         raise Problem(
@@ -28,10 +28,10 @@ def refuse_foreign(headers: Mapping[str, str], scheme: str) -> None:
 
 
 def refuse_foreign_page(headers: Mapping[str, str], scheme: str, public_url: str = "") -> None:
-    """Check a request that only our own pages may send, on any listener. Raises Problem.
+    """Raises Problem if a page of another site sent the request.
 
-    A proxy that ends TLS shows our pages under `public_url`. Nothing that it could say in a header
-    is believed: whoever can reach us could say the same.
+    `public_url` is the URL of our pages behind a proxy. Headers of the proxy are not trusted,
+    because every client could send them too.
     """
     host = headers.get("host", "")
     origin = headers.get("origin")
@@ -60,9 +60,9 @@ def _is_local(host: str) -> bool:
         return False
 
 
-# What a browser is told about every page: which sources it may use, and who may frame it.
+# Headers of every page: which sources the browser may use, and which sites may frame the page.
 def page_headers(form_action: str = "'self'") -> dict[str, str]:
-    """`form_action` is where the forms of the page may be sent to."""
+    """Return the security headers. `form_action` is where forms of the page may be sent."""
     return {
         "Content-Security-Policy": (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

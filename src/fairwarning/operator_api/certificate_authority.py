@@ -1,8 +1,8 @@
-"""Makes a certificate authority of our own and the certificates that it signs, as PEM.
+"""Makes our own certificate authority and the certificates that it signs, as PEM.
 
-The authority can vouch for this machine's own names and addresses only, so whoever trusts it
-risks nothing else, even if its key gets lost. `cryptography` takes long to load: import this
-module only when something is to be made.
+The authority can sign only for this machine's own names and addresses. So a client that trusts it
+is safe for all other names, even if the key is stolen. `cryptography` takes long to load, so import
+this module only to make a certificate.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _SKEW = timedelta(days=1)
-"""Certificates begin in the past, because other clocks may be virtual or wrong."""
+"""Certificates are valid from this long before now, because other clocks may be wrong."""
 _COMMON_NAME_MAX = 64
 _CA_MAY = x509.KeyUsage(
     digital_signature=False, content_commitment=False, key_encipherment=False,
@@ -39,7 +39,7 @@ _THIS_MACHINE = x509.NameConstraints(
 
 
 def new_authority(now: datetime, until: datetime) -> str:
-    """Return the key and certificate of a new authority."""
+    """Return the key and the certificate of a new authority, as one PEM text."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(f"Fairwarning on {socket.gethostname()}")
     made = (
@@ -53,7 +53,10 @@ def new_authority(now: datetime, until: datetime) -> str:
 
 
 def new_certificate(authority: str, names: Iterable[str], now: datetime, until: datetime) -> str:
-    """Return a server's key and certificate. Raises ValueError for an unreadable authority."""
+    """Return a server's key and certificate, as one PEM text, signed by `authority`.
+
+    Raises ValueError if `authority` cannot be read.
+    """
     issuer = x509.load_pem_x509_certificate(authority.encode())
     issuer_key = serialization.load_pem_private_key(authority.encode(), None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):

@@ -1,4 +1,4 @@
-"""The store keeps where a virtual clock stands, so that a restart does not turn it back."""
+"""Stores the time of a virtual clock, so that a restart does not set it back."""
 
 import msgspec
 
@@ -11,14 +11,14 @@ KIND, KEY = "clock", "virtual"
 
 
 async def resume(clock: VirtualClock, store: Store) -> None:
-    """Set the clock to where the store left off, if that is later than now."""
+    """Set the clock to the stored time, if that is later than the clock's time."""
     newest = await store.history(limit=1)
     position = max([await load(store), *(entry.at_ms for entry in newest)])
     clock.step(max(0, position - clock.now()))
 
 
 async def load(store: Store) -> Instant:
-    """Return the stored position, or 0 if there is none."""
+    """Return the stored time, or 0 if none is stored."""
     record = await store.record(KIND, KEY)
     return Instant(msgspec.json.decode(record.body, type=int) if record else 0)
 

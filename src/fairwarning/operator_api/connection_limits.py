@@ -1,11 +1,11 @@
 """Limits connections and streams of the control plane, and closes idle ones to make room.
 
-How it works. A new connection is never refused for those that are there, or whoever opens
-many would lock out everybody. Instead one that has not asked for anything yet is closed, of the
-client that has most of those, or else one that was answered and is only kept open. It must have
-been silent for a moment: in a burst, requests are on their way. If all are at work the new one is a
-spare: it is answered if it asks how we are (`/healthz`, `/readyz`, `/metrics`), and told to come
-again if it asks for more.
+How it works. At the limit a new connection is not refused, because then a client with many
+connections could lock out all others. Instead an old one is closed: first a connection that has
+sent no request yet, of the client that has the most of these; otherwise an idle connection whose
+requests are answered. It must have been silent for a moment, because its request may be on the
+way. If all connections are busy, the new one is a spare: requests for `/healthz`, `/readyz` and
+`/metrics` are answered, and all others are told to try again later.
 """
 
 import ipaddress
@@ -22,34 +22,34 @@ from fairwarning.operator_api.problems import Problem
 
 ALL_MAX = 2_000
 CLIENT_MAX = 500
-"""The limit for one client address. A proxy in front counts as one."""
+"""The limit of connections for one client address. A proxy counts as one client."""
 WAITING_MAX = 500
-"""The limit of connections that have not sent a request yet."""
+"""The limit of connections that have not sent a request yet, for all clients together."""
 CLIENT_WAITING_MAX = 100
 ARRIVAL_S = 1.0
-"""A connection that has been silent for less may have a request on its way, and is left alone."""
+"""A silent connection is not closed before this time, because a request may be on the way."""
 SPARE_MAX = 50
 FILES_KEPT_SHARE = 3
-"""All connections together take at most one in this many file descriptors."""
+"""All connections together use at most 1/`FILES_KEPT_SHARE` of the file descriptors."""
 _ALL_MIN = 16
 
 
 class Entry:
-    """One connection, as it is counted."""
+    """One counted connection."""
 
     def __init__(self, client: str, since_s: float) -> None:
         self.client = client
         self.since_s = since_s
-        """When it came, or was last answered; long ago if it has sent a part of a head."""
+        """When it connected or was last answered; -infinity once it has sent a part of a head."""
         self.is_spare = False
         self.has_left = False
         self.close: Callable[[], object] = lambda: None
-        """Closes it at once."""
+        """Closes the connection at once."""
 
 
 class Connections:
     def __init__(self, files_max: int, now: Callable[[], float] = time.monotonic) -> None:
-        """`files_max` is how many file descriptors this process may have."""
+        """`files_max` is how many file descriptors this process may open."""
         self._now = now
         self._max = max(_ALL_MIN, min(ALL_MAX, files_max // FILES_KEPT_SHARE))
         self._client_max = max(_ALL_MIN // 2, self._max * CLIENT_MAX // ALL_MAX)
@@ -58,14 +58,14 @@ class Connections:
         """Connections that have not sent a request yet."""
         self._waiting_count = 0
         self._resting: Table = {}
-        """Connections that were answered and are kept open."""
+        """Idle connections, whose requests were all answered."""
         self._spare: dict[Entry, None] = {}
 
     def __len__(self) -> int:
         return self._counts.total() + len(self._spare)
 
     def enter(self, address: str) -> Entry:
-        """Count a new connection; close another one if there is no room."""
+        """Count a new connection and return its entry. At a limit, close another connection."""
         client = client_of(address)
         entry = Entry(client, self._now())
         if len(self._waiting.get(client, ())) >= min(CLIENT_WAITING_MAX, self._client_max):
@@ -87,23 +87,23 @@ class Connections:
         return entry
 
     def began(self, entry: Entry) -> None:
-        """Note that it has sent a part of a head."""
+        """Note that the connection has sent a part of a request's head."""
         entry.since_s = float("-inf")
 
     def asked(self, entry: Entry) -> None:
-        """Note that a request's head is complete."""
+        """Note that the connection has sent a complete head of a request."""
         if _removed(self._waiting, entry):
             self._waiting_count -= 1
         _removed(self._resting, entry)
 
     def rests(self, entry: Entry) -> None:
-        """Note that it was answered and is idle."""
+        """Note that the connection's requests were answered and it is idle."""
         if not entry.is_spare and not entry.has_left:
             entry.since_s = self._now()
             self._resting.setdefault(entry.client, {})[entry] = None
 
     def leave(self, entry: Entry) -> None:
-        """Stop counting it. A second call has no effect."""
+        """Stop counting the connection. A second call has no effect."""
         if entry.is_spare:
             self._spare.pop(entry, None)
             return
@@ -122,7 +122,7 @@ class Connections:
         return entry
 
     def _patient(self, table: "Table", client: str) -> Entry | None:
-        """Return the oldest of this client, unless its request may be on its way."""
+        """Return the client's oldest connection. It is None if a request may be on the way."""
         oldest = next(iter(table.get(client, ())), None)
         if oldest is None or self._now() - oldest.since_s < ARRIVAL_S:
             return None
@@ -154,7 +154,7 @@ def _removed(table: Table, entry: Entry) -> bool:
 
 @lru_cache(4_096)
 def client_of(address: str) -> str:
-    """Return the client of an address: an IPv6 network of 64 bits counts as one."""
+    """Return the client of an address. All addresses of an IPv6 /64 network are one client."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -168,7 +168,7 @@ def client_of(address: str) -> str:
 
 STREAMS_MAX = 500
 CALLER_STREAMS_MAX = 100
-"""The limit for one token; all callers without one count as one."""
+"""The limit of open streams for one token. All callers without a token count as one."""
 MEDIA_TYPE = "text/event-stream"
 
 
@@ -179,7 +179,7 @@ class OpenStreams:
         self._open: Counter[str] = Counter()
 
     def begin(self, caller: Caller, lines: AsyncIterable[bytes]) -> StreamingResponse:
-        """Return the response. Raises Problem if there are too many."""
+        """Return the response that streams `lines`. Raises Problem if too many streams are open."""
         id = caller.token_id
         if self._open[id] >= CALLER_STREAMS_MAX or self._open.total() >= STREAMS_MAX:
             raise Problem(
@@ -199,7 +199,7 @@ class OpenStreams:
 
 
 class _Stream(StreamingResponse):
-    """A stream that counts as open until it ends, also if its reader leaves at once."""
+    """A streaming response that calls `on_end` when it ends, also if the client leaves early."""
 
     def __init__(self, lines: AsyncIterable[bytes], on_end: Callable[[], None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -1,4 +1,4 @@
-"""`Control` holds everything that the handlers of routes work with."""
+"""`Control` holds all objects that the handlers of routes use."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ from fairwarning.operator_api.subprocess_pool import SubprocessPool
 
 
 class AzureDoor(NamedTuple):
-    """The TLS listener for Azure's clients, which speak nothing else."""
+    """The TLS listener for Azure's clients, which use only TLS."""
 
     url: str = ""
-    """Empty if there is no such listener."""
+    """The listener's URL; empty if there is no such listener."""
     authority: str | None = None
-    """Our certificate authority as PEM; None if the certificate comes from another."""
+    """Our certificate authority as PEM; None if another authority signed the certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +41,15 @@ class Control:
     requests: Requests
     azure: AzureDoor
     drivers: DriverCatalogue
-    """Which drivers a fleet may name, and their settings."""
+    """The drivers that a fleet may name, with their settings."""
     leases: Leases
     offload: Offload
     """Runs computations that may take a second."""
     subprocesses: SubprocessPool
-    """Runs what may take longer, or much memory."""
+    """Runs computations that may take longer than a second, or much memory."""
     metadata_urls: Sequence[str] = ()
     """The URLs at which instances reach this node."""
     public_url: str = ""
     """The URL of the proxy in front of the control plane; empty if there is none."""
     advancing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a virtual clock moves: two moves at once would count from the same instant."""
+    """Held while a virtual clock is moved, so that two moves do not begin at the same time."""

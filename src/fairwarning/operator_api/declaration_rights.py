@@ -1,8 +1,8 @@
 """Refuses declarations that only an admin may make.
 
-A caller that sets what a driver runs, or which machine it acts on, can do anything on the server's
-behalf. One that removes a driver makes impacts that nobody carries out. In a test fleet the minimum
-notices do not hold. So all of these need the role admin.
+Four changes need the role admin. To set what a driver runs, or on which machine it acts, is to run
+commands with the server's rights. After a driver is removed, nothing carries out the impacts. In a
+test fleet the minimum notices do not hold.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from fairwarning.operator_api.problems import Problem
 
 SIMULATED = "simulated"
 Owners = Mapping[str, Sequence[ScopeId]]
-"""The scopes in which a driver acts on each machine."""
+"""Maps the name of each machine to the scopes that have an instance on it."""
 _Driver = tuple[str, Mapping[str, str]]
 
 
 def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Scope]) -> None:
-    """Check a plan of a caller that may be no admin. `current` is all scopes. Raises Problem."""
+    """Raises Problem if the plan needs an admin and the caller is none. `current` is all scopes."""
     if caller.role >= Role.ADMIN:
         return
     owners: Owners = {}
@@ -30,7 +30,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
         newcomers = [
             each for each in step.roster.live if not step.before.roster.has_live(each.name)
         ]
-        # The names in a scale set follow from its own, and it has its driver from an admin.
+        # The instance names of a scale set follow from its own name, and an admin set its driver.
         is_chosen = step.roster.kind is not ScopeKind.SCALE_SET
         if is_chosen and is_armed_by_operator(caller, step.roster):
             owners = owners or owners_of_machines(current)
@@ -41,7 +41,7 @@ def refuse_plan_of_operator(caller: Caller, planned: Plan, current: Sequence[Sco
 
 
 def is_armed_by_operator(caller: Caller, roster: Roster) -> bool:
-    """Whether a caller below admin would change what a real driver does."""
+    """Whether the caller is no admin and the roster has a real driver."""
     return caller.role < Role.ADMIN and roster.driver != SIMULATED
 
 
@@ -59,7 +59,7 @@ def refuse_machines_of_others(
     newcomers: Iterable[Instance],
     owners: Owners,
 ) -> None:
-    """Refuse a driver that would act on the machine of another scope. Raises Problem."""
+    """Raises Problem if the driver would act on a machine of another scope."""
     for each in newcomers:
         machine = machine_of(each)
         others = [id for id in owners.get(machine, ()) if id != scope_id]
@@ -74,7 +74,7 @@ def refuse_machines_of_others(
 
 
 def machine_of(instance: Instance) -> str:
-    """Return the name of what a driver acts on."""
+    """Return the name of the machine that a driver acts on for this instance."""
     return instance.handle or instance.name
 
 
@@ -93,7 +93,7 @@ def _refuse_driver(step: Step) -> None:
 
 
 def _drivers(current: Iterable[Scope]) -> dict[object, list[_Driver]]:
-    """Return the drivers of each resource, by its key."""
+    """Return the drivers of each resource. The keys are those of `resource_key`."""
     found: dict[object, list[_Driver]] = {}
     for scope in current:
         driver = (scope.roster.driver, scope.roster.driver_settings)
@@ -104,7 +104,10 @@ def _drivers(current: Iterable[Scope]) -> dict[object, list[_Driver]]:
 
 
 def _refuse_new_driver(scope: Scope, known: Mapping[object, list[_Driver]]) -> None:
-    """Refuse a new driver; a further placement group may have the driver of its scale set."""
+    """Raises Problem for a driver that the scope's resource does not have yet.
+
+    A new resource may have only `simulated`.
+    """
     roster = scope.roster
     driver = (roster.driver, roster.driver_settings)
     if driver not in known.get(resource_key(roster), [(SIMULATED, {})]):
@@ -131,7 +134,7 @@ def _refuse_test(before: Scope, after: Roster) -> None:
 
 
 def _refuse_handles(step: Step) -> None:
-    """Refuse a changed handle. The default of a new instance is its name, else what it had."""
+    """Raises Problem if a handle changes, or if that of a new instance is not its name."""
     if step.roster.driver == SIMULATED:
         return
     known = step.before.roster.instances

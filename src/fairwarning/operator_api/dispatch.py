@@ -1,4 +1,4 @@
-"""Answers a request to a route: identity, role, parsing, idempotent replay, response."""
+"""Answers a request: identifies the caller, checks the role, parses, and calls the route."""
 
 import asyncio
 import logging
@@ -60,7 +60,7 @@ class Dispatch:
         return response
 
     async def identify(self, request: Request, role: Role) -> Caller:
-        """Return the caller if its role suffices. Raises Problem."""
+        """Return the caller. Raises Problem if it is unknown or its role is below `role`."""
         caller = await self._identify(request, role)
         caller_key.set(caller.key)
         return caller
@@ -176,7 +176,7 @@ def _why(pairs: list[tuple[str, str]]) -> str:
 
 
 async def _body(route: Route, request: Request) -> bytes:
-    """Read the body; a GET or DELETE has none."""
+    """Return the body, which is empty for a GET or DELETE."""
     if route.method in ("GET", "DELETE"):
         return b""
     return await read_all(request, FLEET_BYTES_MAX if route.takes_toml else BODY_BYTES_MAX)
@@ -208,6 +208,6 @@ async def read_all(request: Request, bytes_max: int) -> bytes:
 
 
 def _question(request: Request, raw: bytes) -> bytes:
-    """Return the bytes that identify a request; the body is last, because it may hold a NUL."""
+    """Return bytes that identify the request. The body is last, because it may hold a NUL."""
     url = request.url
     return b"\0".join([request.method.encode(), quote(url.path).encode(), url.query.encode(), raw])

@@ -23,18 +23,21 @@ class FairQueue:
     def __init__(
         self, *, at_once: int, caller_at_once: int, caller_max: int, all_max: int | None = None
     ) -> None:
-        """`caller_max` and `all_max` count both running and waiting requests."""
+        """Set the limits. `at_once` and `caller_at_once` limit how many requests run at once.
+
+        `caller_max` and `all_max` limit running and waiting requests together.
+        """
         self._at_once = at_once
         self._caller_at_once = caller_at_once
         self._caller_max = caller_max
         self._all_max = all_max
         self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """The queue of each caller; the caller served longest ago is first."""
+        """The queue of each caller. The first caller is the one that was served longest ago."""
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """Wait for a place and hold it. Raises CallerQueueFull or QueueFull at once."""
+        """Wait for a place and hold it. Raises CallerQueueFull or QueueFull without waiting."""
         await self._begin(caller)
         try:
             yield
@@ -55,7 +58,7 @@ class FairQueue:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._end(caller)  # The turn came in the same moment.
+                self._end(caller)  # It got a place just before it was cancelled.
             else:
                 self._leave(caller, place)
             raise
@@ -67,14 +70,14 @@ class FairQueue:
             if self._running[caller] >= self._caller_at_once:
                 continue
             queue = self._waiting.pop(caller)
-            # A place whose caller gave up in this moment is still here, and can take no turn.
+            # A request that was just cancelled may still be in the queue. It is skipped.
             while queue and queue[0].done():
                 queue.popleft()
             if not queue:
                 continue
             place = queue.popleft()
             if queue:
-                self._waiting[caller] = queue  # At the end: others come first now.
+                self._waiting[caller] = queue  # It moves to the end, so that the others come first.
             self._running[caller] += 1
             place.set_result(None)
 

@@ -1,9 +1,9 @@
 """Plans what a declared fleet changes: reads the document, compares, and checks rights.
 
-How it works. `planned_frames` reads the document, compares it with the fleet, and refuses
-what must be refused: all that takes time. It runs in a thread for a small document in a small
-fleet, and otherwise in a process (`subprocess_pool.py`). Either way its result comes as frames, and
-is looked at frame by frame, so that the event loop is never held for long.
+How it works. `planned_frames` reads the document, compares it with the fleet, and checks the rules.
+This is slow. So it runs in a thread if document and fleet are small, and otherwise in a process
+(`subprocess_pool.py`). In both cases its result is a list of frames, which is decoded one frame at
+a time, so that the event loop is never blocked for long.
 """
 
 import asyncio
@@ -56,9 +56,9 @@ class Wish(NamedTuple):
     prune: bool
     caller: Caller
     drivers: DriverCatalogue
-    """Those that the document may name."""
+    """The drivers that the document may name."""
     is_preview: bool = False
-    """Nothing will be done, so the plan is not checked for refusals."""
+    """If true, the plan is not carried out, so the rules for refusals are not checked."""
     creates_only: bool = False
     without_notice: bool = False
     force: bool = False
@@ -74,12 +74,12 @@ class Prepared:
     confirm: str | None = None
     changes: list[schemas.FleetChange] = field(default_factory=list)
     declares: list[bytes] = field(default_factory=list)
-    """Pickled batches of steps; each is unpickled only when it is carried out."""
+    """Pickled batches of steps. Each batch is unpickled only when it is carried out."""
     creates: list[bytes] = field(default_factory=list)
 
 
 async def prepare(control: Control, wish: Wish) -> Prepared:
-    """Plan the request. Raises Problem, Refused or StoreDown."""
+    """Plan the requested change. Raises Problem, Refused or StoreDown."""
     is_small = len(wish.document.body) <= SMALL_BYTES
     if is_small and len(control.views.ids()) <= SMALL_SCOPES:
         try:
@@ -89,7 +89,7 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
                 frames = await asyncio.to_thread(_made_here, wish, current)
             return await _understood(frames)
         except Crowd:
-            pass  # A short text, and many instances.
+            pass  # The document is short but has many instances, so plan in a process.
     frames = await control.subprocesses.run(
         "fleet", lambda: _sent(control, wish), caller=wish.caller.key
     )
@@ -97,14 +97,18 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
 
 
 def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """Plan in a process; see `subprocess_main.py`."""
+    """Plan in a subprocess: the frames in are the wish and the scopes, those out are the plan."""
     wish: Wish = _loaded(next(given))
     current = [scope for page in given for scope in _loaded(page)]
     yield from planned_frames(wish, current, FLEET_INSTANCES_MAX)
 
 
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
-    """Yield the plan as frames. Raises Crowd if there are more than `instances_max` instances."""
+    """Yield the plan as frames. A Problem or Refused is yielded as a frame too.
+
+    Raises Crowd if the document has more than `instances_max` instances and this is below
+    `FLEET_INSTANCES_MAX`.
+    """
     try:
         fleet = _read(wish, instances_max)
         if wish.creates_only:
@@ -161,7 +165,7 @@ def scopes_in(batch: bytes) -> Sequence[Scope]:
 
 
 async def _pages(control: Control) -> AsyncIterator[list[Scope]]:
-    """Yield all scopes, also those without instances, because their ids are taken."""
+    """Yield pages of all scopes, also of those without instances, because their ids are taken."""
     after: ScopeId | None = None
     while page := await control.store.scopes(after=after, limit=BATCH):
         yield page
@@ -220,7 +224,7 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
 
 
 def _refuse_without_notice(wish: Wish, planned: Plan) -> None:
-    """Allow it only for an admin who gives a reason and confirms the names of those who leave."""
+    """Raises Problem unless an admin gives a reason and confirms which instances leave."""
     if wish.caller.role < Role.ADMIN:
         raise Problem(
             403,

@@ -17,7 +17,7 @@ from fairwarning.operator_api.problems import of_outage
 
 READY_S_MAX = 5
 WRITE_EVERY_S = 5.0
-"""A test write is repeated no sooner: anybody may ask, and each costs the disk."""
+"""The shortest time between two test writes. It limits the load that callers can cause."""
 FIGURES_S_MAX = 2
 READER_KNOWN_S = 3_600
 READERS_MAX = 100
@@ -34,7 +34,7 @@ class Health:
         self._tried_s = float("-inf")
         self._can_write = False
         self._readers: dict[bytes, float] = {}
-        """When each token, by its hash, was last allowed to read the metrics."""
+        """Maps the hash of each token to the time when it was last allowed to read the metrics."""
 
     def routes(self) -> list[Route]:
         return [
@@ -52,7 +52,7 @@ class Health:
         return PlainTextResponse("ready\n")
 
     async def _has_written(self) -> bool:
-        """Whether the last test write, a few seconds ago at most, succeeded."""
+        """Whether the last test write succeeded. A new one is done if the last is too old."""
         async with self._trying:
             if _now_s() - self._tried_s >= WRITE_EVERY_S:
                 self._can_write = await self._write()
@@ -60,7 +60,7 @@ class Health:
             return self._can_write
 
     async def _write(self) -> bool:
-        """Try a write: a store that can be read may still be full, deleted, or a read-only copy."""
+        """Return whether a test write succeeds. A store that can be read may still be read-only."""
         try:
             async with asyncio.timeout(READY_S_MAX):
                 await self._control.store.keep(KIND, KEY, "{}", by=ENGINE)
@@ -85,7 +85,11 @@ class Health:
         return Response(text, media_type=_TEXT)
 
     async def _check_reader(self, request: Request) -> None:
-        """Check the caller. While the store is down, those allowed before are let in."""
+        """Raises Problem if the caller may not read the metrics.
+
+        While the store is down, tokens that were allowed in the last hour are accepted, and others
+        raise StoreDown.
+        """
         given = hashlib.sha256(request.headers.get("authorization", "").encode()).digest()
         try:
             async with asyncio.timeout(FIGURES_S_MAX):

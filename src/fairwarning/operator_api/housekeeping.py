@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """Runs on the wall clock: a virtual one that leaps ten years must not wake it for each hour."""
+    """Runs every hour of the wall clock, because a virtual clock may jump by years at once."""
 
     def __init__(self, store: Store, wall: Clock) -> None:
         self._store = store
@@ -54,7 +54,7 @@ async def delete_old_keys(store: Store, now: Instant) -> None:
                 try:
                     await store.drop(KIND, record.key, by=ENGINE, fences=[Fence(record=record)])
                 except FenceBroken:
-                    continue  # Taken anew this instant.
+                    continue  # Another request has just taken the key again.
 
 
 async def delete_old_operations(store: Store, wall: Clock) -> None:

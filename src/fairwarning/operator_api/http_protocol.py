@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with limits: size and time of a head, unread bodies, pipelining."""
+"""uvicorn's HTTP protocol with limits for heads, unread bodies, and pipelined requests."""
 
 import asyncio
 from typing import Any
@@ -13,15 +13,15 @@ from fairwarning.operator_api.problems import MEDIA_TYPE, Problem
 
 HEAD_BYTES_MAX = 64 * 1024
 PIECE_BYTES = 4 * 1024
-"""How much is parsed at once; it limits how many pipelined requests begin together."""
+"""How many bytes are parsed at once. This limits how many pipelined requests begin together."""
 HEAD_S_MAX = 20
-"""The time from the connection, or the end of the last request, to the end of a head."""
+"""The longest wait for a complete head, after the connection or the last request."""
 SPARE_HEAD_S_MAX = 2
 HEALTH = frozenset({b"/healthz", b"/readyz", b"/metrics"})
-"""These paths are answered however many clients are connected."""
+"""These paths are answered even if too many clients are connected."""
 UNREAD_BYTES_MAX = 4 * 1024 * 1024
 UNREAD_S_MAX = 60
-"""How long a body may go on after its request has been answered."""
+"""How long a client may still send a body after its request has been answered."""
 
 
 class LimitedHttp(HttpToolsProtocol):
@@ -38,7 +38,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def enter(self, connections: Connections, entry: Entry) -> None:
-        """Set the connection's entry; called before it is connected."""
+        """Set the entry that counts this connection. Call this before `connection_made`."""
         self._connections, self._entry = connections, entry
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -63,7 +63,7 @@ class LimitedHttp(HttpToolsProtocol):
             self._connections.began(self._entry)
 
     def _feed(self) -> None:
-        """Parse a piece at a time, and pause while pipelined requests wait."""
+        """Parse the received bytes piece by piece, and pause while pipelined requests wait."""
         while self._unfed and not self.pipeline and not self.transport.is_closing():
             piece = bytes(self._unfed[:PIECE_BYTES])
             del self._unfed[:PIECE_BYTES]
@@ -102,7 +102,7 @@ class LimitedHttp(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        # What nobody wants to read may not go on for ever.
+        # The request is answered and its body is not read, so limit how long it may go on.
         if self._is_in_body and self._patience is None:
             self._patience = self.loop.call_later(UNREAD_S_MAX, self.transport.abort)
         super().on_response_complete()
@@ -113,7 +113,7 @@ class LimitedHttp(HttpToolsProtocol):
             self.loop.call_soon(self._feed)
 
     def _refuse_two_hosts(self) -> None:
-        """Refuse an unclear host, so that we check the same host as a proxy before us."""
+        """Refuse a request with no clear host, because a proxy could understand another host."""
         hosts = [value for name, value in self.headers if name == b"host"]
         is_named = bool(hosts) or self.parser.get_http_version() != "1.1"
         if len(hosts) > 1 or not is_named or not self._is_target_of(hosts):

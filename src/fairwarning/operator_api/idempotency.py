@@ -1,26 +1,26 @@
-"""The same request twice is done once: the first answer is kept and given again.
+"""Does a repeated request only once: the first answer is stored and given again.
 
 How it works. Before a request with a key is carried out, its key is taken in the store,
-as a lease (`leases.py`). All that the request changes is stored behind a fence on the key's
-record, and the first change also marks the record, in the same commit. So a record says at any
-time whether anything was done under its key, and whoever no longer holds it can do nothing.
+as a lease (`record_leases.py`). Every change of the request is stored behind a fence on the key's
+record, and the first change also marks the record, in the same commit. So a record always says
+whether anything was changed under its key, and a request that has lost its key can change nothing.
 
-| the record               | means                     | who asks now                             |
+| the record               | means                     | the next request with this key           |
 |--------------------------|---------------------------|------------------------------------------|
-| there is none            | not asked, or refused     | takes the key                            |
-| has an owner             | under way, nothing stored | must wait; when the lease is over, takes |
-|                          |                           | the key and does it                      |
-| has an owner, has begun  | under way, or broke off,  | must wait; when the lease is over, takes |
-|                          | and something is stored   | the key and only says what was done      |
-| has no owner             | the owner gave it up      | the same, without waiting                |
-| has a status             | done, with this answer    | gets this answer, for a day; a large one |
-|                          |                           | is not kept, and nothing is done again   |
+| does not exist           | never sent, or refused    | takes the key and is carried out         |
+| has an owner             | under way, nothing stored | must wait until the lease is over, then  |
+|                          |                           | takes the key and is carried out         |
+| has an owner, has begun  | under way or interrupted, | must wait until the lease is over, then  |
+|                          | and something is stored   | takes the key and returns what was done  |
+| has no owner             | released by its owner     | does the same, without waiting           |
+| has a status             | done, with this answer    | gets this answer, for a day; a large     |
+|                          |                           | answer is not stored, nor done again     |
 
-Of a request that takes several transactions a mark does not say whether all were done, so
-whoever takes over one that has begun does nothing and says so. An owner that has lost its key
-answers what the record says: the answer of whoever took it over, or that this one is under way.
-What the route creates has ids derived from a seed that is kept with the key, so that whoever
-takes over can find it.
+If a request takes several transactions, the mark does not say whether all were done. So a request
+that takes over a marked key of this kind changes nothing, and its answer says so. A request that
+lost its key answers what the record says: the answer of the request that took the key over, or that
+this one is still under way. New objects get ids derived from a seed, which is stored with the key,
+so that a request that takes the key over can find them.
 """
 
 import hashlib
@@ -46,34 +46,34 @@ from fairwarning.operator_api.route import Call, Route
 KIND = "idempotency"
 KEPT_MS = DAY_MS
 ANSWER_BYTES_MAX = 16 * 1024
-"""A larger answer is not stored, only that it was given."""
+"""If an answer is larger, only its status is stored."""
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
 class Kept(Leased, frozen=True, kw_only=True):
     asked: str
-    """A hash of the request, so that one key stands for one question."""
+    """A hash of the request, to refuse another request with the same key."""
     seed: str
     began_ms: Instant
     has_begun: bool = False
-    """Whether something was stored for it."""
+    """Whether the request has changed something."""
     status: int = 0
-    """It is 0 until there is an answer."""
+    """The HTTP status of the answer; 0 until there is one."""
     body: str = ""
 
 
 class KeyHold(Hold[Kept]):
-    """A key whose request is carried out here."""
+    """A key that is held while its request is carried out in this process."""
 
     async def mark(self) -> None:
-        """Mark the key before something is done outside of the store."""
+        """Store that the request has begun. Call this before acting outside of the store."""
         await self.change(has_begun=True)
 
     async def end(self, status: int, body: bytes) -> None:
         await self.change(status=status, body=body.decode(), owner="", until_ms=Instant(0))
 
     async def refuse(self) -> None:
-        """Give the key back after a refusal; if nothing was stored, it can be used again."""
+        """Release the key after a refusal. If nothing was changed, it can be used again."""
         with suppress(StoreDown):
             if (await self.known()).has_begun:
                 await self._let_go()
@@ -81,8 +81,8 @@ class KeyHold(Hold[Kept]):
                 await self.drop()
 
     async def break_off(self) -> None:
-        """Give the key back after a failure, so that the next try need not wait."""
-        # Down: it is free when its lease is over. Broken: somebody else has it.
+        """Release the key after a failure, so that the next try need not wait."""
+        # If the store is down, the lease will run out. If the fence is broken, another has the key.
         with suppress(StoreDown, FenceBroken):
             await self._let_go()
 
@@ -104,7 +104,10 @@ class Idempotency:
         self._leases = control.leases
 
     async def once(self, route: Route, call: Call[Any, Any], key: str, asked: bytes) -> Answer:
-        """Answer the request, or repeat the stored answer. `asked` identifies the request."""
+        """Carry out the request, or return the stored answer. `asked` identifies the request.
+
+        Raises Problem.
+        """
         found = await self._begin(call.caller, key, asked)
         if isinstance(found, Kept):
             return _replay(route, found)
@@ -117,7 +120,7 @@ class Idempotency:
                 return _replay(route, await self._answer_instead_of(found))
 
     async def _begin(self, caller: Caller, key: str, asked: bytes) -> KeyHold | Kept:
-        """Take the key, or return the stored answer. Raises Problem."""
+        """Take the key, or return the record with the stored answer. Raises Problem."""
         _refuse_key(key)
         name = hashlib.sha256(f"{caller.name}\0{caller.token_id}\0{key}".encode()).hexdigest()
         digest = hashlib.sha256(asked).hexdigest()
@@ -206,7 +209,7 @@ def _refuse_other(kept: Kept, digest: str) -> None:
 
 
 def _refuse_again(route: Route) -> None:
-    """Refuse to repeat a route if nobody can say what its first try did."""
+    """Raises Problem if it is unknown what the first try did, or if its secret was shown."""
     if route.is_in_steps or route.is_outward:
         raise Problem(
             409,

@@ -1,8 +1,8 @@
 """Locks on resources that have several scopes, so that only one caller changes them at a time.
 
-Each scope is a transaction of its own, so two who resize a scale set at once would both count
-from the same instances. The lock is a lease (`leases.py`): its holder keeps it for as long as
-it works, and one that was paused beyond its lease changes nothing more.
+Each scope is a transaction of its own, so two callers that resize a scale set at once would both
+count the same instances. The lock is a lease (`record_leases.py`): the holder keeps it while it
+works, and a holder that was paused until its lease ended can change nothing more.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -38,9 +38,9 @@ class Lock(Leased, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def held(control: Control, what: str, *, by: Actor) -> AsyncIterator[Control]:
-    """Hold a lock. The yielded control changes nothing once the lock is lost.
+    """Hold the lock named `what`. The yielded control can change nothing after the lock is lost.
 
-    Raises Problem if somebody else has it, or has come to have it.
+    Raises Problem if another caller holds the lock, or has taken it over.
     """
     leases = control.leases
     before, now = await leases.store.record(KIND, what), await leases.now()
@@ -61,7 +61,7 @@ async def held(control: Control, what: str, *, by: Actor) -> AsyncIterator[Contr
             raise _lost(what) from None
         raise
     finally:
-        # Down: it is over in a minute. Broken: it was, and somebody else has it.
+        # If the store is down, the lease runs out. If the fence is broken, another has the lock.
         with suppress(StoreDown, FenceBroken):
             await hold.drop()
 
@@ -87,7 +87,7 @@ def _lost(what: str) -> Problem:
 def behind(control: Control, hold: Hold[Any]) -> Control:
     """Return a control whose changes are stored only while `hold` is held.
 
-    They raise FenceBroken once somebody else has the record.
+    Later changes raise FenceBroken.
     """
     store = cast(Store, _FencedStore(control.store, hold))
     return replace(
@@ -128,7 +128,7 @@ class _FencedStore:
             return await self._store.drop(kind, key, fences=[*fences, fence], **more)
 
     def __getattr__(self, name: str) -> Any:
-        """Pass on what only reads."""
+        """Return the attribute of the real store. All methods that write are defined above."""
         return getattr(self._store, name)
 
 

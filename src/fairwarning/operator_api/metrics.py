@@ -1,7 +1,7 @@
 """The metrics of a node, in Prometheus' format.
 
-Counters and histograms are fed by this node's own commits and requests; gauges of the whole
-fleet are read from the store when somebody asks, so any node gives the same answer.
+Counters and histograms count this node's own commits and requests. Gauges of the whole fleet are
+read from the store at each request, so all nodes give the same answer.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 *
 _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 disable_created_metrics()  # type: ignore[no-untyped-call]
 LATE_MS = 1_000
-"""A start that is later than this after NotBefore counts as late."""
+"""A start counts as late if it is more than this after NotBefore."""
 
 
 class _Counts(Collector):
-    """Plain counters, for what is counted too often to look up a label each time."""
+    """Plain integer counters, for frequent events: looking up a label each time is too slow."""
 
     def __init__(self, count_polls: Callable[[], int], count_step_backs: Callable[[], int]) -> None:
         self._count_polls = count_polls
@@ -114,7 +114,7 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         self._answered_s = time.monotonic()
-        """When the store last answered, or this node started."""
+        """When the store last answered; before that, when this node started."""
 
     def note_request(self, method: str, path: str, status: int, took_s: float) -> None:
         self._requests.labels(method, path.replace(":path}", "}"), str(status)).inc()
@@ -145,9 +145,10 @@ class Metrics:
     async def render(
         self, store: Store, engine: Engine, within_s: float, *, can_write: bool
     ) -> bytes:
-        """Render all metrics. While the store is down, what only it knows is left out.
+        """Return all metrics. If the store is down, the metrics that it provides are left out.
 
-        `can_write`: it took a write a moment ago.
+        `within_s` limits the wait for the store. `can_write` says whether the last test write
+        to the store succeeded.
         """
         try:
             async with asyncio.timeout(within_s):
@@ -189,7 +190,7 @@ class Histogram(Collector):
     def __init__(
         self, name: str, about: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
     ) -> None:
-        """`bounds`: the upper ends of the buckets, in order; one without an end is added."""
+        """`bounds` are the upper limits of the buckets, ascending. An unlimited one is added."""
         self._name, self._about, self._labels = name, about, labels
         self._bounds = bounds
         self._tallies: dict[tuple[str, ...], _Tally] = {}
@@ -213,7 +214,7 @@ class Histogram(Collector):
 
 
 class FaultMetrics(Collector):
-    """Counts injected faults, so that nobody takes a rehearsal for an outage."""
+    """Counts injected faults, so that a rehearsal is not mistaken for an outage."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults

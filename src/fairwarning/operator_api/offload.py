@@ -1,8 +1,8 @@
 """Runs our own slow computations (estimates of rollouts, plans) outside of the event loop.
 
-A short computation runs in a thread, one at a time, so that polls keep their share of the
-processor. Callers take turns, so that nobody waits for all that another has asked for. A long
-computation runs in a process of its own (`subprocess_pool.py`), as large bodies do.
+Short computations run in a thread, one at a time, so that polls keep their share of the
+processor. Callers take turns, so that no caller waits for all computations of another. A long
+computation runs in a process of its own (`subprocess_pool.py`).
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.subprocess_pool import SubprocessPool
 
 CALLER_MAX = 32
-"""How many computations one caller may have, running and waiting."""
+"""How many computations of one caller may run and wait together."""
 BATCH = 200
-"""How many items one frame to the process holds, so that pickling it does not hold the loop."""
+"""How many items one frame holds, so that pickling does not block the event loop for long."""
 T = TypeVar("T")
 
 caller_key: ContextVar[str] = ContextVar("caller_key", default="")
@@ -33,7 +33,10 @@ class Offload:
         self._queue = FairQueue(at_once=1, caller_at_once=1, caller_max=CALLER_MAX)
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
-        """Run `work(*given)`. Raises Problem, and what the work raises."""
+        """Return `work(*given)`, run in a thread, or in a process if `is_long`.
+
+        Raises Problem if the caller has too many computations, and what `work` raises.
+        """
         if is_long:
             caller = caller_key.get()
             frames = await self._subprocesses.run("call", lambda: _sent(work, given), caller=caller)
@@ -44,7 +47,10 @@ class Offload:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold the caller's place while it reads much before a thread can work. Raises Problem."""
+        """Wait for the caller's turn and hold it, for callers that start a thread themselves.
+
+        Raises Problem if the caller has too many computations.
+        """
         try:
             async with self._queue.turn(caller_key.get()):
                 yield
@@ -59,7 +65,7 @@ class Offload:
 
 
 def call_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """Call a function in the process. Its arguments come in pieces, as `_sent` makes them."""
+    """Call a function in the subprocess. `given` are the frames that `_sent` yields."""
     work: Callable[..., object] = _loaded(next(given))
     arguments: list[Any] = []
     for frame in given:
@@ -80,7 +86,7 @@ def call_job(given: Iterator[bytes]) -> Iterator[bytes]:
 
 
 async def _sent(work: Callable[..., object], given: Sequence[Any]) -> AsyncIterator[bytes]:
-    """Yield the function and its arguments as frames, each small so that the loop is not held."""
+    """Yield the function and its arguments as small frames, to not block the event loop."""
     yield pickle.dumps(work)
     for argument in given:
         for number, piece in enumerate(_pieces(argument)):

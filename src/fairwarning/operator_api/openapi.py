@@ -127,7 +127,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _inlined(schema: Any, whole: Mapping[str, Any]) -> Any:
-    """Replace references by what they refer to, which is small for query parameters."""
+    """Return the schema with all references replaced by the schemas that they refer to."""
     if isinstance(schema, dict):
         if "$ref" in schema:
             return _inlined(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)

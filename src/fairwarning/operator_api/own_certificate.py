@@ -1,10 +1,10 @@
-"""A certificate of our own for Azure's clients, which speak nothing but TLS.
+"""Makes and stores our own certificate for Azure's clients, which use only TLS.
 
-The authority behind it is kept for years, so that clients need to be told of it once; the
-certificate is made anew at a start when it runs out or does not fit. Key and certificate are in
-one file, replaced in one step, so nobody ever meets half of a pair. The first line of a file
-says until when it holds and what it is for: reading that costs nothing, where reading the
-certificate itself would load a large library at every start.
+Its authority is valid for years, so clients must be told to trust it only once. At a start, the
+certificate is renewed if it expires soon or does not fit. Key and certificate are in one file,
+which is replaced in one step, so no reader ever sees half of a pair. The first line of a file says
+until when it is valid and for which names. So a start need not parse the certificate, which would
+load a large library.
 """
 
 import fcntl
@@ -23,14 +23,14 @@ from fairwarning.operator_api.server import Tls
 
 AUTHORITY_DAYS = 3_652
 CERTIFICATE_DAYS = 397
-"""Some clients reject certificates that last longer."""
+"""How long a certificate is valid. Some clients reject certificates that last longer."""
 RENEWED_BEFORE = timedelta(days=30)
 _NAMES = ("localhost", "127.0.0.1", "::1")
 _BEGIN = "-----BEGIN CERTIFICATE-----"
 
 
 class CannotCertify(Exception):
-    """No certificate can be made; the message says what to do."""
+    """No certificate can be made. The message says what to do."""
 
 
 class OwnCertificate(NamedTuple):
@@ -44,10 +44,10 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     sha256: str
-    """The hash of the rest of the file, so that a damaged one is not used."""
+    """The hash of the rest of the file, so that a damaged file is not used."""
     names: list[str] = []
     authority: str = ""
-    """The hash of the authority's file that signed it."""
+    """The hash of the authority that signed this certificate; empty for an authority."""
 
 
 class _Kept(NamedTuple):
@@ -56,7 +56,10 @@ class _Kept(NamedTuple):
 
 
 def own_certificate(folder: Path, host: str, now: datetime) -> OwnCertificate:
-    """Return a certificate for the loopback address `host`. Raises CannotCertify."""
+    """Return a certificate for the loopback address `host`, a new one if needed.
+
+    Raises CannotCertify.
+    """
     names = list(dict.fromkeys((*_NAMES, host)))
     try:
         authority = _authority(folder / "authority.pem")
@@ -74,7 +77,10 @@ def own_certificate(folder: Path, host: str, now: datetime) -> OwnCertificate:
 
 
 def _renew(folder: Path, names: list[str], now: datetime) -> _Kept:
-    """Make under the lock what is still missing: another server may just have made it."""
+    """Make the files that are still missing or unfit, and return the authority.
+
+    It checks them again under the lock, because another server may just have made them.
+    """
     from fairwarning.operator_api import certificate_authority  # noqa: PLC0415  it loads a large library
 
     path = folder / "authority.pem"
@@ -108,7 +114,10 @@ def _lasts(kept: _Kept, now: datetime) -> bool:
 
 
 def _authority(path: Path) -> _Kept | None:
-    """Read the authority. A damaged one is an error: clients would not trust a new one."""
+    """Return the authority, or None if there is no file.
+
+    Raises CannotCertify if it is damaged, because clients would not trust a new one.
+    """
     if not path.exists():
         return None
     kept = _read(path)
@@ -139,7 +148,7 @@ def _keep(
 ) -> _Kept:
     head = _Head(until=until, sha256=_hash(pem), names=names or [], authority=authority)
     text = msgspec.json.encode(head) + b"\n" + pem.encode()
-    # It is readable for its owner alone from the beginning.
+    # mkstemp makes a file that only its owner can read, from the beginning.
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(number, "wb") as file:

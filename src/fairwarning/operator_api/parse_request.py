@@ -73,7 +73,7 @@ def read_document(body: bytes, media_type: str) -> Document:
 
 
 def decoded_json(body: bytes) -> object:
-    """Raises Problem."""
+    """Return the decoded JSON. Raises Problem if the body is no JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -81,7 +81,7 @@ def decoded_json(body: bytes) -> object:
 
 
 def decoded_text(body: bytes) -> str:
-    """Raises Problem."""
+    """Return the body as text. Raises Problem if it is no UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError as error:
@@ -131,7 +131,7 @@ def _malformed(error: Exception) -> Problem:
 
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str | None]:
-    """Return the message of msgspec and, apart, the place as a JSON pointer."""
+    """Return msgspec's message and, separately, the JSON pointer to the wrong value."""
     text = str(error).replace(
         _NO_DURATION, f"This is no duration; write one like {DURATION_EXAMPLES}"
     )
@@ -147,7 +147,7 @@ _POSITION = re.compile(r"[0-9]{1,18}(-[0-9]{1,18})?")
 
 
 async def checked_position(store: Store, text: str) -> Position:
-    """Check a journal position, whose form only the store knows. Raises Problem."""
+    """Return the text as a journal position. Raises Problem if it is invalid."""
     try:
         if not _POSITION.fullmatch(text):
             raise ValueError(text)

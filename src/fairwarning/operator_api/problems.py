@@ -1,7 +1,7 @@
 """Error answers as RFC 9457 problem details.
 
-`type` and `code` are stable, `detail` is a sentence that says what to do. Which status a
-refusal of the rules has is decided here and nowhere else.
+`type` and `code` are stable, `detail` is a sentence that says what to do. Only this module decides
+which HTTP status a refusal of the rules gets.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ _CANNOT_BE = frozenset(
 
 
 class Problem(Exception):
-    """An error answer. `more` are further members of the body."""
+    """An error answer. `more` holds additional members of the body."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ def of_refusal(refused: Refused) -> Problem:
 
 
 def of_outage() -> Problem:
-    """Return the answer without the reason: that may name hosts and files, and is in our log."""
+    """Return the answer for an outage. The cause is only logged: it may name hosts and files."""
     return Problem(
         503,
         "store-down",

@@ -1,13 +1,13 @@
-"""Leases on records of the store: taking, renewing, and fencing off holders that lost theirs.
+"""Leases on records of the store: take and renew them, and block holders that lost theirs.
 
-How it works. A holder writes its name and an end into the record. While it works it
-moves the end on, so it keeps the record however long it takes. If it dies, the end comes, and
-whoever asks next may take the record over. A process that was only paused can't know that this
-has happened, so all that it changes is stored behind a fence on the record: the store checks
-that the record is still its own, in the same commit. Which clock says when the end has come
-does not matter for safety, only for patience; nodes that share a store take the store's clock,
-because their own may differ. On a store of one process no clock is asked: whoever is not at
-work in this process is dead.
+How it works. A holder writes its name and an end time into the record. While it works, it
+renews the end time, so it keeps the record for as long as it needs. If the holder dies, the lease
+ends, and the next caller may take the record over. A process that was only paused can't know that
+this has happened. So each of its changes is stored behind a fence on the record: in the same
+commit, the store checks that the process still owns the record. Safety does not depend on the
+clock that decides when a lease ends. Nodes that share a store use the store's clock, because their
+own clocks may differ. On a store of one process no clock is needed: a holder that is not at work
+in this process is dead.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from fairwarning.engine.protocols import (
 
 LEASE_MS = MINUTE_MS
 RENEWAL_S = LEASE_MS / 4_000
-"""A quarter of the lease, so that three renewals may fail before it ends."""
+"""The pause between renewals: a quarter of the lease, so that three of them may fail."""
 AGAIN_S = 1.0
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Leased(Struct, frozen=True, kw_only=True):
     """The fields of every record that can be leased."""
 
     owner: str = ""
-    """A random name that each holder draws anew; empty if nobody holds it."""
+    """The random name of the holder, new for each lease; empty if nobody holds the record."""
     until_ms: Instant = Instant(0)
 
 
@@ -54,7 +54,7 @@ L = TypeVar("L", bound=Leased)
 
 
 class Leases:
-    """All leases that this process holds."""
+    """Takes and renews leases, and knows which ones this process holds."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -62,22 +62,25 @@ class Leases:
         self._at_work: set[str] = set()
 
     async def now(self) -> Instant:
-        """Return the time that all nodes of this store agree on; never a node's virtual time."""
+        """Return the time for leases: the store's if it is shared, else the real time."""
         if self.store.is_shared:
             return (await self.store.due(1)).now_ms
         return self._wall.now()
 
     def is_over(self, lease: Leased, now: Instant) -> bool:
-        """Whether nobody holds it any more."""
+        """Whether the lease has ended, so that another holder may take the record."""
         if lease.owner in self._at_work:
             return False
         if not self.store.is_shared:
             return True
-        # One that ends later than any can was written before the clock was set back.
+        # A lease whose end is too far in the future was written before the clock was set back.
         return not 0 < lease.until_ms - now <= LEASE_MS
 
     async def take(self, hold: "Hold[L]", before: Record | None, now: Instant) -> None:
-        """Take the lease. Raises RecordChanged if another was faster. Enter `kept` right after."""
+        """Take the lease. The caller must then enter `kept` at once.
+
+        Raises RecordChanged if another holder was faster.
+        """
         self._at_work.add(hold.owner)
         try:
             await hold.take(before, now)
@@ -87,7 +90,7 @@ class Leases:
 
     @asynccontextmanager
     async def kept(self, hold: "Hold[L]") -> AsyncIterator[None]:
-        """Keep and renew the lease while inside. The holder writes the record's final state."""
+        """Renew the lease inside the `with` block. The caller must release or drop the record."""
         renewal: asyncio.Task[None] | None = None
         if self.store.is_shared:
             renewal = asyncio.create_task(_renew(hold), name=f"lease of {hold.record.key}")
@@ -101,8 +104,9 @@ class Leases:
 
 
 class Hold(Generic[L]):
-    """A leased record, as its holder knows it. All its methods raise FenceBroken if it is
-    somebody else's by now, and StoreDown.
+    """A leased record, as its holder knows it.
+
+    Its methods raise FenceBroken if another holder has taken the record, and StoreDown.
     """
 
     def __init__(self, leases: Leases, kind: str, key: str, state: L, *, by: Actor) -> None:
@@ -112,12 +116,12 @@ class Hold(Generic[L]):
         self._leases = leases
         self._by = by
         self._turn = asyncio.Lock()
-        """It is held by each write to the record and by each change behind its fence."""
+        """Held during each write to the record and each change behind its fence."""
         self._is_unsure = False
-        """Whether a write failed in such a way that it may have been stored."""
+        """Whether it is unknown if the last write was stored."""
 
     async def take(self, before: Record | None, now: Instant) -> None:
-        """Store the lease. Raises RecordChanged if the record is no longer as it was read."""
+        """Store the lease. Raises RecordChanged if the record is no longer equal to `before`."""
         self.state = replace(self.state, until_ms=later(now, LEASE_MS))
         kind, key, body = self.record.kind, self.record.key, _encoded(self.state)
         expected = 0 if before is None else before.revision
@@ -134,7 +138,7 @@ class Hold(Generic[L]):
         await self.change(until_ms=later(now, LEASE_MS))
 
     async def change(self, **fields: object) -> None:
-        """Change fields of the state as it is when the lock is taken, not when this is called."""
+        """Change fields of the state and store it. Other changes in progress are finished first."""
 
         async def write() -> None:
             old, state = self.record, replace(self.state, **fields)
@@ -152,7 +156,7 @@ class Hold(Generic[L]):
         await self._until_stored(write)
 
     async def known(self) -> L:
-        """Return the state; it is read again if nobody knows whether the last write was stored."""
+        """Return the state. It is read again if it is unknown whether the last write was stored."""
         async with self._turn:
             await self._look_again()
             return self.state
@@ -170,7 +174,7 @@ class Hold(Generic[L]):
 
     @asynccontextmanager
     async def fence(self) -> AsyncIterator[Fence]:
-        """Yield a fence for one change, which is stored only if the record is still ours."""
+        """Yield a fence for one change, so that it is stored only if we still own the record."""
         async with self._turn:
             await self._look_again()
             marked = self._marked()
@@ -187,12 +191,12 @@ class Hold(Generic[L]):
                 self.record = replace(self.record, revision=self.record.revision + 1, body=then)
 
     def is_behind(self, broken: FenceBroken) -> bool:
-        """Whether the broken fence was that of this record."""
+        """Whether the broken fence was the fence of this record."""
         record = broken.fence.record
         return (record.kind, record.key) == (self.record.kind, self.record.key)
 
     def _marked(self) -> L | None:
-        """Return the state that the next change behind the fence stores too; None for no change."""
+        """Return the state to store together with the next fenced change, or None to keep it."""
         return None
 
     async def _until_stored(self, write: Callable[[], Awaitable[None]]) -> None:
@@ -202,11 +206,11 @@ class Hold(Generic[L]):
                 try:
                     return await write()
                 except FenceBroken:
-                    # Perhaps by a write of our own that nobody waited for any more.
+                    # Perhaps a cancelled write of our own changed the record, so look again.
                     self._is_unsure = True
 
     async def _look_again(self) -> None:
-        """Read the record again if a write may have been stored or not."""
+        """Read the record again if it is unknown whether the last write was stored."""
         if not self._is_unsure:
             return
         known = self.record

@@ -1,4 +1,4 @@
-"""Finds the scope, resource or instance that a name means."""
+"""Finds the scope, resource or instance that has a given name."""
 
 from collections.abc import AsyncIterator, Iterable
 
@@ -15,7 +15,10 @@ PAGE_IDS_MAX = 1_000
 
 
 def find_scope(views: Views, name: str) -> ScopeId:
-    """Find a scope by its id, the end of it, or its resource's name. Raises Problem."""
+    """Find a scope by its id, the end of its id, or its resource's name.
+
+    Raises Problem if there is none, or more than one.
+    """
     if views.has_scope(ScopeId(name)):
         return ScopeId(name)
     found = sorted(id for id in views.scopes_called(_last(name)) if _is_meant(id, name))
@@ -25,7 +28,10 @@ def find_scope(views: Views, name: str) -> ScopeId:
 
 
 def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
-    """Find an instance by its name or by `SCOPE/NAME`. Raises Problem."""
+    """Find an instance by its name or by `SCOPE/NAME`.
+
+    Raises Problem if there is none, or more than one.
+    """
     scope_name, _, last = name.rpartition("/")
     members = views.by_name(last)
     if scope_name:
@@ -38,10 +44,10 @@ def find_instance(views: Views, name: str) -> tuple[ScopeId, InstanceName]:
 
 
 async def find_resource(control: Control, name: str) -> list[Scope]:
-    """Return all scopes of a resource: of a scale set, every placement group.
+    """Return all scopes of a resource; a scale set has one for each placement group.
 
-    A scale set that has lost its instances is found too, so that it can grow again from none.
-    Raises Problem.
+    A scale set without instances is found too, so that it can grow again.
+    Raises Problem if there is no such resource, or more than one.
     """
     found = [id for id in control.views.scopes_called(_last(name)) if _is_meant(id, name)]
     if not found:
@@ -63,7 +69,7 @@ async def _all_ids(control: Control) -> AsyncIterator[ScopeId]:
 
 
 async def find_past_scope(control: Control, name: str) -> ScopeId:
-    """Find a scope as `find_scope` does, or by its id one that has no instances left."""
+    """Find a scope like `find_scope`. A scope without instances is found by its whole id."""
     try:
         return find_scope(control.views, name)
     except Problem as problem:
@@ -76,7 +82,7 @@ async def find_past_scope(control: Control, name: str) -> ScopeId:
 
 
 async def find_past_instance(control: Control, name: str) -> tuple[ScopeId, InstanceName]:
-    """Find an instance as `find_instance` does; by `SCOPE/NAME` also a deleted one."""
+    """Find an instance like `find_instance`. A deleted one is found by `SCOPE/NAME`."""
     try:
         return find_instance(control.views, name)
     except Problem as problem:

@@ -1,6 +1,6 @@
 """Describes a route of the operator API: what it takes, who may call it, and what it answers.
 
-The HTTP routes and the OpenAPI document are both made from the table of these.
+The HTTP routes and the OpenAPI document are both made from the table of all `Route` objects.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +18,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[Q, B]):
-    """One request, parsed and allowed."""
+    """One request that was parsed and whose caller has the needed role."""
 
     caller: Caller
     path: Mapping[str, str]
@@ -26,9 +26,9 @@ class Call(Generic[Q, B]):
     body: B
     why: str
     seed: str | None = None
-    """It is the same for every try under one idempotency key; None without a key."""
+    """The seed of new ids: the same for every try with one idempotency key, None without a key."""
     was_done: bool = False
-    """An earlier try under this key has stored its change: say what it was, and change nothing."""
+    """If true, an earlier try has stored the change: only return its result, change nothing."""
 
     @property
     def by(self) -> Actor:
@@ -42,7 +42,7 @@ Handler = Callable[[Control, Call[Any, Any]], Awaitable[Out]]
 class Route:
     method: str
     path: str
-    """It has `{name}` for one segment, and `{name:path}` where the name may hold a slash."""
+    """The path, with `{name}` for one segment and `{name:path}` if the value may hold slashes."""
     summary: str
     role: Role
     handle: Handler
@@ -51,21 +51,21 @@ class Route:
     body: type[Any] | None = None
     is_body_optional: bool = False
     takes_toml: bool = False
-    """The body may also be a fleet file; the handler gets it as `Document`."""
+    """Whether the body may be a fleet file in TOML. The handler gets the body as `Document`."""
     status: int = 200
     is_preview: bool = False
-    """It changes nothing, so it ignores idempotency keys."""
+    """Whether the route changes nothing, and so ignores idempotency keys."""
     is_in_steps: bool = False
-    """It takes several transactions, so a try that broke off may have done some of them."""
+    """Whether it takes several transactions, so that a failed try may have done some of them."""
     is_outward: bool = False
-    """It acts outside of the store, so nobody can say later whether it was done."""
+    """Whether it acts outside of the store, so that nobody knows later if it was done."""
     is_secret: bool = False
-    """The answer holds a secret that is shown once, so it is never stored for a replay."""
+    """Whether the answer holds a secret. Such an answer is never stored for a repeated request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body that is a fleet file, not parsed yet: TOML, or the same structure in JSON."""
+    """A fleet file as the body of a request, not parsed yet, in TOML or JSON."""
 
     body: bytes
     is_toml: bool

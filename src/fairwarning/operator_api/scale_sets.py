@@ -1,9 +1,10 @@
-"""What an owner does with a whole scale set, whichever API he asks.
+"""Changes a whole scale set: resize, replace, operate, upgrade; used by all APIs.
 
 How it works. A scale set is one scope for each placement group, and each scope is a
-transaction of its own. So a change reads all of them anew while it holds the set, is tried on
-what was read, and begins only if no scope refuses. What can still come in between (an event, a
-fleet file, an outage) leaves each placement group whole, and asking again completes the rest.
+transaction of its own. So a change first locks the set and reads all its scopes. Then it tries the
+commands on these scopes, and starts only if the rules refuse none of them. An event, a fleet file
+or an outage can still stop it between two scopes. Each scope is then changed fully or not at all,
+and the caller can repeat the request to complete the rest.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -63,11 +64,11 @@ Step = tuple[Scope, Command]
 class Resized(NamedTuple):
     added: tuple[InstanceName, ...] = ()
     events: tuple[EventId, ...] = ()
-    """Of those who go; each lasts until its instance is gone."""
+    """The events that delete instances; each event lasts until its instance is gone."""
 
 
 async def groups_of(control: Control, scope: Scope) -> list[Scope]:
-    """Everything that belongs to the same resource, as it is now; empty groups too."""
+    """Read all scopes of the resource that `scope` belongs to, also scopes without instances."""
     if scope.roster.kind is not ScopeKind.SCALE_SET:
         return [await control.store.read(scope.id)]
     found: list[Scope] = []
@@ -88,9 +89,11 @@ async def resize(
     by: Actor,
     why: str = "",
 ) -> Resized:
-    """Shrinks by deleting the highest numbers or last names, which their models may announce.
+    """Add or delete instances until the scale set has `capacity` of them.
 
-    Newcomers are like `pattern`, or like who is there, and get one of `addresses` each.
+    The instances with the highest numbers or last names are deleted; if their model has a terminate
+    notice, a Terminate event announces it. New instances are copies of `pattern`, or else of the
+    instances in the set. Each gets one of `addresses`, in order. Raises Refused or Problem.
     """
     _refuse_not_a_set(groups)
     refuse_capacity(groups[0].roster.resource, capacity)
@@ -121,7 +124,7 @@ async def replace_instance(
     by: Actor,
     why: str = "",
 ) -> Resized:
-    """The new one comes at once, while the old one may have its notice."""
+    """Add a new instance at once, and delete the old one, after its notice if it has one."""
     _refuse_not_a_set(groups)
     async with _holding(control, groups, by) as (locked, there):
         scope, old = _member(there, name)
@@ -142,7 +145,10 @@ async def operate_all(
     by: Actor,
     why: str = "",
 ) -> tuple[EventId, ...]:
-    """The same of each, with an event each, in their order; all of a scope or none of it."""
+    """Do the operation on each machine, and return the ids of the events, in the same order.
+
+    Within a scope, it is done on all machines or on none. Raises Refused.
+    """
     scopes = [await control.store.read(id) for id in dict.fromkeys(id for id, _ in machines)]
     steps, events = _operations(control, scopes, machines, kind)
     await _carry_out(control, steps, by=by, why=why)
@@ -159,7 +165,7 @@ async def change_model(
     by: Actor,
     why: str = "",
 ) -> None:
-    """New instances get it at once; those that are there when they are upgraded."""
+    """Change the model. New instances have it at once, existing ones after their upgrade."""
     command = ChangeModel(
         terminate_notice_ms=terminate_notice_ms,
         reimage_notice_ms=reimage_notice_ms,
@@ -171,7 +177,7 @@ async def change_model(
 async def change_policy(
     control: Control, groups: Sequence[Scope], policy: Policy, *, by: Actor, why: str = ""
 ) -> None:
-    """Also of a resource that is no scale set."""
+    """Change the policy of a scale set or of any other resource."""
     await _change_all(control, groups, ChangePolicy(policy=policy), by=by, why=why)
 
 
@@ -183,7 +189,10 @@ async def upgrade(
     by: Actor,
     why: str = "",
 ) -> tuple[InstanceName, ...]:
-    """Brings these (None: all) to the latest model, and says who was behind."""
+    """Give instances the latest model, and return the names of those that did not have it.
+
+    If `names` is None, all instances are upgraded. Raises Refused for an unknown name.
+    """
     _refuse_not_a_set(groups)
     async with _holding(control, groups, by) as (locked, there):
         if names is not None:
@@ -208,9 +217,9 @@ async def upgrade(
 async def _holding(
     control: Control, groups: Sequence[Scope], by: Actor
 ) -> AsyncIterator[tuple[Control, list[Scope]]]:
-    """Everything that belongs to the resource as it is now, and nobody resizes it meanwhile.
+    """Lock the resource, and yield a control and all scopes of the resource, freshly read.
 
-    Changes through the control that comes with it are stored only while that is so.
+    Changes through the yielded control are stored only while the lock is held.
     """
     first = groups[0]
     is_set = first.roster.kind is ScopeKind.SCALE_SET
@@ -260,7 +269,7 @@ async def _add(
 
 
 async def _carry_out(control: Control, steps: Sequence[Step], *, by: Actor, why: str) -> None:
-    """One transaction a scope, once all have been tried."""
+    """Try all steps, then do each in its own transaction. Raises Refused."""
     _try_out(control, steps)
     for done, (scope, command) in enumerate(steps):
         try:
@@ -270,13 +279,13 @@ async def _carry_out(control: Control, steps: Sequence[Step], *, by: Actor, why:
 
 
 def _try_out(control: Control, steps: Sequence[Step]) -> None:
-    """Raises Refused where the rules say no to what was read."""
+    """Check the steps against the scopes as they were read. Raises Refused."""
     for scope, command in steps:
         decide(scope, command, control.clock.now())
 
 
 def _overtaken(refused: Refused, done: Sequence[ScopeId]) -> Refused:
-    """What was possible a moment ago is no more, or there is a limit beyond the scope."""
+    """Return the refusal with a text that says which scopes were already changed."""
     if done:
         so_far = f"; it was done in {', '.join(done)} and nowhere else, so look and ask again"
     else:
@@ -285,7 +294,7 @@ def _overtaken(refused: Refused, done: Sequence[ScopeId]) -> Refused:
 
 
 async def _refuse_addresses(control: Control, growth: Growth) -> None:
-    """Before anything changes: only the store knows whose an address is."""
+    """Raises Refused if an address of a new instance is in use or is given twice."""
     arriving = [each for _, instances in growth.added for each in instances]
     arriving += [each for scope in growth.created for each in scope.roster.live]
     addresses = [address for each in arriving for address in each.addresses]

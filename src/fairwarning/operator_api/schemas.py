@@ -1,4 +1,4 @@
-"""The JSON of the API as types, from which it is checked and described."""
+"""The types of the API's JSON. They are used to check requests and to describe the API."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ from fairwarning.core.model import (
 from fairwarning.core.resources import Orchestration
 
 END = r"$(?!\n)"
-"""The very end of a text, in Python and in OpenAPI: `$` alone fits before a last newline too."""
+"""A pattern for the very end of a text. In Python `$` alone also matches before a newline."""
 DurationText = Annotated[
     str,
     Meta(pattern=DURATION_PATTERN, description="`30s`, `15m`, `1h30m`, `1d` or ISO 8601"),
@@ -97,7 +97,7 @@ class Event(Out):
     drained: list[str]
     timeline: list[Entry] = []
     waits_for: list[str] = []
-    """The events that block it, or would block it if it were approved now."""
+    """The events that block this event, or would block it if it were approved now."""
     waits: str | None = None
     """What a scheduled event waits for, in words. Lists leave it out."""
 
@@ -112,7 +112,7 @@ class EventDocument(Out):
 
     api_version: str
     shown: bool
-    """It is false if the version does not know the type, or the event is over or unannounced."""
+    """False if the version does not know the type, or the event is over or unannounced."""
     body: str
 
 
@@ -159,7 +159,7 @@ class Instance(Out):
     reimage_notice: str | None
     latest_model_applied: bool
     pending: list[Pending]
-    """The events that name it and are not over."""
+    """The events that name this instance and are not over."""
     polling: Polling | None
     """What this node has seen; null if the instance has not polled it since its start."""
 
@@ -220,7 +220,7 @@ class ClockState(Out):
     now: str
     virtual: bool
     speed: float
-    """1 for the real clock, 0 for one that stands still until it is moved."""
+    """The speed of the clock: 1 for the real clock, 0 for a clock that only moves on request."""
 
 
 class Advance(In):
@@ -275,7 +275,7 @@ class PlanQuery(In):
 
 class RemoveQuery(In):
     force: bool = False
-    """Cancel pending events of what is removed."""
+    """Whether to cancel the pending events of removed instances."""
     without_notice: bool = False
     """Remove at once instances that would get a Terminate event; only for admins, with `why`."""
     confirm: Confirm = ""
@@ -283,7 +283,7 @@ class RemoveQuery(In):
 
 class DeclareQuery(RemoveQuery):
     create: bool = False
-    """Refuse what is there already, instead of changing it."""
+    """Whether to refuse a resource that exists, instead of changing it."""
 
 
 class FleetChange(Out):
@@ -301,9 +301,9 @@ class FleetPlan(Out):
     changes: list[FleetChange]
     kept: list[str]
     confirm: str | None
-    """A code for the instances that leave without notice; null if there are none."""
+    """The code that confirms which instances leave without notice; null if none do."""
     terminates: list[str] = []
-    """The Terminate events that this has announced."""
+    """The ids of the Terminate events that this change has created."""
 
 
 class PageQuery(In):

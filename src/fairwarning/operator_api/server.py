@@ -30,7 +30,7 @@ class BadCertificate(Exception):
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the program and stops as soon as it is told."""
+    """A uvicorn server that handles no signals, and stops at once after `exit_soon`."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
@@ -48,7 +48,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept with `Acceptor`, because uvicorn sees no connection before its TLS handshake."""
+        """Start an `Acceptor` for each socket, to count connections before their TLS handshake."""
         await self.lifespan.startup()
         loop = asyncio.get_running_loop()
 
@@ -63,14 +63,14 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
     async def main_loop(self) -> None:
-        # uvicorn looks ten times a second whether it should exit, and dates answers in between.
+        # The loop of uvicorn wakes ten times a second. This one wakes once, or at `exit_soon`.
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
                     await self._told.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop at once if nobody is connected; uvicorn's own method always waits."""
+        """Stop at once if no client is connected. The method of uvicorn always waits."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
@@ -82,7 +82,10 @@ class _Server(uvicorn.Server):
 
 class ControlServer:
     def __init__(self, app: App, listener: socket.socket, tls: Tls | None = None) -> None:
-        """Prepare it without accepting. It closes the listener at stop. Raises BadCertificate."""
+        """Prepare the server; `start` accepts connections, and `stop` closes the listener.
+
+        Raises BadCertificate.
+        """
         self._app = app
         self._socket = listener
         config = uvicorn.Config(
@@ -150,9 +153,9 @@ _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """Accepts the connections of one listener, and counts each before it costs anything.
+    """Accepts the connections of one listener, and counts each before its TLS handshake.
 
-    uvicorn uses it as an asyncio server.
+    uvicorn uses this object as an asyncio server.
     """
 
     def __init__(
@@ -193,7 +196,7 @@ class Acceptor:
         except OSError as error:
             if error.errno not in _OUT_OF_FILES:
                 _log.warning("cannot accept: %s", error)
-            # Accepting again at once would only burn the processor.
+            # Accepting again at once would fail again and only use the processor.
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._listener.fileno())
             loop.call_later(_PAUSE_S, self._resume)

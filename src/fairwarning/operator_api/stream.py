@@ -1,4 +1,4 @@
-"""The route /stream: the journal as server-sent events, from any position on."""
+"""The route /stream: the journal as server-sent events, from any position."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ KEEP_ALIVE_S = 15
 
 
 class Streams:
-    """The open streams. They end when the server stops, which otherwise would wait for them."""
+    """The open streams. `stop` ends them, because the server would wait for them."""
 
     def __init__(self, control: Control, dispatch: Dispatch) -> None:
         self._control = control
@@ -78,7 +78,7 @@ class Streams:
             await changes.aclose()
 
     async def _is_still_allowed(self, request: Request) -> bool:
-        """Whether the token is still valid: it may be revoked while its stream is open."""
+        """Whether the token is still valid. It may be revoked while its stream is open."""
         try:
             await self._dispatch.identify(request, Role.VIEWER)
         except (Problem, StoreDown) as problem:

@@ -12,9 +12,9 @@ from typing import BinaryIO
 NICENESS = 5
 MEMORY_BYTES_MAX = 3 * 1024**3
 CPU_S_MAX = 110
-"""Below `WORK_S_MAX` of the pool, so that a busy process ends by itself first."""
+"""The limit of processor time. It is below `WORK_S_MAX` of the pool, so it comes first."""
 EXIT_TOO_COSTLY = 3
-"""The exit code if memory ran out. Using too much processor time ends it by SIGXCPU instead."""
+"""The exit code if memory runs out. If processor time runs out, SIGXCPU ends the process."""
 
 Job = Callable[[Iterator[bytes]], Iterator[bytes]]
 
@@ -45,7 +45,7 @@ def find_job(name: str) -> Job:
 
 
 def frames(source: BinaryIO) -> Iterator[bytes]:
-    """Yield the frames up to the last one, or to the end of input if the server hangs up."""
+    """Yield the frames until the empty frame that ends them, or until the input ends."""
     while length := int.from_bytes(source.read(4)):
         yield source.read(length)
 

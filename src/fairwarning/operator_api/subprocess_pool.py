@@ -1,10 +1,9 @@
-"""Processes that do the work which a large body causes, a few at a time.
+"""Runs the work for large bodies in a few processes.
 
-A thread would not do: it holds the interpreter's lock, in one long call or while it collects
-garbage, and polls wait for that. The process ends with its work, so all its memory comes back; it
-has a lower priority than the server, and limits of time and memory. Its program is
-`subprocess_main.py`. Frames go in and out: four bytes with the length, then as many bytes; a frame
-of length 0 is the last.
+A thread is not enough: it can hold the interpreter's lock for long, and polls would wait for it.
+Each process ends with its work, so all its memory is freed. It has a lower priority than the
+server, and limits of time and memory. Its program is `subprocess_main.py`. Input and output are
+frames: four bytes with the length, then that many bytes. A frame of length 0 is the last.
 """
 
 import asyncio
@@ -21,10 +20,10 @@ from fairwarning.operator_api.subprocess_main import EXIT_TOO_COSTLY
 
 AT_ONCE_MAX = 2
 CALLER_AT_ONCE_MAX = 1
-"""One place stays free for the other callers."""
+"""How many processes one caller may run at once. The rest stay free for other callers."""
 WAITING_MAX = 16
 CALLER_MAX = 4
-"""How many one caller may have, running and waiting."""
+"""How many jobs of one caller may run and wait together."""
 WORK_S_MAX = 120.0
 ANSWER_BYTES_MAX = 512 * 1024 * 1024
 _COMPLAINT_BYTES_MAX = 8_192
@@ -48,9 +47,9 @@ class SubprocessPool:
     async def run(
         self, job: str, given: Callable[[], AsyncIterable[bytes]], *, caller: str
     ) -> list[bytes]:
-        """Return the frames that the job makes of the given ones. Raises Problem.
+        """Run the job with the frames `given`, and return its output frames. Raises Problem.
 
-        A job has no side effects, so if its process dies it is run again, once.
+        If the process dies, the job is run once more, because jobs have no side effects.
         """
         async with self.turn(caller):
             try:
@@ -64,7 +63,10 @@ class SubprocessPool:
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """Hold a place for a caller that starts a process itself (`started`). Raises Problem."""
+        """Wait for a place and hold it, for callers that start a process with `started`.
+
+        Raises Problem if too many jobs run and wait.
+        """
         try:
             async with self._queue.turn(caller):
                 yield
@@ -80,7 +82,7 @@ class SubprocessPool:
 
 
 class Subprocess:
-    """A running process that takes and gives frames."""
+    """A running process that receives and sends frames."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -91,7 +93,7 @@ class Subprocess:
         self._made_bytes = 0
 
     async def send(self, frame: bytes) -> None:
-        """Raises Problem or ProcessDied, as `receive` does."""
+        """Send a frame. Raises Problem if the job is too costly, or ProcessDied."""
         async with self._in_time():
             # uvloop raises no ConnectionError for a pipe that it knows to be closed.
             if self._in.is_closing():
@@ -100,7 +102,7 @@ class Subprocess:
             await self._in.drain()
 
     async def receive(self) -> bytes:
-        """Return the next frame; an empty one is the last."""
+        """Return the next frame; an empty frame is the last. Raises the same errors as `send`."""
         async with self._in_time():
             length = int.from_bytes(await self._out.readexactly(4))
             self._made_bytes += length
@@ -129,7 +131,7 @@ class Subprocess:
 
 @asynccontextmanager
 async def started(job: str) -> AsyncIterator[Subprocess]:
-    """Start a process and end it afterwards. Raises Problem if none can be started."""
+    """Start a process, and end it after the `with` block. Raises Problem if it cannot start."""
     folders = os.pathsep.join(each for each in sys.path if each)
     try:
         process = await asyncio.create_subprocess_exec(

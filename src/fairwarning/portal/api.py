@@ -23,7 +23,10 @@ class Api:
         return caller.role >= self._routes[method, path].role
 
     def find(self, method: str, segments: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """Return the path that matches `segments` (`events`, an id), and its parameters."""
+        """Return the path of the route that matches `segments`, and the path's parameters.
+
+        For `events` and an id, the path is `/events/{id}`. Raises KeyError if no route matches.
+        """
         for known, path in self._routes:
             parts = path.strip("/").split("/")
             if known != method or len(parts) != len(segments):
@@ -44,7 +47,7 @@ class Api:
         body: Mapping[str, Any] | None = None,
         why: str = "",
     ) -> Any:
-        """Call a route and return its answer. `path` is `/events/{id}`, and `names` fill it.
+        """Call a route and return its answer. `names` has the parameters of a path `/events/{id}`.
 
         Raises Problem, Refused or StoreDown.
         """
@@ -74,7 +77,7 @@ class Api:
 
 
 def _name(part: str) -> str:
-    """`scope` for `{scope:path}`."""
+    """Return `scope` for `{scope:path}`."""
     return part.strip("{}").partition(":")[0]
 
 

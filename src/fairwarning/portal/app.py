@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One route: a page that is read (GET), or with `sends` the target of a form (POST)."""
+    """One route: a page for GET, or the target of a form for POST if `sends` is true."""
 
     path: str
     handler: Handler
@@ -126,14 +126,17 @@ class Portal:
             return Response(status_code=problem.status, headers=problem.headers)
 
     async def _is_still_allowed(self, request: Request) -> bool:
-        """A token may have been revoked, or have expired, while its stream was open."""
+        """Whether the token is still valid. It may be revoked while its stream is open."""
         try:
             return await self._sessions.caller(request) is not None
         except StoreDown:
             return True
 
     def _glance(self, request: Request) -> Glance | None:
-        """Return a function of what a page shows beside the journal, or None if nothing."""
+        """Return a function whose value differs after a change that is not in the journal.
+
+        It is None if the page shows only what is in the journal.
+        """
         control = self._control
         is_virtual = isinstance(control.clock, VirtualClock)
         if "rehearsal" in request.query_params:
@@ -144,14 +147,14 @@ class Portal:
 
     async def _log_in(self, request: Request) -> Response:
         wanted = request.query_params.get("next", "/")
-        # Only a path of ours: `//elsewhere` would lead away.
+        # Only a path of this server is allowed: `//elsewhere` would lead to another server.
         onward = wanted if wanted.startswith("/") and not wanted.startswith("//") else "/"
         if not self._sessions.needs_token:
             return RedirectResponse(onward, 303)
         if request.method == "GET":
             return self._layout.bare("login.html", failed=False, next=onward)
         try:
-            # Or another site could log somebody in under a name that is not theirs.
+            # Otherwise another site could log a person in with a foreign token.
             self._sessions.refuse_foreign_page(request)
         except Problem as problem:
             return self._layout.bare("plain_problem.html", problem.status, problem=problem)
@@ -194,7 +197,7 @@ async def _asset(request: Request) -> Response:
 
 
 def _ways_back(pages: Sequence[Page]) -> Iterator[Route]:
-    """Redirect a GET of a form's target to the page of the form, for reloads and links."""
+    """Yield routes that redirect a GET of a form's target to the page above it."""
     shown = {page.path for page in pages if not page.sends}
     for path in sorted({page.path for page in pages if page.sends} - shown):
         parts = path.split("/")
@@ -214,7 +217,7 @@ FIELDS_MAX = 2_000
 
 
 def read_form(raw: bytes, content_type: str) -> Fields:
-    """Return the fields of a form's body. Raises Problem."""
+    """Return the fields of a form's body. Raises Problem if it cannot be read as a form."""
     if content_type.partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise Problem(415, "media-type-unknown", "a page sends forms; programs use /api/v1")
     try:

@@ -1,4 +1,4 @@
-"""Renders templates into pages: the layout around them, filters, and strict headers."""
+"""Renders templates into pages, with the common layout, filters, and strict headers."""
 
 import hashlib
 from collections.abc import Callable
@@ -91,7 +91,7 @@ class Layout:
 
 @cache
 def asset_url(name: str) -> str:
-    """Return the URL with a hash of the contents, so that a browser may cache the file for ever."""
+    """Return the file's URL with a hash of its contents, so that browsers may cache it forever."""
     body = (files("fairwarning.portal") / "static" / name).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(body).hexdigest()[:12]}"
 
@@ -100,9 +100,9 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def when(text: str | None, kind: str = "both") -> Markup:
-    """Mark up a time, which the browser shows in the reader's zone.
+    """Return markup of a time. The browser shows the time in the reader's zone.
 
-    `kind` is `both`, `time`, `date`, `ago` (how long ago) or `left` (counts down).
+    `kind` is `both` (date and time), `time`, `date`, `ago` (how long ago) or `left` (countdown).
     """
     if not text:
         return Markup('<span class="none">-</span>')

@@ -1,6 +1,6 @@
-"""Tells an open page that something has changed; the page then asks for itself again.
+"""Tells an open page that something has changed, so that the page reloads itself.
 
-Bursts are told once: whoever redraws fifty times a second shows nothing.
+Changes in quick succession are reported once, because constant redrawing would show nothing.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from fairwarning.operator_api.context import Control
 Glance = Callable[[], object]
 KEEP_ALIVE_S = 15.0
 QUIET_S = 0.03
-"""Changes that follow this soon are reported together."""
+"""Changes within this time are reported together."""
 LOOK_S = 0.5
-"""How often `glance` is called, for what changes without a journal entry, as a virtual clock."""
+"""The time between two calls of `glance`, which finds changes without a journal entry."""
 _BEGIN = b"retry: 1000\n\n"
 _CHANGE = b"event: change\ndata: {}\n\n"
 _STILL_HERE = b": still here\n\n"
@@ -26,9 +26,10 @@ async def changes(
     may_go_on: Callable[[], Awaitable[bool]],
     glance: Glance | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield server-sent events. They end when `may_go_on`, asked before each, says no.
+    """Yield a server-sent event for each change, and comments that keep the connection alive.
 
-    `glance` gives a value that differs whenever something that no journal tells has changed.
+    `may_go_on` is called before each of them; the stream ends if it returns False. `glance` returns
+    a value that differs after a change without a journal entry, as of a virtual clock.
     """
     changed = asyncio.Event()
     following = asyncio.create_task(_follow(control, changed))
@@ -58,7 +59,7 @@ async def changes(
                         return
                     yield _STILL_HERE
     finally:
-        # A reader leaves while `news` is awaited, so that has to end here too.
+        # A client may leave while `news` is awaited, so `news` must be cancelled here too.
         tasks = [each for each in (following, stop, news) if each is not None]
         for task in tasks:
             task.cancel()

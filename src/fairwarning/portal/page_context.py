@@ -1,4 +1,4 @@
-"""`PageContext` is what a page's handler gets: the caller, the form, and ways to answer."""
+"""`PageContext` holds what a page's handler needs: the caller, the form, and ways to answer."""
 
 import base64
 import binascii
@@ -59,7 +59,7 @@ class PageContext:
         return self.layout.page(self, template, status, values)
 
     def go(self, url: str, *, said: str = "", failed: bool = False) -> Response:
-        """Redirect to a page of ours, which shows `said` once."""
+        """Redirect to a page of the portal, which shows the message `said` once."""
         response = RedirectResponse(url, 303)
         if said:
             note = {"text": said[:SAID_CHARS_MAX], "failed": failed}
@@ -68,12 +68,12 @@ class PageContext:
         return response
 
     def back(self, *, said: str, failed: bool = False) -> Response:
-        """Redirect to the page that the form was on."""
+        """Redirect to the page of the form, which shows the message `said` once."""
         return self.go(self.form.get("back") or "/", said=said, failed=failed)
 
 
 def said_before(request: Request) -> dict[str, Any] | None:
-    """Return the message that the last form left for this page."""
+    """Return the message of the last form for this page, or None if there is none."""
     try:
         found = json.loads(base64.urlsafe_b64decode(request.cookies.get(SAID, "")))
     except (ValueError, binascii.Error):

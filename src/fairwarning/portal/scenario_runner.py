@@ -41,9 +41,9 @@ class Run:
     cast: tuple[str, ...]
     by: str
     state: str = "playing"
-    """`playing`, then `ended`, `unmet`, `failed` or `stopped`."""
+    """The state: `playing`, and later `ended`, `unmet`, `failed` or `stopped`."""
     trouble: str = ""
-    """Why it failed."""
+    """Why the run failed; empty if it did not fail."""
     told: list[ReportLine] = field(default_factory=list)
 
 
@@ -54,7 +54,7 @@ class ScenarioRunner:
         self._halt = threading.Event()
         self._task: asyncio.Task[None] | None = None
         self.runs: deque[Run] = deque(maxlen=RUNS_KEPT)
-        """Newest first."""
+        """The last runs, newest first."""
 
     @property
     def is_busy(self) -> bool:
@@ -73,9 +73,9 @@ class ScenarioRunner:
         caller: Caller,
         is_allowed: Callable[[Json], bool],
     ) -> None:
-        """Start a scenario. `is_allowed` is asked for the scope of each instance in it.
+        """Start a scenario. `is_allowed` says for the scope of each instance if it may be used.
 
-        Raises Problem if another one is playing.
+        Raises Problem if another scenario is playing.
         """
         if self.is_busy:
             raise Problem(409, "scenario-under-way", "a scenario is being played; stop it first")
@@ -94,7 +94,7 @@ class ScenarioRunner:
         self._halt.set()
 
     async def _perform(self, play: Callable[[], None]) -> None:
-        """Play it, and stop it if the server stops."""
+        """Run `play` in a thread, and stop it if the server stops."""
         playing = asyncio.ensure_future(asyncio.to_thread(play))
         ending = asyncio.create_task(self._stopping.wait())
         try:
@@ -134,7 +134,7 @@ def _scopes(
 ) -> dict[str, str]:
     """Return the scope of each instance in the scenario.
 
-    Raises RequestRefused if an instance does not exist, or `is_allowed` says no.
+    Raises RequestRefused if an instance does not exist, or `is_allowed` returns False.
     """
     found: dict[str, str] = {}
     for name in instances_of(scenario):
@@ -166,7 +166,7 @@ class _Operator:
         return self._ask("POST", path, body=body, why=self._why)
 
     def delete(self, *path: str) -> Json:
-        """Send a DELETE, also after the halt: this is how faults are cleared."""
+        """Send a DELETE. This works after the halt too, so that faults can be cleared."""
         return self._ask("DELETE", path, why=self._why)
 
     def sleep(self, seconds: float) -> None:
@@ -194,7 +194,7 @@ class BundledScenario(NamedTuple):
     name: str
     scenario: Scenario
     cast: tuple[str, ...]
-    """The instances that it uses, unless others are chosen."""
+    """The instances that the scenario uses, unless the user chooses others."""
 
 
 @cache

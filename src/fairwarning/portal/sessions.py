@@ -1,7 +1,7 @@
-"""Sessions of the portal: who reads a page, and whether a form came from one of our pages.
+"""Sessions of the portal: they identify the caller, and check that a form is from our pages.
 
-On loopback nobody logs in, as with the operator API. Elsewhere a person gives a token once; it
-comes back as a cookie that no script can read and no other site can cause to be sent.
+On loopback no login is needed, as for the operator API. Elsewhere a person logs in with a token.
+The token is kept in a cookie that scripts cannot read and that requests of other sites do not send.
 """
 
 import hashlib
@@ -29,7 +29,10 @@ class Sessions:
         self._local_key = secrets.token_bytes(32)
 
     async def caller(self, request: Request) -> Caller | None:
-        """Return the caller, or None without a login. Raises Problem for a foreign host or page."""
+        """Return the caller, or None without a valid login.
+
+        Raises Problem for a foreign host or page, if no token is needed.
+        """
         caller = await self._caller(request)
         if caller is not None:
             caller_key.set(caller.key)
@@ -43,7 +46,7 @@ class Sessions:
         return await self._control.tokens.caller(token) if token else None
 
     def form_key(self, request: Request) -> str:
-        """Return the key that forms of this session carry; it needs the cookie to be made."""
+        """Return the key that all forms of this session contain, derived from its secret."""
         key = request.cookies.get(COOKIE, "").encode() if self.needs_token else self._local_key
         return hmac.new(key, b"form", hashlib.sha256).hexdigest()
 
@@ -57,7 +60,7 @@ class Sessions:
             )
 
     def refuse_foreign_page(self, request: Request) -> None:
-        """Raises Problem."""
+        """Raises Problem if a page of another site sent the request."""
         refuse_foreign_page(request.headers, request.url.scheme, self._control.public_url)
 
     def log_in(self, request: Request, response: Response, token: str) -> None:

@@ -1,4 +1,4 @@
-"""Writes command lines for pages that can be pasted and work with this server. Pure."""
+"""Makes command lines for pages, ready to paste, that work with this server. Pure."""
 
 import ipaddress
 import shlex
@@ -10,14 +10,15 @@ PATH = "/metadata/scheduledevents?api-version="
 
 
 def can_play(metadata_urls: Sequence[str]) -> bool:
-    """Whether a listener is on loopback, where anybody may ask as any instance."""
+    """Whether a listener is on loopback, where a request can be made as any instance."""
     return any(_is_loopback(each) for each in metadata_urls)
 
 
 def curl(metadata_urls: Sequence[str], host: str, instance: str, version: str) -> str:
-    """Return a curl that asks as `instance` if a listener is on loopback; else one to run there.
+    """Return a curl command that polls as `instance`; empty without a metadata listener.
 
-    `host` is how the reader reached us, for a listener that is on every address.
+    If no listener is on loopback, the command must be run on the instance. `host` is the name by
+    which the reader reached us; it is used for a listener on all addresses.
     """
     if not metadata_urls:
         return ""
@@ -28,7 +29,7 @@ def curl(metadata_urls: Sequence[str], host: str, instance: str, version: str) -
 
 
 def program(control_url: str, *words: str) -> str:
-    """Return `fairwarning …`, with the address of this server unless it is the default."""
+    """Return the command `fairwarning WORDS`, with the server's URL if it is not the default."""
     called = shlex.join(["fairwarning", *words])
     if control_url == DEFAULT_CONTROL_URL:
         return called

@@ -1,4 +1,4 @@
-"""Loads the texts of all pages from strings/. Pages name them by key; a missing one is a bug."""
+"""Loads the texts of all pages from strings/. Pages use them by key."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ class Texts:
         self._texts = dict(_flat("", tables))
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """Return the text of a key, filled in: `t("time.ago", span="5 s")`."""
+        """Return the text of a key with the values filled in, as in `t("time.ago", span="5 s")`."""
         return self._texts[key].format(**values) if values else self._texts[key]
 
     def known(self) -> list[str]:
@@ -21,7 +21,7 @@ class Texts:
 
 @cache
 def english() -> Texts:
-    """Return the English texts of all files in the folder."""
+    """Return the English texts from all files in strings/."""
     tables: dict[str, object] = {}
     folder = files("fairwarning.portal") / "strings" / "en"
     for each in sorted(folder.iterdir(), key=lambda found: found.name):

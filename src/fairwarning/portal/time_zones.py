@@ -9,7 +9,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}")
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return the zone; UTC if the name is missing or unknown, because it comes from outside."""
+    """Return the zone of this name. It is UTC if the name is missing or unknown."""
     if name and len(name) <= 64 and _NAME.fullmatch(name):
         try:
             return ZoneInfo(name)
@@ -24,7 +24,7 @@ def local(text: str, zone: ZoneInfo) -> str:
 
 
 def rfc3339_of(text: str, zone: ZoneInfo) -> str | None:
-    """Return the instant of a date field (`2026-11-16T10:30`), or None if it holds none."""
+    """Return the RFC 3339 time of a form field like `2026-11-16T10:30`, or None if invalid."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError:

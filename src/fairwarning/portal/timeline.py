@@ -1,7 +1,7 @@
 """Computes the geometry of the overview's timeline: the past day and the next seven. Pure.
 
-There is one lane for each scope and update domain. Hours matter near the present and days further
-on, so the scale has three stretches (past day, next day, six days after), each linear in itself.
+There is one lane for each scope and update domain. Near the present the reader needs hours, and
+later days. So the scale has three parts (past day, next day, six days after), and each is linear.
 To show more days, change `PAST_MS`, `AHEAD_MS` and `_STRETCHES`.
 """
 
@@ -25,7 +25,7 @@ LANES_MAX = 40
 BARS_MAX = 300
 LABEL_CHARS_MAX = 16
 TICK_ROOM = 40
-"""The width that a label needs, so that two do not overlap."""
+"""The smallest distance between two labels, so that they do not overlap."""
 PAST_MS = DAY_MS
 AHEAD_MS = 7 * DAY_MS
 TICK_HOURS = 6
@@ -42,7 +42,7 @@ class Impact:
     is_over: bool
 
     def distance_ms(self, now: int) -> int:
-        """Return how far it is from now; 0 while it lasts."""
+        """Return the time between the impact and now; 0 during the impact."""
         return max(self.starts_ms - now, now - self.ends_ms, 0)
 
 
@@ -52,7 +52,7 @@ class Bar:
     y: float
     width: float
     lead_x: float
-    """Where the line of its notice begins."""
+    """The x at which the line of the event's notice begins."""
     kind: EventType
     impact: Impact
 
@@ -61,7 +61,7 @@ class Bar:
 class Lane:
     label: str
     is_alone: bool
-    """It is a standalone VM, whose only update domain is not worth showing."""
+    """Whether it is a standalone VM, so that its update domain is not shown."""
     scope: str
     update_domain: int
     y: float
@@ -86,7 +86,7 @@ class Chart:
 
 
 def impact_of(event: Event, now: Instant) -> Impact:
-    """Return the impact; a cancelled event never started and is a mark at its end."""
+    """Return the impact. For an event that ended without a start, it begins and ends there."""
     if event.ended is not None:
         starts, ends = _ms(event.started or event.ended), _ms(event.ended)
     else:
@@ -98,7 +98,10 @@ def impact_of(event: Event, now: Instant) -> Impact:
 
 
 def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo) -> Chart:
-    """Draw the events of the window: as many lanes and bars as fit, those nearest to now first."""
+    """Return the chart of the events in the window.
+
+    If there are too many lanes or bars, it has those that are nearest to now.
+    """
     found = [impact_of(each, now) for each in events]
     inside = sorted(
         (
@@ -124,7 +127,7 @@ def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo) -> Chart:
 
 
 def x_of(instant: int, now: int) -> float:
-    """Return the x of an instant; one outside the window is put at its edge."""
+    """Return the x of an instant. For an instant outside the window it is the nearest edge."""
     away, left, room = instant - now, float(LABELS), WIDTH - LABELS
     for begins, ends, share in _STRETCHES:
         inside = min(max(away, begins), ends) - begins
@@ -133,13 +136,13 @@ def x_of(instant: int, now: int) -> float:
 
 
 def ticks(now: Instant, zone: ZoneInfo) -> tuple[Tick, ...]:
-    """Return ticks every six hours near the present and at each midnight, in the reader's zone."""
+    """Return ticks at each midnight in `zone`, and every six hours in the past and next day."""
     at = to_datetime(Instant(now - PAST_MS)).astimezone(zone)
     step = at.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     made: list[Tick] = []
     while True:
         step += timedelta(hours=TICK_HOURS)
-        # By the clock on the wall: a day of 23 hours still has its midnight at midnight.
+        # Steps are in local time, so that a day of 23 hours also has its tick at midnight.
         instant = int(step.replace(tzinfo=zone).astimezone(UTC).timestamp() * 1000)
         if instant > now + AHEAD_MS:
             return tuple(each for each in made if each.is_day or _has_room(each, made))
@@ -155,7 +158,7 @@ def _key(impact: Impact) -> tuple[str, int]:
 
 
 def _has_room(tick: Tick, among: Sequence[Tick]) -> bool:
-    """Whether no midnight's label is so near that both would overlap."""
+    """Whether the tick's label overlaps with no label of a midnight."""
     return all(abs(each.x - tick.x) >= TICK_ROOM for each in among if each.is_day)
 
 
@@ -185,7 +188,7 @@ def _bar(impact: Impact, y: float, now: Instant) -> Bar:
 
 
 def label_of(scope: str) -> str:
-    """Return `web`, or `workers/1` in a placement group, cut to the room of a label."""
+    """Return `web`, or `workers/1` for a placement group, cut to the length of a label."""
     name = "/".join(scope.split("/")[3:]) or scope
     return name if len(name) <= LABEL_CHARS_MAX else f"{name[: LABEL_CHARS_MAX - 1]}…"
 

@@ -5,7 +5,7 @@ from fairwarning.operator_api.schemas import Instance, Scope
 
 
 def by_update_domain(scope: Scope) -> list[tuple[int, list[Instance]]]:
-    """Return the domains that have instances, in order, each with its instances by name."""
+    """Return the domains that have instances, in order, each with its instances sorted by name."""
     found: dict[int, list[Instance]] = {}
     for instance in scope.instances:
         found.setdefault(instance.update_domain, []).append(instance)
@@ -13,7 +13,7 @@ def by_update_domain(scope: Scope) -> list[tuple[int, list[Instance]]]:
 
 
 def state_of(instance: Instance) -> str:
-    """Return the state that matters most now; it is also the name of its colour."""
+    """Return the most important state of the instance, which is also the name of its colour."""
     phases = {each.phase for each in instance.pending}
     if Phase.STARTED in phases:
         return "started"
@@ -23,7 +23,7 @@ def state_of(instance: Instance) -> str:
 
 
 def silent(scope: Scope) -> list[str]:
-    """Return the instances that have never polled this server, so they get no notice."""
+    """Return the names of the instances that have never polled this server."""
     return [each.name for each in scope.instances if each.polling is None]
 
 

@@ -1,6 +1,6 @@
 """The routes of the server's clock: everybody may read it, and a virtual one can be moved.
 
-`clock_position.py` stores where a virtual clock stands.
+`clock_position.py` stores the time of a virtual clock.
 """
 
 from fairwarning.core.instants import DAY_MS, format_rfc3339, later
@@ -14,7 +14,7 @@ from fairwarning.operator_api.route import Call, Route
 
 ADVANCE_MS_MAX = 3_660 * DAY_MS
 NOW_MS_MAX = 221_845_392_000_000
-"""9000-01-01T00:00:00Z: the virtual clock stands no later than this."""
+"""The latest time of the virtual clock: 9000-01-01T00:00:00Z."""
 
 
 async def get_clock(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.ClockState:
@@ -35,7 +35,7 @@ async def advance_clock(
     if by_ms > ADVANCE_MS_MAX:
         raise Problem(422, "duration-invalid", "advance at most ten years at once", pointer="/by")
     async with control.advancing:
-        # Where the clock is to stand is stored first, so that a try that broke off moves it once.
+        # The new time is stored first, so that a repeated request does not move the clock twice.
         until = await clock_position.load(control.store)
         if not call.was_done:
             until = later(max(clock.now(), until), by_ms)

@@ -156,7 +156,7 @@ async def postpone_event(
 def _operation_route(kind: OperationKind) -> Route:
     async def operate(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.Event:
         id = _new_id(control, call)
-        # First: by now the instance may be gone, and its name is nobody's.
+        # Check this first, because the instance may be gone by now, and its name unknown.
         if call.was_done:
             return await _get_event(control, id)
         scope_id, name = find_instance(control.views, call.path["instance"])

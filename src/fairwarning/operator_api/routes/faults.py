@@ -1,6 +1,6 @@
 """The routes of injected faults, which only test fleets can have.
 
-They live in the memory of this node. What was set and cleared, and by whom, is in the history.
+Faults are only in the memory of this node. The history says who set and cleared which fault.
 """
 
 from typing import Annotated, Literal
@@ -38,7 +38,7 @@ from fairwarning.operator_api.schemas import (
 from fairwarning.operator_api.to_schema import instant_of
 
 KIND, KEY = "fault", "last"
-"""An entry of the history can only be written together with a record, so this is one."""
+"""The record that is written with each history entry, because an entry needs a record."""
 _SLOW = (FaultKind.SLOW, FaultKind.SLOW_BODY)
 
 
@@ -50,9 +50,9 @@ class FaultOut(Out):
     count: int | None
     probability: float
     status: int | None
-    """Only the kind `status` has it."""
+    """The HTTP status of the kind `status`; null for other kinds."""
     delay: str | None
-    """Only the slow kinds have it."""
+    """The delay of the slow kinds; null for other kinds."""
     from_: str | None = field(name="from")
     until: str | None
     hits: int
@@ -89,7 +89,7 @@ async def create_fault(control: Control, call: Call[NoQuery, FaultBody]) -> Faul
     try:
         await _keep(control, call, note)
     except BaseException:
-        # A fault that the history does not know of would be taken for an outage.
+        # A fault that is not in the history would be mistaken for an outage, so clear it.
         control.faults.clear(fault.id)
         raise
     return _to_schema(fault)
@@ -101,7 +101,7 @@ async def delete_fault(control: Control, call: Call[NoQuery, None]) -> Done:
         raise Problem(
             404, "unknown-fault", "there is no such fault, or it is over; list them to see the ids"
         )
-    # First the history: whoever is told that it failed finds the fault as it was.
+    # The history is written first: if that fails, the fault stays as it was.
     await _keep(control, call, Noted(subject=f"fault:{id}", action="cleared"))
     control.faults.clear(id)
     return Done()
@@ -121,7 +121,7 @@ async def delete_all_faults(control: Control, call: Call[NoQuery, None]) -> Clea
     known = [each.id for each in control.faults.list()]
     if known:
         await _keep(control, call, Noted(subject="fault:all", action="cleared"))
-    # Not those that were set meanwhile: their line of history is the newer one.
+    # Faults that were set meanwhile stay, because their history entries are newer.
     return Cleared(cleared=sum(control.faults.clear(id) for id in known))
 
 

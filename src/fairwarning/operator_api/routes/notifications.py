@@ -62,7 +62,7 @@ class TargetOut(Out):
     name: str
     kind: TargetKind
     url: str
-    """The address without what could be a secret."""
+    """The address without the parts that may be secret."""
     format: Format
     filters: FiltersOut
     template: TemplateOut
@@ -72,7 +72,7 @@ class TargetOut(Out):
 
 class TargetWithSecret(TargetOut):
     secret: str
-    """The signing key of a webhook; shown here and nowhere else."""
+    """The signing key of a webhook. It is shown only in this answer."""
 
 
 async def create_target(control: Control, call: Call[NoQuery, TargetBody]) -> TargetWithSecret:

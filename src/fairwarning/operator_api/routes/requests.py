@@ -1,4 +1,4 @@
-"""The routes that show the requests of test instances, recorded for a while on demand."""
+"""The routes that record the requests of test instances for a while, and list them."""
 
 from msgspec import field
 
@@ -24,14 +24,14 @@ class RequestOut(Out):
     version: str
     agent: str
     events: list[str]
-    """The ids of the events that it approves."""
+    """The ids of the events that the request approves."""
     fault: FaultKind | None
-    """The injected fault that it met."""
+    """The kind of the injected fault that answered the request; null without one."""
 
 
 class RequestList(Out):
     watching_seconds: int
-    """How much longer requests are recorded; 0 if they are not."""
+    """For how many more seconds requests are recorded; 0 if they are not recorded."""
     requests: list[RequestOut]
 
 

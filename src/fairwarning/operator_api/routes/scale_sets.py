@@ -25,7 +25,7 @@ Address = Annotated[str, Meta(max_length=64)]
 class ScaleBody(In):
     capacity: Annotated[int, Meta(ge=0, le=CAPACITY_MAX)]
     addresses: Annotated[list[Address], Meta(max_length=CAPACITY_MAX)] = []
-    """The addresses for new instances, in order; instances beyond them have none."""
+    """The addresses for new instances, in order. If there are too few, the rest have none."""
 
 
 class ScalePlan(Out):
@@ -192,7 +192,7 @@ async def _resized(
 
 
 async def _event(control: Control, groups: Sequence[Scope], id: EventId) -> Event:
-    """Return the event from its scope, or from the store if the scope has forgotten it."""
+    """Return the event from its scope, or from the store if the scope no longer holds it."""
     for scope in groups:
         if id in scope.events:
             return event_of(scope.id, scope.events[id])

@@ -19,7 +19,7 @@ async def create_token(
 ) -> schemas.TokenWithSecret:
     body = call.body
     expires = None if body.expires is None else _expiry(control, body.expires)
-    # Else two of one name could be made at once, and the history could not tell them apart.
+    # The lock prevents two tokens with the same name, which the history could not tell apart.
     async with held(control, "tokens", by=call.by) as locked:
         token, text = await locked.tokens.create(
             body.name, ROLES[body.role], expires, by=call.by, why=call.why

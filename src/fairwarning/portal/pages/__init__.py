@@ -1,1 +1,1 @@
-"""One module a page. Each has its routes in `PAGES`."""
+"""The pages of the portal. Each module has its routes in `PAGES`."""

@@ -1,4 +1,4 @@
-"""The page of one event: its timeline, what its instances see of it, and what can be decided."""
+"""The page of one event: its timeline, what its instances see, and approve, cancel, postpone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ async def event(context: PageContext) -> Response:
 
 
 def approving(context: PageContext, event: Event, zone: ZoneInfo) -> str:
-    """Return what approving will do, for the question before it."""
+    """Return the question that asks for confirmation and says what the approval will do."""
     said = context.t("event.ask-approve", **_facts(event, zone))
     if event.waits_for:
         said += " " + context.t("event.ask-approve-waits", count=len(event.waits_for))
@@ -83,7 +83,10 @@ async def postpone(context: PageContext) -> Response:
 
 
 def _until(context: PageContext) -> Mapping[str, str]:
-    """Return the one field that was filled in; a time is in the zone of the form."""
+    """Return the body of the request: `notice`, or `notBefore` from a time in the form's zone.
+
+    Raises Problem unless exactly one of the two fields is filled in, with a valid time.
+    """
     at, notice = context.form.get("at", "").strip(), context.form.get("notice", "").strip()
     if bool(at) == bool(notice):
         raise Problem(422, "form-incomplete", context.t("event.postpone-either"))
@@ -136,22 +139,22 @@ class Step:
     tone: str
     at: str
     by: str
-    """Empty if it happened because it was time."""
+    """The name of the actor; empty if the engine did it."""
     why: str
     name: str = ""
-    """The instance that has seen the event or is drained."""
+    """The instance that has seen the event, or that is drained."""
     attempt: str = ""
     node: str = ""
     reason: str = ""
     cause: str = ""
-    """Why it started."""
+    """Why the event started."""
     repeats: int = 1
     until: str = ""
-    """When a repeated step last happened."""
+    """When a repeated step happened last; empty if it happened once."""
 
 
 def steps(event: Event) -> list[Step]:
-    """Return the steps of the event's timeline, oldest first; renewals of a lease are one step."""
+    """Return the steps of the event's timeline, in order. Repeated lease renewals are one."""
     told: list[Step] = []
     for entry in event.timeline:
         if entry.kind not in _TONES:
@@ -165,7 +168,7 @@ def steps(event: Event) -> list[Step]:
 
 
 def _once(step: Step, before: Step | None) -> Step:
-    """Drop the reason if the step before has the same from the same commit."""
+    """Return the step without `why` if the step before has the same time and the same `why`."""
     is_same = before is not None and (before.at, before.why) == (step.at, step.why)
     return replace(step, why="") if is_same else step
 

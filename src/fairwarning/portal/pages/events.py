@@ -28,7 +28,7 @@ async def events(context: PageContext) -> Response:
             "GET", "/events", query={**chosen, "after": context.query.get("after"), "limit": ROWS}
         )
     except Problem as refused:
-        # An unknown or ambiguous name is explained above an empty list, to be corrected.
+        # For an unknown or ambiguous name, the page explains the problem above an empty list.
         if refused.status >= 500:
             raise
         problem = refused.detail

@@ -1,4 +1,4 @@
-"""The page of the history, newest first, with filters; and the same as CSV."""
+"""The page of the history, newest entry first, with filters and a download as CSV."""
 
 import csv
 import io
@@ -61,7 +61,7 @@ async def _page(context: PageContext, after: str | None, limit: int) -> schemas.
 
 
 def _line(values: tuple[str, ...] | list[str]) -> str:
-    """Return a line of CSV. A leading quote keeps a spreadsheet from running a formula."""
+    """Return a line of CSV. A quote before a formula prevents a spreadsheet from running it."""
     safe = [f"'{each}" if each[:1] in ("=", "+", "-", "@", "\t", "\r") else each for each in values]
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(safe)

@@ -1,4 +1,4 @@
-"""What needs a person now, what is under way, and what is coming."""
+"""The overview page: events that need a decision, that are under way, and that are planned."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ROWS_MAX = 15
 PAGE = 500
 PENDING_MAX = 1_000
 ENDED_MAX = 500
-"""Of the newest, those that ended in the past day are drawn."""
+"""How many ended events are read. The timeline shows those of the past day."""
 PENDING = (Phase.SCHEDULED, Phase.STARTED)
 ENDED = (Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 Counts = Mapping[tuple[EventType, Phase], int]
@@ -27,12 +27,12 @@ Counts = Mapping[tuple[EventType, Phase], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventGroups:
-    """What is pending, by what a person can do about it."""
+    """The pending events, grouped by what a person can do about them."""
 
     unapproved: list[Event]
-    """Nobody has approved: soonest first."""
+    """Announced events that nobody has approved, the soonest first."""
     approved: list[Event]
-    """Approved, or past its time, and waiting for its turn."""
+    """Scheduled events that are approved, or that are not announced, the soonest first."""
     started: list[Event]
 
 
@@ -90,7 +90,7 @@ async def _counts(context: PageContext) -> Counts:
 
 
 async def _start(context: PageContext) -> Mapping[str, Any]:
-    """Return first commands for a newcomer."""
+    """Return the values of the first steps for a new user, such as commands to paste."""
     fleet = await context.ask("GET", "/fleet", query={"limit": 1})
     scope: Scope | None = fleet.scopes[0] if fleet.scopes else None
     name = scope.instances[0].name if scope is not None and scope.instances else ""

@@ -74,7 +74,7 @@ async def _form(
 
 
 def _carried(context: PageContext) -> list[tuple[str, str]]:
-    """Return the whole form as hidden fields, so that what is announced is what was previewed."""
+    """Return the form's fields as hidden fields, so that the previewed plan is announced."""
     return [
         (name, value)
         for name, values in context.lists.items()
@@ -87,7 +87,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def rollout_body(form: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the API's body for the form. Empty fields are left out, so that its defaults hold."""
+    """Return the form as a body for the API. Empty fields are left out and get the defaults."""
     body: dict[str, Any] = {"type": form.get("type", "Reboot")}
     body["scopes"] = [each for each in lists.get("scope", ()) if each.strip()]
     texts = {"name": "name", "description": "description", "notice": "notice",
@@ -106,7 +106,7 @@ def rollout_body(form: Mapping[str, str], lists: Mapping[str, Sequence[str]]) ->
 
 
 def takes_s(plan: RolloutPlan) -> float | None:
-    """Return the seconds from the first announcement to the end, or None if unknown."""
+    """Return the seconds from the first announcement to the end, or None if it is unknown."""
     begins = [each.announce_at for each in plan.steps if each.announce_at]
     if not begins or plan.ends is None:
         return None

@@ -61,7 +61,7 @@ async def play(context: PageContext) -> Response:
     found = find_scenario(name)
     if found is None:
         raise Problem(404, "no-such-scenario", context.t("rehearse.no-scenario", name=name[:60]))
-    # The one who begins the scenario must be allowed to do what is done in it.
+    # The caller who starts the scenario must be allowed to do what the scenario does.
     if not context.may("POST", "/events"):
         raise Problem(403, "role-too-low", context.t("rehearse.may-not"))
     clock: schemas.ClockState = await context.ask("GET", "/clock")
@@ -127,7 +127,10 @@ def _speed(context: PageContext) -> float | None:
 
 
 def _judge(*, is_virtual: bool) -> Callable[[Mapping[str, Any]], bool]:
-    """Allow instances of a test fleet, or all on a virtual clock: no real VM goes down."""
+    """Return a function that says whether a scenario may use a scope.
+
+    Only test fleets may be used, or every scope if the clock is virtual, to protect real VMs.
+    """
     return lambda scope: is_virtual or bool(scope["test"])
 
 

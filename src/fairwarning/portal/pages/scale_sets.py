@@ -107,7 +107,7 @@ def _declared(said: dict[str, str]) -> dict[str, Any]:
 
 
 def _at_least_one(text: str) -> int:
-    """Refuse 0, because a set without instances has no page."""
+    """Return the number. Raises Problem for 0, because a set without instances has no page."""
     capacity = _whole(text, "capacity")
     if not capacity:
         raise Problem(

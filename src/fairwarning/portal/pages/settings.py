@@ -26,7 +26,7 @@ async def settings(context: PageContext) -> Response:
 
 
 async def create_token(context: PageContext) -> Response:
-    """Answer with the secret itself instead of a redirect: it is shown only here."""
+    """Create a token and show its secret on this page, without a redirect: it is shown once."""
     form = context.form
     body = {"name": form.get("name", ""), "role": form.get("role", "viewer")}
     if "expires" in form:
