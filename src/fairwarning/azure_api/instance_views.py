@@ -53,7 +53,7 @@ def provisioning_state(vm: FleetInstance) -> str:
 
 
 def pending_maintenance(vm: FleetInstance) -> list[Event]:
-    """Returns the platform's scheduled events for this instance, the next one first."""
+    """Returns the platform's scheduled maintenance events for this instance, earliest first."""
     found = [
         each
         for each in events_of(vm)
