@@ -323,7 +323,7 @@ _FORM = """<form method="post" action="{action}">
 
 
 def device_code(authorize_url: str) -> Mapping[str, object]:
-    """Returns a device code that expires after seconds.
+    """Returns a device code that expires in 5 seconds.
 
     Its message tells the user how to log in.
     """

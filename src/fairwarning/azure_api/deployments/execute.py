@@ -65,8 +65,8 @@ async def deploy(
 ) -> ResourceRecord:
     """Executes the deployment, stores its outcome and returns the stored record.
 
-    Raises ArmError if a deployment of this name is still running, and Problem if the server is too
-    busy to start.
+    Raises ArmError if a deployment of this name is still running. Raises Problem (status 429 or
+    503) if the server cannot start it now. Other errors are stored in the outcome.
     """
     before = await arm.resources.find(call.path.id)
     if before is not None:
