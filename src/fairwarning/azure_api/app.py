@@ -1,4 +1,7 @@
-"""Serves ARM over HTTP: authorizes and reads a request, finds its handler, renders errors."""
+"""Serves ARM over HTTP.
+
+It authorizes and reads requests, calls their handlers and renders errors.
+"""
 
 import asyncio
 import logging
@@ -28,12 +31,12 @@ from fairwarning.operator_api.dispatch import Dispatch, read_all
 from fairwarning.operator_api.problems import Problem, of_stop
 
 TEMPLATE_BYTES_MAX = 4 * 1024 * 1024
-"""The largest body of a deployment, as on Azure."""
+"""The maximum size of a deployment's body. Azure has the same limit."""
 BODY_BYTES_MAX = 512 * 1024
-"""The largest body of one resource."""
+"""The maximum size of the body of a single resource."""
 BODY_VALUES_MAX = 20_000
 SMALL_BYTES = 16 * 1024
-"""A body up to this size is parsed at once; a larger one is parsed in another process."""
+"""A body up to this size is parsed in this process. A larger body is parsed in another one."""
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-preview|-privatepreview|-beta|-alpha)?", re.IGNORECASE)
 _GROUP = "microsoft.resources/subscriptions/resourcegroups"
 _DEPLOYMENTS = "microsoft.resources/deployments"
@@ -111,7 +114,7 @@ class ArmApp:
 
 
 async def _read_body(request: Request, bytes_max: int) -> bytes:
-    """Returns the raw body; empty for GET, HEAD and DELETE, whose bodies are ignored."""
+    """Returns the raw body. The bodies of GET, HEAD and DELETE are ignored, so they are empty."""
     if request.method in ("GET", "HEAD", "DELETE"):
         return b""
     return await read_all(request, bytes_max)
@@ -155,7 +158,7 @@ def refuse_version(version: str | None) -> None:
 
 
 class Router:
-    """Finds the handler of a request in the tables of the modules."""
+    """Finds and calls the handler of a request. Each module gives a table of its handlers."""
 
     def __init__(self, tables: Iterable[Routes]) -> None:
         self._handlers: dict[tuple[str, str, str], Handler] = {}
@@ -166,7 +169,7 @@ class Router:
         self._types = {key for _, key, _ in self._handlers}
 
     async def answer(self, arm: Arm, call: ArmCall) -> Reply:
-        """Raises ArmError, Refused, Problem or StoreDown."""
+        """Returns the handler's reply. Raises ArmError, Refused, Problem or StoreDown."""
         handler = self._handler(call)
         return await handler(arm, await _with_true_spelling(arm, call))
 
@@ -207,7 +210,11 @@ class Router:
 
 
 async def _with_true_spelling(arm: Arm, call: ArmCall) -> ArmCall:
-    """Spells subscription and group as they are really spelled. Raises ArmError if missing."""
+    """Returns the call with the subscription and the group spelled as they were created.
+
+    Raises ArmError if one of them does not exist, or if a PUT or PATCH is sent to a group that is
+    being deleted.
+    """
     path = call.path
     if not path.subscription:
         return call

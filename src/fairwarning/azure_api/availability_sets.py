@@ -1,6 +1,6 @@
 """These handlers create, get, list, update and delete availability sets.
 
-An availability set is one scope of the fleet, which exists before its VMs do.
+An availability set is one scope of the fleet. It can exist before it has any VMs.
 """
 
 from collections.abc import AsyncIterator
@@ -47,19 +47,22 @@ _SET = TYPE.lower()
 UPDATE_DOMAINS_MAX = 20
 FAULT_DOMAINS_MAX = 3
 _DEFAULT_DOMAINS = (5, 2)
-"""The update and fault domains of a set that names none, as on Azure."""
+"""The default numbers of update domains and fault domains, as on Azure."""
 _DERIVED = ("platformUpdateDomainCount", "platformFaultDomainCount", "virtualMachines")
 
 
 class AvailabilitySetState(NamedTuple):
-    """The scope of a set, and the record of what its owner wrote; None if ARM did not create it."""
+    """An availability set. Its record is None if the set was not created through ARM."""
 
     scope: Scope
     record: ResourceRecord | None
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    """Replies 200 also for a new set: Azure's clients take anything else for a failure."""
+    """Creates or updates a set.
+
+    The status is always 200, because clients accept no other status.
+    """
     refuse_newer_members(call, object_at(call.body or {}, "properties"))
     while True:
         found = await _find(arm, call.path)
@@ -71,7 +74,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
             else:
                 await _update(arm, call, found)
         except RecordChanged:
-            continue  # Somebody else was faster: merge with what is stored now.
+            continue  # Another request changed the record: merge with what is stored now.
         return await get(arm, call)
 
 
@@ -133,7 +136,7 @@ def _with_domains(roster: Roster, domains: tuple[int, int]) -> Roster:
 
 
 def _refuse_domains(roster: Roster, domains: tuple[int, int]) -> None:
-    """Refuses to change the domains of a set that has instances: they stay where they are."""
+    """Raises ArmError if the number of domains would change while the set has instances."""
     if not roster.live:
         return
     if domains[0] != roster.update_domains:
@@ -174,7 +177,7 @@ async def list_availability_sets(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def _iterate(arm: Arm, path: ResourcePath) -> AsyncIterator[AvailabilitySetState]:
-    """Yields the sets that were created in ARM, and those that have instances."""
+    """Yields the sets that were created through ARM and the sets that have instances."""
     kind = ScopeKind.AVAILABILITY_SET
     names = resource_names(ids_of_kind(arm, kind, path.subscription, path.group))
     start = path.id if path.group else path.place
@@ -224,7 +227,10 @@ def availability_set_json(found: AvailabilitySetState) -> Json:
 
 
 def domains_of(body: Json, usual: tuple[int, int]) -> tuple[int, int]:
-    """Reads the numbers of update and fault domains; `usual` are the defaults. Raises ArmError."""
+    """Returns the numbers of update and fault domains.
+
+    `usual` has the defaults. Raises ArmError.
+    """
     properties = object_at(body, "properties")
     return (
         _count(properties, "platformUpdateDomainCount", usual[0], UPDATE_DOMAINS_MAX),

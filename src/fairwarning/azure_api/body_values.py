@@ -1,6 +1,7 @@
-"""Reads values from bodies that may hold anything.
+"""Reads values from request bodies that are not validated yet.
 
-A missing value is empty; a value of the wrong kind is refused in Azure's words.
+A missing value is returned as an empty one. A value of the wrong type raises ArmError with the
+message that Azure uses.
 """
 
 from fairwarning.azure_api.errors import ArmError
@@ -9,10 +10,10 @@ from fairwarning.azure_api.request import Json
 _IGNORED = frozenset(
     {"id", "name", "type", "etag", "apiversion", "dependson", "copy", "condition", "comments"}
 )
-"""Members that the path already gives, and those that only mean something in a template."""
+"""Members that repeat the path (such as the id), or that have a meaning only in a template."""
 
 
-TAGS_MAX = 50  # The limits of tags are Azure's.
+TAGS_MAX = 50  # Azure has the same limits for tags.
 TAG_NAME_CHARS_MAX = 512
 TAG_VALUE_CHARS_MAX = 256
 
@@ -23,7 +24,10 @@ def resource_members(body: Json | None) -> Json:
 
 
 def object_at(body: Json, *keys: str) -> Json:
-    """Returns the object at these keys; empty if it is missing or null. Raises ArmError."""
+    """Returns the object at these keys. It is empty if it is missing or null.
+
+    Raises ArmError if it is not an object.
+    """
     found: object = body
     for number, key in enumerate(keys):
         found = found.get(key) if isinstance(found, dict) else found
@@ -36,7 +40,10 @@ def object_at(body: Json, *keys: str) -> Json:
 
 
 def objects_at(body: Json, *keys: str) -> list[Json]:
-    """Returns the list of objects at these keys; empty if missing or null. Raises ArmError."""
+    """Returns the list of objects at these keys. It is empty if it is missing or null.
+
+    Raises ArmError if it is not a list of objects.
+    """
     found = object_at(body, *keys[:-1]).get(keys[-1])
     if found is None:
         return []
@@ -46,7 +53,10 @@ def objects_at(body: Json, *keys: str) -> list[Json]:
 
 
 def text_at(body: Json, *keys: str) -> str:
-    """Returns the text at these keys; empty if it is missing or null. Raises ArmError."""
+    """Returns the text at these keys. It is empty if it is missing or null.
+
+    Raises ArmError if it is not a text.
+    """
     found = object_at(body, *keys[:-1]).get(keys[-1])
     if found is None:
         return ""
@@ -84,7 +94,10 @@ def wrong_kind(where: str, wanted: str) -> ArmError:
 
 
 def location_of(body: Json) -> str:
-    """Returns the location as `westeurope`, also for `West Europe`. Raises ArmError if missing."""
+    """Returns the location in the form `westeurope`, even if the body has `West Europe`.
+
+    Raises ArmError if the body has no location.
+    """
     text = text_at(body, "location").replace(" ", "").lower()
     if not text:
         raise ArmError(

@@ -1,6 +1,6 @@
 """These handlers list images, VM sizes and regions, which az asks for before it creates VMs.
 
-There are no real images here, so every image with a full name exists, in one version.
+This server has no real images. It accepts every full image name, and shows one version of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _LINUX = ("ubuntu", "debian", "rhel", "centos", "sles", "suse", "linux", "marine
 
 
 async def list_versions(_: Arm, call: ArmCall) -> Reply:
-    """Replies with a bare array, unlike every other list, as Azure does."""
+    """Replies with a plain array. Azure does so too, although its other lists are objects."""
     top = call.query.get("$top")
     versions = [_version_json(call.path, VERSION)]
     return Reply(200, versions if top is None else versions[: top_of(top)])
@@ -45,7 +45,10 @@ def _version_json(path: ResourcePath, version: str) -> Json:
 
 
 def operating_system(publisher: str, offer: str) -> str:
-    """Guesses Windows or Linux. Microsoft's database exists on both, so the offer decides first."""
+    """Guesses whether an image has Windows or Linux.
+
+    The offer is checked before the publisher, because Microsoft's SQL Server exists for both.
+    """
     publisher, offer = publisher.lower(), offer.lower()
     if any(word in offer for word in _LINUX):
         return "Linux"
@@ -54,7 +57,10 @@ def operating_system(publisher: str, offer: str) -> str:
 
 
 async def refuse_image(_: Arm, call: ArmCall) -> Reply:
-    """Refuses an image: az asks for one of the group when it does not know a short name."""
+    """Raises ArmError for every image.
+
+    az looks for an image of the resource group if it does not know a short image name.
+    """
     raise ArmError(
         404,
         "ImageNotFound",

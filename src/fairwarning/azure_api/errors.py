@@ -1,4 +1,4 @@
-"""Turns errors into ARM's form, which Azure's clients print as one line."""
+"""Renders errors in ARM's format, which Azure's clients print as one line."""
 
 from collections.abc import Mapping, Sequence
 
@@ -103,7 +103,7 @@ def as_arm_error(error: Exception) -> ArmError:
 
 
 def not_found(type: str, name: str, group: str) -> ArmError:
-    """Returns a 404 in Azure's own words, which az turns into exit code 3."""
+    """Returns a 404 error with Azure's message. az then ends with exit code 3."""
     return ArmError(
         404,
         "ResourceNotFound",

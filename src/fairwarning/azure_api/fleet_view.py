@@ -1,7 +1,8 @@
-"""Finds the scopes and instances of the fleet that an ARM path names, whoever declared them.
+"""Finds the scopes and instances of the fleet that an ARM path names.
 
-Names are compared without regard to case. A resource without instances is not in the views,
-so it is found only by the spelling that its owner gave it.
+It does not matter whether they were declared through ARM or not. Names are compared without regard
+to case, except that a resource without instances is found only by its exact name, because the views
+do not list it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,12 +23,15 @@ class FleetInstance(NamedTuple):
 
     @property
     def number(self) -> int | None:
-        """The number of an instance of a uniform scale set; None for any other."""
+        """The number of an instance of a uniform scale set. It is None for all other instances."""
         return number_of(self.scope.roster, self.instance.name)
 
 
 def ids_of_kind(arm: Arm, kind: ScopeKind, subscription: str, group: str = "") -> Iterator[ScopeId]:
-    """Yields the ids of scopes with instances in a group, or in the whole subscription."""
+    """Yields the ids of the scopes of this kind that have instances.
+
+    If `group` is empty, the whole subscription is searched.
+    """
     for id in arm.control.views.ids():
         owner, its_group, its_kind, _ = id.split("/", 3)
         in_place = owner == subscription and (not group or its_group.lower() == group.lower())
@@ -36,18 +40,18 @@ def ids_of_kind(arm: Arm, kind: ScopeKind, subscription: str, group: str = "") -
 
 
 def resource_names(ids: Iterable[ScopeId]) -> list[tuple[str, str]]:
-    """Returns the group and name of each resource, without duplicates."""
+    """Returns the group and the name of the resource of each id, without duplicates."""
     return list(dict.fromkeys((id.split("/")[1], id.split("/")[3]) for id in ids))
 
 
 async def scopes_of_resource(
     arm: Arm, kind: ScopeKind, subscription: str, group: str, name: str
 ) -> list[Scope]:
-    """Returns all scopes of one resource; empty if there is none.
+    """Returns all scopes of one resource. The list is empty if there is no such resource.
 
-    A scale set has one for each placement group, an availability set or a VM just one. Scopes
-    that have lost their instances are included. A resource that has instances comes before one
-    of another spelling that has none.
+    A scale set has a scope for each placement group. An availability set or a VM has one scope.
+    Scopes without instances are included. If two resources differ only in upper and lower case, the
+    one that has instances is returned.
     """
     found = await _scopes_spelled(arm, kind, subscription, group, name)
     if any(scope.roster.live for scope in found):
@@ -80,7 +84,7 @@ async def _read(arm: Arm, id: ScopeId) -> Scope | None:
 
 
 async def find_vm(arm: Arm, subscription: str, group: str, name: str) -> FleetInstance | None:
-    """Finds a VM: standalone, in an availability set, or in a flexible scale set."""
+    """Finds a VM, which may be standalone, in an availability set or in a flexible scale set."""
     for id in _ids_with(arm, subscription, group, name):
         scope = await _read(arm, id)
         for each in () if scope is None else vms_in(scope):
@@ -92,7 +96,7 @@ async def find_vm(arm: Arm, subscription: str, group: str, name: str) -> FleetIn
 def vms_in(scope: Scope) -> Iterator[FleetInstance]:
     """Yields the live instances that ARM shows as separate VMs.
 
-    Those of uniform scale sets and of cloud services are not among them.
+    Instances of uniform scale sets and of cloud services are not separate VMs.
     """
     is_role = scope.roster.kind is ScopeKind.CLOUD_SERVICE
     if not is_role and not scope.roster.is_numbered:

@@ -1,7 +1,7 @@
-"""Finds resource groups and subscriptions, created in ARM or used by the fleet.
+"""Finds the resource groups and subscriptions that ARM has created or that the fleet uses.
 
-A group that is being deleted is gone with its last instance, and so are all records below it.
-Nothing works in the background, so the next lookup deletes the records.
+A group that is being deleted ends when its last instance is gone. No background task deletes its
+records. The next lookup of the group does.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ TYPE = "Microsoft.Resources/resourceGroups"
 class Group(NamedTuple):
     id: str
     name: str
-    """The name in the spelling of its creator."""
+    """The name as the creator of the group spelled it."""
     record: ResourceRecord | None
     is_deleting: bool = False
-    """True while its deletion is under way."""
+    """True while the group is being deleted."""
 
 
 def group_id(subscription: str, name: str) -> str:
@@ -37,7 +37,10 @@ def group_id(subscription: str, name: str) -> str:
 
 
 async def find_group(arm: Arm, subscription: str, name: str) -> Group | None:
-    """Returns None if there is no such group. Deletes the records of a group that is gone."""
+    """Returns the group. It is None if there is no such group.
+
+    If the deletion of the group has ended, this also deletes its records.
+    """
     record = await arm.resources.find(group_id(subscription, name))
     if record is not None and not record.is_deleting:
         return Group(record.id, record.name, record)
@@ -56,15 +59,18 @@ async def _deleting_group(arm: Arm, record: ResourceRecord) -> Group:
     state = await arm.operations.state_of_id(record.operation)
     if not state.is_over or not await _has_instances(arm, record):
         return Group(record.id, record.name, record, is_deleting=True)
-    # A deletion in it was cancelled or failed, or somebody added instances meanwhile: what is left
-    # is a group like any other.
+    # The deletion of an instance was cancelled or failed, or somebody added instances meanwhile.
+    # The group is no longer being deleted.
     with contextlib.suppress(RecordChanged):
         record = await arm.resources.put(replace(record, is_deleting=False), by=ENGINE)
     return Group(record.id, record.name, record)
 
 
 async def _has_instances(arm: Arm, record: ResourceRecord) -> bool:
-    """Asks the store: the views of another node may still show instances that are gone."""
+    """Returns whether the group has instances.
+
+    It asks the store, because the views may still show instances that another node deleted.
+    """
     async for _ in scopes_in(arm, record.id.split("/")[2], record.name):
         return True
     return False
@@ -94,7 +100,7 @@ async def iterate_groups(arm: Arm, subscription: str) -> AsyncIterator[Group]:
 
 
 async def get_group(arm: Arm, subscription: str, name: str) -> Group:
-    """Raises ArmError if there is no such group."""
+    """Returns the group. Raises ArmError if there is no such group."""
     found = await find_group(arm, subscription, name)
     if found is None:
         raise ArmError(404, "ResourceGroupNotFound", f"Resource group '{name}' could not be found.")
@@ -102,7 +108,10 @@ async def get_group(arm: Arm, subscription: str, name: str) -> Group:
 
 
 async def location_of(arm: Arm, group: Group) -> str:
-    """Returns the group's location; a group that nobody created is where its first resource is."""
+    """Returns the group's location.
+
+    If the group was not created through ARM, this is the location of its first resource.
+    """
     if group.record is not None:
         return str(group.record.body["location"])
     start = f"{group.id.split('/')[2]}/{group.name}/"
@@ -123,13 +132,16 @@ def refuse_deleting(group: Group) -> None:
 
 
 def subscriptions(arm: Arm) -> list[str]:
-    """Returns the default subscription, and all that the fleet has instances in."""
+    """Returns the default subscription and all subscriptions in which the fleet has instances."""
     found = {scope_id.partition("/")[0] for scope_id in arm.control.views.ids()}
     return sorted({DEFAULT_SUBSCRIPTION, *found})
 
 
 def spelled_subscription(arm: Arm, subscription: str) -> str:
-    """Returns the subscription in its own spelling. Raises ArmError if there is none."""
+    """Returns the id of the subscription as the fleet spells it.
+
+    Raises ArmError if there is no such subscription.
+    """
     for each in subscriptions(arm):
         if each.lower() == subscription.lower():
             return each
@@ -142,7 +154,7 @@ def spelled_subscription(arm: Arm, subscription: str) -> str:
 
 
 def fleet_groups(arm: Arm, subscription: str) -> Iterator[str]:
-    """Yields the resource groups that the fleet has instances in."""
+    """Yields the names of the resource groups in which the fleet has instances."""
     seen = set()
     for scope_id in arm.control.views.ids():
         owner, group, _ = scope_id.split("/", 2)

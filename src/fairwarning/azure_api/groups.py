@@ -83,13 +83,13 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
-    """Deletes all instances of the group, each in the way of its own type.
+    """Starts to delete all VMs, scale sets and instances of cloud services in the group.
 
-    Returns the events of all deletions; when they are over, the group is empty.
+    Returns the events of all deletions. When these events are over, the group is empty.
     """
     scopes = [each async for each in scopes_in(arm, call.path.subscription, group)]
     events: list[EventId] = []
-    # A scale set has several scopes and is deleted as a whole, so each id counts once.
+    # A scale set can have several scopes but is deleted as a whole, so duplicate ids are dropped.
     for id in dict.fromkeys(id for scope in scopes for id in _resources(scope)):
         path = resource_path(id)
         is_set = path.key == SCALE_SETS.lower()
@@ -105,7 +105,10 @@ async def delete_all(arm: Arm, call: ArmCall, group: str) -> list[EventId]:
 
 
 def _resources(scope: Scope) -> list[str]:
-    """Returns the ids of what to delete: a scale set deletes its own instances."""
+    """Returns the ids of the resources to delete.
+
+    For a scale set this is only its own id, because a scale set deletes its instances.
+    """
     roster = scope.roster
     place = roster.subscription, roster.resource_group
     if roster.kind is ScopeKind.SCALE_SET:
@@ -137,7 +140,7 @@ def _new_record(arm: Arm, group: Group, body: Json) -> ResourceRecord:
 
 
 def _owner_members(body: Json) -> Json:
-    """Returns the members of a group's body that are stored: tags and manager."""
+    """Returns the members of a group's body that are stored. These are its tags and its manager."""
     found: Json = {}
     if "tags" in body:
         found["tags"] = tags_of(body)
@@ -184,7 +187,10 @@ async def _refuse_moved(arm: Arm, group: Group, location: str) -> None:
 
 
 def refuse_name(name: str) -> None:
-    """Azure's rule for names, except that letters of other alphabets are refused too."""
+    """Raises ArmError if the name is not valid.
+
+    The rule is Azure's, except that letters of other alphabets are refused too.
+    """
     strange = "".join(dict.fromkeys(_STRANGE.findall(name)))
     if strange:
         problem = f"has these invalid characters: '{strange[:20]}'"
@@ -203,7 +209,7 @@ def refuse_name(name: str) -> None:
 
 
 def _retried(handler: Handler) -> Handler:
-    """Runs the handler again if somebody else changed the group meanwhile."""
+    """Returns a handler that runs again if another request changed the group meanwhile."""
 
     async def answer(arm: Arm, call: ArmCall) -> Reply:
         while True:

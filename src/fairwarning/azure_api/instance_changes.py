@@ -1,7 +1,7 @@
 """Changes the instances of a scope, one change after the other.
 
-A declaration is the whole roster, so a stale one would undo what came in between. Therefore each
-change takes a lock on the resource, and reads the scope again while it holds the lock.
+A declaration contains the whole roster, so an outdated one would undo newer changes. Therefore each
+change locks the resource, and reads the scope again while it holds the lock.
 """
 
 import asyncio
@@ -28,13 +28,16 @@ from fairwarning.operator_api.declaration_rights import (
 from fairwarning.operator_api.locks import held
 
 _locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
-"""Changes on one node wait for each other here. A lock that another node holds raises Problem."""
+"""The locks with which changes on one node wait for each other."""
 
 
 async def update_roster(
     arm: Arm, call: ArmCall, scope_id: ScopeId, change: Callable[[Roster], Roster]
 ) -> None:
-    """Declares the scope again with a changed roster. Raises Refused, or Problem if locked."""
+    """Declares the scope again with the roster that `change` returns.
+
+    Raises Refused, or Problem if another node has locked the resource.
+    """
     async with _locked_scope(arm, call, scope_id) as (own, scope):
         roster = change(scope.roster)
         if roster != scope.roster:
@@ -42,9 +45,10 @@ async def update_roster(
 
 
 async def reuse_scope(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster) -> None:
-    """Uses the scope of a deleted resource for a new one of the same name.
+    """Uses the scope of a deleted resource for a new resource of the same name.
 
-    It keeps the driver of the deleted one: ARM never changes what a driver acts on.
+    The scope keeps its driver, because ARM never changes what a driver acts on. Raises Refused if
+    the scope has instances, or Problem if another node has locked the resource.
     """
     async with _locked_scope(arm, call, scope_id) as (own, scope):
         if scope.roster.live:
@@ -69,7 +73,7 @@ async def reuse_scope(arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster
 
 
 async def mark_removed(arm: Arm, call: ArmCall, scope_id: ScopeId) -> None:
-    """Marks the scope as removed: once it is empty, a new resource may have its name."""
+    """Marks the scope as removed. Once it is empty, a new resource can have the same name."""
     await update_roster(arm, call, scope_id, lambda now: replace(now, is_removed=True))
 
 
@@ -80,7 +84,7 @@ async def change_instance(
     name: InstanceName,
     change: Callable[[Instance], Instance],
 ) -> None:
-    """Changes one instance; does nothing if it is gone."""
+    """Replaces one instance with the result of `change`. Does nothing if the instance is gone."""
 
     def changed(roster: Roster) -> Roster:
         if not roster.has_live(name):
@@ -91,7 +95,10 @@ async def change_instance(
 
 
 async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Instance) -> None:
-    """Adds an instance in the emptiest update and fault domain. Raises Refused or Problem."""
+    """Adds an instance to the update and fault domain with the fewest instances.
+
+    Raises Refused or Problem.
+    """
     async with _locked_scope(arm, call, scope_id) as (own, scope):
         roster = scope.roster
         known = {each.name: each for each in roster.live}
@@ -116,9 +123,9 @@ async def add_instance(arm: Arm, call: ArmCall, scope_id: ScopeId, instance: Ins
 async def _locked_scope(
     arm: Arm, call: ArmCall, scope_id: ScopeId
 ) -> AsyncIterator[tuple[Arm, Scope]]:
-    """Locks the scope's resource and yields the scope as it is now.
+    """Locks the scope's resource. Yields an Arm for writing under the lock, and the current scope.
 
-    The lock of this process comes first, so that requests on one node wait instead of failing.
+    Requests on one node wait for each other. Raises Problem if another node has the lock.
     """
     resource = "/".join(scope_id.split("/")[:4])
     lock = _locks.setdefault((id(arm.control.leases), resource), asyncio.Lock())
@@ -129,7 +136,10 @@ async def _locked_scope(
 async def refuse_others(
     arm: Arm, call: ArmCall, scope_id: ScopeId, roster: Roster, newcomers: Iterable[Instance]
 ) -> None:
-    """Raises Problem if an operator points a driver at an instance of another scope."""
+    """Raises Problem if the driver would act on a machine that belongs to another scope.
+
+    This is checked only if the caller is below admin and the roster has a real driver.
+    """
     if is_armed_by_operator(call.caller, roster):
         current = await current_scopes(arm.control.store)
         refuse_machines_of_others(scope_id, roster, newcomers, owners_of_machines(current))
@@ -145,7 +155,7 @@ def _with_instance(roster: Roster, instance: Instance) -> Roster:
 
 @asynccontextmanager
 async def locked(arm: Arm, call: ArmCall, what: str) -> AsyncIterator[Arm]:
-    """Takes a lock and yields an Arm whose writes fail once the lock is lost.
+    """Takes the lock `what` and yields an Arm whose writes fail once the lock is lost.
 
     Raises Problem if somebody else has the lock.
     """

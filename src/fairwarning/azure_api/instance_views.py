@@ -29,7 +29,7 @@ def view_json(vm: FleetInstance, now: Instant) -> Json:
 
 
 def set_view_json(groups: Sequence[Scope]) -> Json:
-    """Renders the view of a whole scale set: the number of instances in each state."""
+    """Renders the `instanceView` of a scale set, with the number of instances in each state."""
     vms = [FleetInstance(scope, each) for scope in groups for each in scope.roster.live]
     counts = Counter(code for each in vms for code in status_codes(each))
     summary = [{"code": code, "count": count} for code, count in sorted(counts.items())]
@@ -40,7 +40,7 @@ def set_view_json(groups: Sequence[Scope]) -> Json:
 
 
 def status_codes(vm: FleetInstance) -> list[str]:
-    """Returns the codes of an instance, such as `PowerState/running`."""
+    """Returns the status codes of an instance, such as `PowerState/running`."""
     return [str(each["code"]) for each in _statuses(vm)]
 
 
@@ -53,7 +53,7 @@ def provisioning_state(vm: FleetInstance) -> str:
 
 
 def pending_maintenance(vm: FleetInstance) -> list[Event]:
-    """Returns the platform's scheduled events for this instance, the next one first."""
+    """Returns the platform's scheduled maintenance events for this instance, earliest first."""
     found = [
         each
         for each in events_of(vm)
@@ -65,7 +65,7 @@ def pending_maintenance(vm: FleetInstance) -> list[Event]:
 
 
 def events_of(vm: FleetInstance) -> list[Event]:
-    """Returns the instance's events that are not over."""
+    """Returns the events of the instance that are not over."""
     name = vm.instance.name
     return [each for each in vm.scope.unfinished if name in each.resources]
 
@@ -84,7 +84,10 @@ def _status(kind: str, word: str, display: str) -> Json:
 
 
 def _maintenance_json(event: Event) -> Json:
-    """Renders a maintenance: until NotBefore its owner may start it, then it starts by itself."""
+    """Renders a maintenance event.
+
+    The owner of the VM can start the maintenance until NotBefore. Then it starts by itself.
+    """
     ends = later(event.not_before_ms, max(event.duration_s, 0) * SECOND_MS)
     return {
         "isCustomerInitiatedMaintenanceAllowed": True,

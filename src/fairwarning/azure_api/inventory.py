@@ -1,4 +1,4 @@
-"""Lists the resources of a group or subscription, whatever their type."""
+"""Lists the resources of all types in a group or subscription."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -19,7 +19,10 @@ _TYPES = {
 
 
 async def scopes_in(arm: Arm, subscription: str, group: str = "") -> AsyncIterator[Scope]:
-    """Yields the scopes with instances of a group, or of the whole subscription."""
+    """Yields the scopes that have instances.
+
+    If `group` is empty, the whole subscription is searched.
+    """
     start = f"{subscription}/"
     after = ScopeId(start)
     while page := await arm.control.store.scopes(after=after, limit=PAGE):
@@ -33,7 +36,10 @@ async def scopes_in(arm: Arm, subscription: str, group: str = "") -> AsyncIterat
 
 
 async def resources_in(arm: Arm, subscription: str, group: str = "") -> list[Json]:
-    """Lists the resources of the fleet and of the resource store in their short form."""
+    """Returns the resources of the fleet and of the resource store in a short form.
+
+    If `group` is empty, these are the resources of the whole subscription.
+    """
     found: dict[str, Json] = {}
     async for scope in scopes_in(arm, subscription, group):
         found |= {row["id"].lower(): row for row in _rows(scope)}
@@ -51,12 +57,12 @@ def _is_resource(record: ResourceRecord) -> bool:
 
 
 def _is_gone(record: ResourceRecord) -> bool:
-    """Returns whether a record without instances stands for nothing any more."""
+    """Returns whether the resource is gone. Call this only for a record that has no instances."""
     return record.type == VIRTUAL_MACHINES or record.is_deleting
 
 
 def _rows(scope: Scope) -> Iterator[Json]:
-    """Yields the resource of the scope itself, and its instances that are VMs of their own."""
+    """Yields the scope's own resource, if it has one, and each instance that is a separate VM."""
     roster = scope.roster
     place = roster.subscription, roster.resource_group
     base: Json = {"location": roster.location}

@@ -1,7 +1,7 @@
-"""Parses JSON as people write templates, and as `az deployment` sends them. Pure.
+"""Parses the lenient JSON of templates. Pure.
 
-az puts the text of the file into its request as it is: with comments, strings over several lines,
-trailing commas and keys without quotes.
+`az deployment` sends the text of a template file unchanged. It can have comments, strings over
+several lines, trailing commas and keys without quotes.
 """
 
 import re
@@ -29,9 +29,9 @@ class TooMuch(ValueError):
 
 
 def strict_json(text: str, values_max: int = TEMPLATE_VALUES_MAX) -> str:
-    """Turns lenient JSON into strict JSON; other mistakes stay for the parser to find.
+    """Returns the text as strict JSON. Other mistakes stay in the text, and the parser finds them.
 
-    Raises TooMuch if it nests too deeply or has too many values.
+    Raises TooMuch if the text nests too deeply or has more than `values_max` values.
     """
     return "".join(_Normalizer(text, values_max).parts())
 
@@ -39,7 +39,8 @@ def strict_json(text: str, values_max: int = TEMPLATE_VALUES_MAX) -> str:
 def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
     """Runs `strict_json` in another process.
 
-    It takes a limit and a text, and gives `ok` and strict JSON, or `wrong` and the reason.
+    `given` yields the maximum number of values and then the text. The result is `ok` and the strict
+    JSON, or `wrong` and the reason.
     """
     try:
         values_max, text = int(next(given)), next(given).decode()
@@ -49,7 +50,7 @@ def json_job(given: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def read_json(raw: bytes, values_max: int = TEMPLATE_VALUES_MAX) -> Json | None:
-    """Parses a body that is an object; None if it is empty. Raises ArmError."""
+    """Parses a body. Returns None if the body is empty. Raises ArmError if it is not an object."""
     if not raw.strip():
         return None
     try:
@@ -87,7 +88,7 @@ class _Normalizer:
     def parts(self) -> Iterator[str]:
         text = self._text
         comma = ""
-        """A comma that was read; it is dropped if it turns out to be a trailing one."""
+        """A comma that was read but not written yet. It is dropped if it is a trailing comma."""
         while self._at < len(text):
             mark = text[self._at]
             if mark == "/" and (gap := self._comment()):
@@ -142,7 +143,7 @@ class _Normalizer:
         return whole.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
     def _comment(self) -> str:
-        """Skips a comment and returns a blank for it; empty if there is none."""
+        """Skips a comment and returns a blank. Returns an empty string if there is no comment."""
         text, start = self._text, self._at
         if text.startswith("//", start):
             end = text.find("\n", start)
@@ -153,7 +154,10 @@ class _Normalizer:
         return " " if self._at > start else ""
 
     def _name(self) -> str:
-        """Adds quotes to a key without them; a word like `true` stays as it is."""
+        """Reads a word without quotes.
+
+        Adds quotes if it is a key. A value like `true` gets none.
+        """
         self._count()
         name = self._take(_NAME)
         space = self._take(_SPACE)

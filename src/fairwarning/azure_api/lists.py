@@ -11,13 +11,13 @@ from fairwarning.azure_api.request import ArmCall, Json, Reply
 
 PAGE_ITEMS_MAX = 500
 SLICE = 200
-"""After this many resources the event loop serves other requests."""
+"""After each slice of this many resources, the event loop can serve other requests."""
 _AFTER = "$skiptoken"
 _CONDITION = r"(\w+)\s+eq\s+'((?:[^']|'')*)'"
 _CONDITIONS = re.compile(_CONDITION, re.IGNORECASE)
 _FILTER = re.compile(rf"\s*{_CONDITION}(?:\s+and\s+{_CONDITION})*\s*", re.IGNORECASE)
 Place = tuple[list[tuple[int, str]], str]
-"""The position of an id in a list."""
+"""The sort key of an id in a list."""
 
 
 def page_json(call: ArmCall, items: Iterable[Json]) -> Json:
@@ -37,24 +37,31 @@ def page_json(call: ArmCall, items: Iterable[Json]) -> Json:
 
 
 def start_of(call: ArmCall) -> Place:
-    """Returns the position that the page starts after."""
+    """Returns the sort key of the last item of the page before. The page starts after it."""
     return place_of(call.query.get(_AFTER, ""))
 
 
 def place_of(id: str) -> Place:
-    """Sorts by name, and numbers in it by size: 2 comes before 10; 1 and 01 stay different."""
+    """Returns the sort key of an id.
+
+    Numbers inside ids are sorted by value, so `vm2` comes before `vm10`. `vm1` and `vm01` have
+    different keys.
+    """
     parts = re.split(r"([0-9]+)", id.lower())
     return [_size(part) if at % 2 else (0, part) for at, part in enumerate(parts)], id.lower()
 
 
 def _size(digits: str) -> tuple[int, str]:
-    """Compares digits as text: a token may have too many to convert them to a number."""
+    """Returns a sort key for digits.
+
+    They are not converted to a number, because a page token may contain too many digits.
+    """
     significant = digits.lstrip("0")
     return len(significant), significant
 
 
 def page_items(call: ArmCall) -> int:
-    """Returns the largest number of items on a page of this request."""
+    """Returns the maximum number of items on a page of this request."""
     top = call.query.get("$top")
     return PAGE_ITEMS_MAX if top is None else min(top_of(top), PAGE_ITEMS_MAX)
 
@@ -79,10 +86,10 @@ async def list_reply(call: ArmCall, resources: Iterable[Json]) -> Reply:
 
 
 def read_filter(call: ArmCall, known: Collection[str]) -> dict[str, str]:
-    """Reads a `$filter` like `tagName eq 'a' and tagValue eq 'b'`; its names in lower case.
+    """Reads a `$filter` like `tagName eq 'a' and tagValue eq 'b'`.
 
-    Raises ArmError for a filter that is not understood: an unfiltered list would look like its
-    result.
+    Returns the value of each name, with the names in lower case. Raises ArmError if the filter is
+    not valid or has a name that is not in `known`.
     """
     text = call.query.get("$filter", "")
     if not text:
@@ -102,7 +109,10 @@ def read_filter(call: ArmCall, known: Collection[str]) -> dict[str, str]:
 
 
 def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
-    """Returns whether a tag matches `tagName` and `tagValue`; names of tags have no case."""
+    """Returns whether a tag matches `tagname` and `tagvalue` of `wanted`, as far as they are given.
+
+    Names of tags are compared without regard to case.
+    """
     name, value = wanted.get("tagname"), wanted.get("tagvalue")
     if name is None and value is None:
         return True
@@ -113,7 +123,7 @@ def has_tag(tags: Json, wanted: dict[str, str]) -> bool:
 
 
 def first_rows(call: ArmCall, rows: Iterable[Json]) -> list[Json]:
-    """Returns the first `$top` rows in order of id. Raises ArmError."""
+    """Returns the first `$top` rows, or all rows without `$top`, sorted by id. Raises ArmError."""
     ordered = sorted(rows, key=lambda row: str(row["id"]).lower())
     top = call.query.get("$top")
     return ordered if top is None else ordered[: top_of(top)]

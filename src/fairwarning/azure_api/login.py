@@ -1,7 +1,7 @@
 """Serves the endpoints where Azure's clients discover this server and log in.
 
-The client secret of a service principal is one of our tokens, and the access token that it gets
-is the same token: once revoked, it is refused everywhere.
+The client secret of a service principal is one of this server's tokens. The access token that the
+client gets is the same token, so a revoked token is refused everywhere.
 """
 
 import base64
@@ -24,9 +24,9 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.dispatch import Dispatch, read_all
 
 TENANT_ID = "66616972-7761-4e69-8e67-000000000000"
-"""The only tenant; any tenant that a client names means this one."""
+"""The id of the only tenant. All tenant names that a client uses mean this tenant."""
 LIFETIME_S = 3_599
-"""After this time a client asks again, as on Azure, and learns that a secret was revoked."""
+"""The lifetime of an access token, as on Azure. A client then asks for a new one."""
 FORM_BYTES_MAX = 64 * 1024
 _FIELDS_MAX = 50
 _LAST_ARRAY_VERSION = "2019-05-01"
@@ -36,7 +36,7 @@ _Handler = Callable[[Request], Awaitable[Response]]
 
 
 class OAuthError(Exception):
-    """A refusal in OAuth's form; az prints the description."""
+    """A refusal in the format of OAuth. az prints its description."""
 
     def __init__(self, status: int, code: str, description: str) -> None:
         super().__init__(description)
@@ -75,7 +75,10 @@ class Login:
         ]
 
     def _base_url(self, request: Request) -> str:
-        """Returns the server's URL as the client wrote it: it can reach that. Raises ArmError."""
+        """Returns the configured public URL, or else the URL that the client used for this request.
+
+        Raises ArmError if the request has no Host header.
+        """
         host = request.headers.get("host", "")
         if not host:
             raise ArmError(
@@ -86,7 +89,11 @@ class Login:
     def _without_token(
         self, handler: _Handler, refusal: Callable[[Exception], Response]
     ) -> _Handler:
-        """Wraps a handler that needs no token; on loopback only local programs may call it."""
+        """Wraps a handler that needs no token.
+
+        On loopback, where the server needs no tokens, requests with a foreign host or from a
+        foreign web page are refused. `refusal` renders every exception.
+        """
 
         async def answer(request: Request) -> Response:
             try:
@@ -298,7 +305,7 @@ WHAT_TO_DO = (
 )
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 OWN_FORMS = "http://localhost:* http://127.0.0.1:* http://[::1]:*"
-"""Where the page's form may be sent to: a program that waits on the reader's own computer."""
+"""The targets of the login page's form. They are programs on the user's own computer."""
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Fairwarning</title></head><body>
 <h1>Nobody logs in here</h1>
@@ -316,7 +323,10 @@ _FORM = """<form method="post" action="{action}">
 
 
 def device_code(authorize_url: str) -> Mapping[str, object]:
-    """Returns a code that expires at once: the client asks once and is told what to do."""
+    """Returns a device code that expires in 5 seconds.
+
+    Its message tells the user how to log in.
+    """
     return {
         "device_code": "none",
         "user_code": "none",
@@ -328,9 +338,9 @@ def device_code(authorize_url: str) -> Mapping[str, object]:
 
 
 def login_page(query: Mapping[str, str]) -> str:
-    """Returns the page for people who try to log in: only service principals can.
+    """Returns the page for people who try to log in. It says that only service principals can.
 
-    A button ends the login if its client waits on the reader's own computer.
+    If the client waits on the user's own computer, the page has a button that ends the login.
     """
     target = query.get("redirect_uri", "")
     form = ""

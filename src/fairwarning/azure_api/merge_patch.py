@@ -1,8 +1,8 @@
 """Merges the body of a PUT or PATCH into the stored body of a resource. Pure.
 
-Objects are merged member by member, lists are replaced, and null members are ignored. Old
-templates write booleans as text, and clients send back whatever they were shown, also derived
-properties.
+Objects are merged member by member, and lists are replaced. A null removes a notice profile, and is
+ignored elsewhere. Booleans that are written as text are converted, because old templates have them.
+Derived properties are removed, because clients send back what they were shown.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ _READ_ONLY_PROPERTIES = frozenset({
     "latestModelApplied", "modelDefinitionApplied", "virtualMachines",
 })  # fmt: skip
 _SECRETS = frozenset({"adminpassword", "customdata", "userdata", "protectedsettings"})
-"""Members that are not stored, written in any case: Azure never shows them again."""
+"""Members that are never stored, because Azure never shows them. The names are in lower case."""
 _NULL_MEANS_OFF = frozenset(
     {"scheduledEventsProfile", "terminateNotificationProfile", "osImageNotificationProfile"}
 )
 _REPLACED = frozenset({"tags"})
 _AS_WRITTEN = frozenset({"tags", "settings", "metadata", "extendedProperties"})
-"""Members whose content is left alone: their owners choose the names in there."""
+"""Members whose content is not changed, because the owner chooses the names in it."""
 _OBJECTS_ON_TOP = frozenset({"sku", "tags", "identity", "plan"})
-"""Members that are objects at the top only: an image has a `sku` too, which is a string."""
+"""Members that must be objects at the top level. Elsewhere they may be strings, like `sku`."""
 _OBJECTS = frozenset({
     "properties", "upgradePolicy", "virtualMachineProfile",
     "storageProfile", "osProfile", "networkProfile", "hardwareProfile", "imageReference", "osDisk",
@@ -49,14 +49,14 @@ _BOOLEANS = frozenset({
 
 
 def merge(before: Json, requested: Json) -> Json:
-    """Returns the resource's new body. Raises ArmError for a member of the wrong type."""
+    """Returns the new body of the resource. Raises ArmError if a member has the wrong type."""
     return _over(before, without_read_only(requested))
 
 
 def without_read_only(body: Json) -> Json:
     """Returns the body without derived and secret members, and with real booleans.
 
-    Nulls stay; `merge` knows what they mean.
+    Null members stay in the body, because `merge` handles them.
     """
     read = {name: _read(name, value, name) for name, value in body.items()}
     found = {name: value for name, value in read.items() if name not in _READ_ONLY}

@@ -1,4 +1,4 @@
-"""Reads and renders `scheduledEventsProfile` (notice) and `scheduledEventsPolicy`. Pure."""
+"""Reads and renders `scheduledEventsProfile` (notice times) and `scheduledEventsPolicy`. Pure."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ _TYPE_NAMES = {
 
 
 class NoticeTerms(NamedTuple):
-    """The notice before a delete and before a reimage; None if an instance gets none."""
+    """The notice before a delete and before a reimage. None means that there is no notice."""
 
     terminate_notice_ms: int | None
     reimage_notice_ms: int | None
@@ -32,7 +32,7 @@ class NoticeTerms(NamedTuple):
 def read_terms(properties: Json) -> NoticeTerms:
     """Reads the notice from the properties of a VM or scale set, or of a virtualMachineProfile.
 
-    Raises ArmError.
+    Raises ArmError if the profile is not valid.
     """
     profile = _object(_holder(properties), "scheduledEventsProfile")
     terminate = _notice_ms(profile, "terminateNotificationProfile", TERMINATE_NOTICE_MS_MIN)
@@ -48,7 +48,7 @@ def read_terms(properties: Json) -> NoticeTerms:
 
 
 def terms_json(terms: NoticeTerms) -> Json:
-    """Renders a `scheduledEventsProfile`; it is empty if no notice is given."""
+    """Renders a `scheduledEventsProfile`. It is empty if there is no notice."""
     found: Json = {}
     if terms.terminate_notice_ms is not None:
         found["terminateNotificationProfile"] = _enabled(terms.terminate_notice_ms)
@@ -58,7 +58,7 @@ def terms_json(terms: NoticeTerms) -> Json:
 
 
 def with_terms(profile: Json, terms: NoticeTerms) -> Json:
-    """Corrects a stored profile: a notice that is no longer given stays, but disabled."""
+    """Returns the stored profile with the given terms. A notice without a term is disabled."""
     off = {
         name: {**profile[name], "enable": False}
         for name in profile
@@ -68,7 +68,10 @@ def with_terms(profile: Json, terms: NoticeTerms) -> Json:
 
 
 def read_policy(properties: Json, before: Policy) -> Policy:
-    """Reads a policy: missing members stay as before, and an empty one means its default."""
+    """Returns the policy `before` with the requested changes.
+
+    A missing member does not change. An empty member gets its default value. Raises ArmError.
+    """
     requested = _object(properties, "scheduledEventsPolicy")
     reboot = _approves(requested, "userInitiatedReboot", before.approve_user_reboot, False)
     redeploy = _approves(requested, "userInitiatedRedeploy", before.approve_user_redeploy, False)
@@ -90,7 +93,7 @@ def policy_json(policy: Policy) -> Json:
 
 
 def refuse_newer_members(call: ArmCall, properties: Json) -> None:
-    """Refuses, as Azure does, members that the api-version of the call does not know."""
+    """Raises ArmError, as Azure does, for members that are newer than the call's api-version."""
     for path, since, owner in _members(call):
         holder = _at(properties, path[:-1]) or {}
         # A null counts as missing in every version.
@@ -104,7 +107,10 @@ def refuse_newer_members(call: ArmCall, properties: Json) -> None:
 
 
 def without_newer_members(call: ArmCall, properties: Json) -> Json:
-    """Removes what an old api-version does not know, so that its client can send it back."""
+    """Returns the properties without members that are newer than the call's api-version.
+
+    Otherwise the client would send these members back, and they would be refused.
+    """
     for path, since, _ in _members(call):
         if call.api_version[:10] < since:
             properties = _without(properties, path)
@@ -112,7 +118,7 @@ def without_newer_members(call: ArmCall, properties: Json) -> Json:
 
 
 def _members(call: ArmCall) -> list[tuple[tuple[str, ...], str, str]]:
-    """Returns the path of each newer member, its first api-version, and its owner's type name."""
+    """Returns the path of each newer member, its first api-version, and its containing type."""
     type = call.path.types[0] if call.path.types else ""
     is_set = type == _SET
     above = ("virtualMachineProfile",) if is_set else ()
@@ -153,7 +159,7 @@ def _holder(properties: Json) -> Json:
 
 
 def _object(holder: Json, name: str) -> Json:
-    """Returns the object of this name; empty if it is missing or null."""
+    """Returns the object with this name. It is empty if it is missing or null. Raises ArmError."""
     value = holder.get(name)
     if value is None:
         return {}
@@ -199,7 +205,7 @@ def _approves(requested: Json, name: str, before: bool, usual: bool) -> bool:
 
 
 def _flag(requested: Json, name: str, usual: bool) -> bool:
-    """Reads a boolean, which may be written as text."""
+    """Reads a boolean, which may be written as text. `usual` is the default. Raises ArmError."""
     value = requested.get(name)
     if value is None:
         return usual

@@ -1,4 +1,4 @@
-"""This handler tells clients the state of a long-running operation; they poll it."""
+"""This handler returns the state of a long-running operation. Clients poll it."""
 
 from fairwarning.azure_api.group_state import find_group
 from fairwarning.azure_api.operations import (
@@ -28,7 +28,7 @@ async def get(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def _clear_away(arm: Arm, operation: Operation) -> None:
-    """Deletes the records of a group whose deletion is over: looking it up does that."""
+    """Deletes the records of a group whose deletion is over. The lookup of the group does this."""
     path = resource_path(operation.target)
     if path.key.endswith("/resourcegroups"):
         await find_group(arm, path.subscription, path.group)

@@ -1,7 +1,7 @@
-"""Stores long-running ARM operations; each lasts until every event that it raised is over.
+"""Stores long-running ARM operations. An operation lasts until all its events are over.
 
-An operation stores the ids of its events and no state of its own. Its state is derived from theirs,
-so the two cannot disagree, also after a restart.
+An operation stores the ids of its events and no state of its own. Its state is computed from the
+states of the events, so the two always agree, even after a restart.
 """
 
 import os
@@ -21,22 +21,22 @@ from fairwarning.engine.protocols import Clock, Store
 
 KIND = "arm-operation"
 KEPT_MS = DAY_MS
-"""How long an operation can be asked for after its start, on the wall clock."""
+"""How long an operation is kept after its start. The time is wall clock time."""
 RETRY_AFTER_S = 1
-"""The pause between two polls of a client. Without the header every client sleeps 30 seconds."""
+"""The value of the Retry-After header. Without it, clients wait 30 seconds between polls."""
 
 
 class Operation(Struct, frozen=True, kw_only=True):
     id: str
     verb: str
-    """The verb: `delete`, `restart` …, and `create` or `update` for a PUT."""
+    """What the operation does, such as `delete` or `restart`. For a PUT: `create` or `update`."""
     target: str
     """The id of the resource."""
     started_ms: Instant
     events: tuple[EventId, ...] = ()
-    """The ids of the events that it lasts as long as."""
+    """The ids of the operation's events. The operation ends when all of them are over."""
     failure: Failure | None = None
-    """Why it could not even start; None if it did."""
+    """The reason why the operation could not start. It is None if it started."""
 
 
 class OperationState(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Operations:
         return None if record is None else msgspec.json.decode(record.body, type=Operation)
 
     async def page(self, *, after: str, until: str, limit: int) -> list[Operation]:
-        """Returns a page of operations in the order in which they started."""
+        """Returns up to `limit` operations with ids between `after` and `until`, oldest first."""
         found = await self._store.records(KIND, after=after, until=until, limit=limit)
         return [msgspec.json.decode(each.body, type=Operation) for each in found]
 
@@ -93,7 +93,10 @@ class Operations:
         return state_of(operation, events)
 
     async def state_of_id(self, id: str) -> OperationState:
-        """Returns the state of an operation. Old ones are forgotten, and count as succeeded."""
+        """Returns the state of an operation.
+
+        If the id is unknown or empty, the state is Succeeded.
+        """
         operation = await self.find(id) if id else None
         return (
             OperationState(status="Succeeded") if operation is None else await self.state(operation)
@@ -101,7 +104,7 @@ class Operations:
 
 
 def state_of(operation: Operation, events: Sequence[Event]) -> OperationState:
-    """Derives the state of an operation from its events as they are now."""
+    """Returns the state of an operation. `events` are its events as they are now."""
     if operation.failure is not None:
         return OperationState(
             status="Failed", ended_ms=operation.started_ms, failure=operation.failure
@@ -129,16 +132,16 @@ def state_of(operation: Operation, events: Sequence[Event]) -> OperationState:
 
 
 def _is_gone(event: Event) -> bool:
-    """Tells whether an event was cancelled because its instance is gone: that is no failure."""
+    """Returns whether the event was cancelled because its instance is gone. This is no failure."""
     if event.phase is not Phase.CANCELLED:
         return False
-    # Of several instances one may be removed from the fleet while the others still wait.
+    # If the event has several instances, one may be removed while the others still wait.
     is_removed = len(event.resources) == 1 and event.outcome.endswith("was removed")
     return is_removed or event.outcome.endswith("was deleted")
 
 
 def new_operation_id() -> str:
-    """Returns a GUID that sorts by time, so that old operations can be deleted as one range."""
+    """Returns a GUID. GUIDs sort by time, so that old operations can be deleted as one range."""
     return _as_guid(SystemClock().now(), os.urandom(10).hex()[:19])
 
 
@@ -166,14 +169,15 @@ def status_json(operation: Operation, state: OperationState) -> Json:
 
 
 def _headers(call: ArmCall, operation: Operation, location: str) -> dict[str, str]:
-    """Returns the headers that tell a client where to ask how far the operation is."""
+    """Returns the headers that tell a client where it can poll the operation."""
     url = (
         f"{call.base_url}/subscriptions/{call.path.subscription}/providers/Microsoft.Compute"
         f"/locations/{location}/operations/{operation.id}?api-version={call.api_version}"
     )
     headers = {"Azure-AsyncOperation": url, "Retry-After": str(RETRY_AFTER_S)}
     if call.method in ("PUT", "PATCH"):
-        # az would take what a Location answers for the resource; without one it gets the resource.
+        # With a Location, az would take its answer for the resource. Without it, az reads the
+        # resource itself.
         return headers
     return {**headers, "Location": f"{url}&monitor=true"}
 
@@ -185,12 +189,12 @@ def accepted(call: ArmCall, operation: Operation, location: str) -> Reply:
 def operation_reply(
     call: ArmCall, operation: Operation, location: str, status: int, body: Json | None = None
 ) -> Reply:
-    """Replies to a request that began an operation. `location` is the resource's region."""
+    """Returns the reply to a request that began an operation. `location` is the region."""
     return Reply(status, body, _headers(call, operation, location), operation)
 
 
 class Deletion(NamedTuple):
-    """A resource's deletion that has begun."""
+    """A deletion of a resource that has begun. `location` is the resource's region."""
 
     operation: Operation
     location: str

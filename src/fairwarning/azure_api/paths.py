@@ -1,8 +1,8 @@
 """Parses ARM paths and resource ids. Pure.
 
-Paths are compared without regard to case, and two slashes count as one. What is not below
-`providers` belongs to Microsoft.Resources, so that every path has one form: types and names in
-turn, and perhaps a last word (the tail), which is a list, a view or a verb.
+Paths are compared without regard to case, and two slashes count as one. A path that is not below
+`providers` belongs to Microsoft.Resources. So all paths have the same form: types and names
+alternate, and an optional last word (the tail) is a list, a view or a verb.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _CASES = {
         "inboundNatRules", "subnets", "deployments", "scheduledEvents",
     )
 }  # fmt: skip
-"""Azure's spelling of namespaces and types; callers write them in any case."""
+"""Azure's spelling of namespaces and types. Callers may write them in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,16 @@ class ResourcePath:
     group: str = ""
     namespace: str = ROOT_NAMESPACE
     types: tuple[str, ...] = ()
-    """The types below the namespace, in Azure's own spelling where it is known."""
+    """The types below the namespace, in Azure's spelling if it is known."""
     names: tuple[str, ...] = ()
-    """A name for each type, as the caller wrote it."""
+    """The name for each type, as the caller wrote it."""
     tail: str = ""
-    """A last word without a name, in lower case: a list, a view or a verb."""
+    """The last word of the path, if no name follows it, in lower case.
+
+    It is a list, view or verb.
+    """
     parent: "ResourcePath | None" = None
-    """The resource that an extension belongs to; None for any other resource."""
+    """The resource that an extension resource belongs to. It is None for all other resources."""
 
     @property
     def name(self) -> str:
@@ -40,7 +43,7 @@ class ResourcePath:
 
     @property
     def type(self) -> str:
-        """The whole type, like `Microsoft.Compute/virtualMachineScaleSets/virtualMachines`."""
+        """The full type, such as `Microsoft.Compute/virtualMachineScaleSets/virtualMachines`."""
         return "/".join((self.namespace, *self.types))
 
     @property
@@ -61,27 +64,27 @@ class ResourcePath:
 
     @property
     def place(self) -> str:
-        """The id of the resource group, or of the subscription if it is in none."""
+        """The id of the resource group. If the path has no group, the id of the subscription."""
         if not self.subscription:
             return ""
         group = f"/resourceGroups/{self.group}" if self.group else ""
         return f"/subscriptions/{self.subscription}{group}"
 
     def named(self, *names: str) -> "ResourcePath":
-        """Returns the same path with other names, to use the resource's own spelling."""
+        """Returns the same path with these names. It is used to correct the spelling of names."""
         return replace(self, names=names)
 
     def up(self) -> "ResourcePath":
-        """Returns the resource that this one is a part of."""
+        """Returns the path of the resource that contains this one."""
         return replace(self, types=self.types[:-1], names=self.names[:-1], tail="")
 
 
 class BadPath(ValueError):
-    """The text is no ARM path."""
+    """The text is not an ARM path."""
 
 
 def resource_path(text: str) -> ResourcePath:
-    """Parses the path of a request or an id in a body. Raises BadPath."""
+    """Parses the path of a request, or an id in a body. Raises BadPath if the text is no path."""
     parts = [each for each in text.split("/") if each]
     # Types and names alternate, also after a namespace, so a name may be `providers` too.
     splits = [at for at in range(0, len(parts) - 1, 2) if parts[at].lower() == "providers"]
@@ -93,7 +96,7 @@ def resource_path(text: str) -> ResourcePath:
 
 
 def find_path(text: str) -> ResourcePath | None:
-    """Parses the id of a resource; returns None if it is no valid id."""
+    """Parses the id of a resource. Returns None if the id is not valid."""
     try:
         path = resource_path(text)
     except BadPath:
@@ -102,7 +105,7 @@ def find_path(text: str) -> ResourcePath | None:
 
 
 def resource_id(subscription: str, group: str, type: str, *names: str) -> str:
-    """Builds an id. `type` is like `Microsoft.Compute/virtualMachines`, perhaps with subtypes."""
+    """Returns the id of a resource. `type` is the full type, `names` has a name for each type."""
     namespace, *types = type.split("/")
     return ResourcePath(
         subscription=subscription, group=group, namespace=namespace, types=tuple(types), names=names

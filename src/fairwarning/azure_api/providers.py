@@ -1,4 +1,4 @@
-"""These handlers list resource providers and their types, which need no registration."""
+"""These handlers list resource providers and their types. All of them count as registered."""
 
 from collections.abc import Mapping
 

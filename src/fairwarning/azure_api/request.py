@@ -1,4 +1,4 @@
-"""Defines a request to ARM after it was read and authorized, its reply, and a handler's tools."""
+"""Defines an authorized request to ARM, its reply, and the services that handlers use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,16 +21,18 @@ class ArmCall:
     method: str
     path: ResourcePath
     query: Mapping[str, str] = field(default_factory=dict)
-    """The query parameters; their names are in lower case."""
+    """The query parameters. Their names are in lower case."""
     body: Json | None = None
     template: bytes = b""
-    """The body of a deployment, still unparsed: parsing it may take long."""
+    """The body of a deployment. It is not parsed yet, because parsing may take long."""
     caller: Caller
     base_url: str
-    """The server's URL as the client wrote it, `https://localhost:8171`: links in replies, such as
-    that of an operation, must lead there."""
+    """The URL at which the client reaches the server, such as `https://localhost:8171`.
+
+    Links in replies, such as the link to an operation, start with it.
+    """
     why: str = ""
-    """The reason for the journal: the command that the client names in its header."""
+    """The reason that the journal shows. It is the command that the client names in a header."""
 
     @property
     def api_version(self) -> str:
@@ -45,26 +47,26 @@ class ArmCall:
 class Reply:
     status: int
     body: object = None
-    """A value to encode as JSON; None for an empty body."""
+    """The value to encode as JSON. If it is None, the body is empty."""
     headers: Mapping[str, str] = field(default_factory=dict)
     operation: "Operation | None" = None
-    """The long-running operation that the request began, for callers inside the server."""
+    """The long-running operation that the request began. Only callers inside the server use it."""
 
 
 Handler = Callable[["Arm", ArmCall], Awaitable[Reply]]
 Routes = Mapping[tuple[str, str, str], Handler]
 """Handlers by method, type in lower case (`microsoft.compute/virtualmachines`) and path tail.
 
-A type that ends in `/*` stands for all types of its namespace that have no route of their own.
+A type that ends in `/*` means all types of its namespace that have no route of their own.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """The services that handlers work with."""
+    """The services that handlers use."""
 
     control: Control
     resources: "ResourceStore"
     operations: "Operations"
     answer: Callable[[ArmCall], Awaitable[Reply]]
-    """Answers another request for the same caller; a deployment creates its resources with it."""
+    """Answers an internal request. A deployment creates its resources with such requests."""

@@ -1,8 +1,8 @@
-"""The resource store keeps, word for word, what callers wrote about their resources.
+"""The resource store keeps what callers wrote about their resources, without changes.
 
-The fleet knows instances, their power, models and rules; those facts are never taken from here.
-Everything else that a resource says about itself (images, disks, users, networks) concerns only
-its owner, and comes back as it was written.
+The fleet knows the instances, their power, models and rules. These facts are never read from this
+store. All other members of a resource (images, disks, users, networks) matter only to its owner,
+and are returned as they were written.
 """
 
 import uuid
@@ -25,29 +25,32 @@ class ResourceRecord(Struct, frozen=True, kw_only=True):
     """What is stored about one resource."""
 
     id: str
-    """The id as its creator spelled it."""
+    """The id as the creator of the resource spelled it."""
     type: str
-    """The type, like `Microsoft.Network/networkInterfaces`."""
+    """The full type, such as `Microsoft.Network/networkInterfaces`."""
     name: str
     body: Json
-    """What the caller wrote (location, tags, sku, properties …) without what can be derived."""
+    """What the caller wrote (location, tags, sku, properties …), without derived members."""
     created_ms: Instant
     unique_id: str
     is_deleting: bool = msgspec.field(default=False, name="is_going")
-    """True once its deletion was requested; it is gone as soon as its last instance is."""
+    """True once the deletion was requested. The resource ends with its last instance."""
     operation: str = ""
-    """The id of the last operation on it; that one's state is the resource's provisioningState."""
+    """The id of the last operation on the resource. The provisioningState shows its state."""
     revision: int = 0
     """The revision of the stored record, for `put` and `delete`."""
     stored: str = ""
-    """The stored record's body as it was read. The revision alone is not enough: a new resource of
-    the same name may have reached the same number."""
+    """The body of the stored record as it was read.
+
+    It is compared together with the revision, because a new resource of the same name may have the
+    same revision.
+    """
 
 
 def new_record(
     now: Instant, *, id: str, type: str, name: str, body: Json, operation: str = ""
 ) -> ResourceRecord:
-    """Returns the record of a resource that has none yet."""
+    """Returns a new record with a new unique id. The record is not stored yet."""
     return ResourceRecord(
         id=id,
         type=type,
@@ -68,7 +71,10 @@ class ResourceStore:
         return None if stored is None else _decode(stored)
 
     async def put(self, record: ResourceRecord, *, by: Actor) -> ResourceRecord:
-        """Raises RecordChanged if somebody else changed it since it was read."""
+        """Stores the record and returns it with its new revision.
+
+        Raises RecordChanged if another request changed the record since it was read.
+        """
         body = msgspec.json.encode(msgspec.structs.replace(record, revision=0, stored="")).decode()
         key, revision = _key(record.id), record.revision
         with _unchanged(record) as fences:
@@ -78,16 +84,16 @@ class ResourceStore:
         return msgspec.structs.replace(record, revision=stored.revision, stored=body)
 
     async def delete(self, record: ResourceRecord, *, by: Actor) -> None:
-        """Raises RecordChanged if somebody else changed it since it was read."""
+        """Deletes the record. Raises RecordChanged if it was changed since it was read."""
         with _unchanged(record) as fences:
             await self._store.drop(KIND, _key(record.id), by=by, fences=fences)
 
     async def delete_by_id(self, id: str, *, by: Actor) -> None:
-        """Deletes the record in whatever state it is."""
+        """Deletes the record even if another request has changed it."""
         await self._store.drop(KIND, _key(id), by=by)
 
     async def list_below(self, id: str) -> AsyncIterator[ResourceRecord]:
-        """Yields all records whose id continues this one, in order of id."""
+        """Yields all records whose id starts with this id and a slash, in order of id."""
         start = f"{_key(id)}/"
         after = start
         while page := await self._store.records(
@@ -100,9 +106,12 @@ class ResourceStore:
 
 @contextmanager
 def _unchanged(record: ResourceRecord) -> Iterator[list[Fence]]:
-    """Yields fences that hold while the record is as it was read. Raises RecordChanged if not."""
+    """Yields the fences of a write that must fail if the record has changed since it was read.
+
+    If the write fails for this reason, it raises RecordChanged.
+    """
     if not record.revision:
-        yield []  # A new record: its revision alone checks that there is none yet.
+        yield []  # For a new record, the expected revision 0 checks that no record exists yet.
         return
     stored = Record(kind=KIND, key=_key(record.id), revision=record.revision, body=record.stored)
     try:

@@ -108,7 +108,7 @@ def event_json(listed: ListedEvent) -> Json:
 
 
 async def _approve(arm: Arm, call: ArmCall, id: EventId, known: set[EventId]) -> bool:
-    """Returns False if there is no such event, or it is over."""
+    """Approves an event. Returns False if there is no such event or if it is over."""
     if id not in known:
         return False
     try:
@@ -121,10 +121,10 @@ async def _approve(arm: Arm, call: ArmCall, id: EventId, known: set[EventId]) ->
 
 
 async def _events_of(arm: Arm, owner: ResourcePath) -> list[ListedEvent]:
-    """Returns the events that the resource's instances see now.
+    """Returns the events that the instances of the resource see now.
 
-    For a VM in a set these are only the events that name it. Raises ArmError if there is no such
-    resource.
+    For a VM in a set, these are only the events that name the VM. Raises ArmError if there is no
+    such resource.
     """
     is_one = owner.namespace == "Microsoft.Compute" and len(owner.types) == 1
     type = owner.types[0].lower() if is_one else ""
@@ -155,9 +155,9 @@ def _visible_in(scope: Scope, name: InstanceName | None = None) -> list[ListedEv
 
 
 async def _events_in(arm: Arm, subscription: str, group: str) -> AsyncIterator[ListedEvent]:
-    """Yields the events of a group or subscription.
+    """Yields the events of a group, or of the whole subscription if `group` is empty.
 
-    It goes through the events and not the scopes, because most scopes have no event.
+    It searches the events and not the scopes, because most scopes have no event.
     """
     start = f"{subscription}/{group}/" if group else f"{subscription}/"
     locations: dict[ScopeId, str] = {}

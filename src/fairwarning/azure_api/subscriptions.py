@@ -40,7 +40,7 @@ async def list_resources(arm: Arm, call: ArmCall) -> Reply:
     path = call.path
     group = path.group and (await get_group(arm, path.subscription, path.group)).name
     if not group:
-        # Looking up each group deletes the records of those whose deletion is over.
+        # The lookup of a group deletes its records if its deletion is over.
         async for _ in iterate_groups(arm, path.subscription):
             pass
     rows = await resources_in(arm, path.subscription, group)

@@ -1,7 +1,7 @@
-"""Executes a deployment: it creates the resources of a template in order, each by a request.
+"""Executes a deployment: it sends one internal request for each resource of the template.
 
-Any mistake in the template or a resource is stored as the deployment's failure. The resources that
-were created before it stay, as in Azure's incremental mode.
+If the template or a resource is not valid, the error is stored as the deployment's failure. The
+resources that were created before the error stay, as in Azure's incremental mode.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -40,10 +40,10 @@ from fairwarning.engine.protocols import RecordChanged
 from fairwarning.operator_api.problems import Problem
 
 LEVELS_MAX = 5
-"""How deep deployments may be nested in deployments."""
+"""The maximum number of levels of nested deployments."""
 _VERSION = "2024-11-01"
 _RETRY_STATUSES = (429, 503)
-"""Statuses after which the client tries again: not stored if nothing has been created yet."""
+"""Clients retry after these statuses, so they are no failure while nothing has been created."""
 
 
 @dataclass(slots=True)
@@ -63,10 +63,10 @@ class Outcome:
 async def deploy(
     arm: Arm, call: ArmCall, runner: TemplateRunner, deployment: int = ROOT, *, level: int = 1
 ) -> ResourceRecord:
-    """Executes the deployment and stores its outcome.
+    """Executes the deployment, stores its outcome and returns the stored record.
 
-    Raises ArmError if a deployment of this name is still running, and Problem if nothing could be
-    started just now.
+    Raises ArmError if a deployment of this name is still running. Raises Problem (status 429 or
+    503) if the server cannot start it now. Other errors are stored in the outcome.
     """
     before = await arm.resources.find(call.path.id)
     if before is not None:
@@ -103,7 +103,7 @@ def _active(name: str) -> ArmError:
 async def plan_deployment(
     arm: Arm, call: ArmCall, runner: TemplateRunner, deployment: int = ROOT, level: int = 1
 ) -> DeploymentPlan:
-    """Plans what the deployment would do. Raises ArmError or Problem."""
+    """Returns the plan of the deployment and creates nothing. Raises ArmError or Problem."""
     if level > LEVELS_MAX:
         raise invalid(f"Deployments are nested more than {LEVELS_MAX} levels deep")
     return await runner.plan(deployment, await _context(arm, call))
@@ -159,7 +159,10 @@ class _Executor:
         self._level = level
 
     async def run(self) -> None:
-        """Creates all resources up to the first failure. Raises ArmError, Refused or Problem."""
+        """Creates the resources in order, then evaluates the outputs.
+
+        Stops at the first failure and raises it as ArmError, Refused or Problem.
+        """
         runner, deployment = self._runner, self._deployment
         for number, each in enumerate(self._plan.resources):
             await self._step(number, each)
@@ -215,7 +218,10 @@ class _Executor:
             raise ArmError(409, failure.code, failure.message, details=failure.details)
 
     async def _evaluate(self, ask: Callable[[], Awaitable[Evaluated]]) -> Evaluated:
-        """Evaluates until all references are read; each round reads new ones, so it ends."""
+        """Calls `ask` and reads the resources that it wants, until it wants no more.
+
+        Each round reads other resources than the rounds before, so the loop ends.
+        """
         while (found := await ask()).wanted:
             for each in found.wanted:
                 await self._runner.add_resource(each.id, await self._read_reference(each))

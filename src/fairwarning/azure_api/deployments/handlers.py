@@ -62,7 +62,7 @@ async def exists(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def delete(arm: Arm, call: ArmCall) -> Reply:
-    """Deletes the record of the deployment; the resources that it created stay."""
+    """Deletes the record of the deployment. The resources that the deployment created stay."""
     record = await arm.resources.find(_id(call))
     if record is not None:
         await refuse_running(arm, record)
@@ -109,7 +109,10 @@ async def validate(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def what_if(_: Arm, call: ArmCall) -> Reply:
-    """Refuses in the form of a result, because az fails on any other refusal."""
+    """Replies that what-if is not supported.
+
+    The reply is a 200 with a failed result, because az cannot show any other refusal.
+    """
     failure = Failure(
         code="WhatIfNotSupported",
         message="What-if is not there; check the template with `az deployment group validate`, or "
@@ -149,7 +152,7 @@ async def _step_state(arm: Arm, step: Step) -> OperationState:
 
 
 async def _state(arm: Arm, operation: Operation) -> OperationState:
-    """Returns the state of a deployment; its failure has the resource's failure as a detail."""
+    """Returns the state of a deployment. Its failure has the resource's failure as a detail."""
     state = await arm.operations.state(operation)
     if state.failure is None:
         return state
@@ -167,7 +170,10 @@ async def _get_record(arm: Arm, call: ArmCall) -> ResourceRecord:
 
 
 def _id(call: ArmCall) -> str:
-    """Returns the deployment's id: clients also use an older path for its operations."""
+    """Returns the deployment's id.
+
+    It is not `call.path.id`, because clients also use an older path for a deployment's operations.
+    """
     return resource_id(call.path.subscription, call.path.group, TYPE, call.path.name)
 
 

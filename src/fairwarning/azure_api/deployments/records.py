@@ -1,4 +1,4 @@
-"""Stores and renders deployments; neither the record nor the JSON contains secrets."""
+"""Stores and renders deployments. Neither the record nor the JSON contains secrets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +14,11 @@ from fairwarning.core.instants import Instant, format_rfc3339
 
 TYPE = "Microsoft.Resources/deployments"
 _STATES = {"InProgress": "Running"}
-"""Deployments have other words than operations for these states."""
+"""The states of an operation that have another name in a deployment."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One resource that was created, or could not be."""
+    """One resource of the template that the deployment created or failed to create."""
 
     id: str
     """The id of the resource."""
@@ -27,7 +27,10 @@ class Step(Struct, frozen=True, kw_only=True):
     at_ms: Instant
     status: int
     operation: str = ""
-    """The id of the resource's own operation, if it takes time."""
+    """The id of the resource's own operation.
+
+    It is empty if there was no long-running operation.
+    """
     failure: Failure | None = None
 
 
@@ -37,14 +40,16 @@ class Deployment(Struct, frozen=True, kw_only=True):
     correlation_id: str
     template_hash: str
     operation: Operation
-    """The operation with the events of all resources. Operations are forgotten after a day,
-    deployments are not, so it is stored here too."""
+    """The deployment's operation, with the events of all its resources.
+
+    It is stored here too, because the store of operations deletes each of them after a day.
+    """
     tags: Json
     parameters: Json
     outputs: Json
     steps: tuple[Step, ...]
     needs: Mapping[str, Sequence[str]]
-    """For each resource the ids of those that had to be created before it."""
+    """Maps the id of each resource to the ids of the resources that it depends on."""
 
 
 def read_deployment(record: ResourceRecord) -> Deployment:
@@ -58,7 +63,7 @@ def deployment_body(deployment: Deployment) -> Json:
 
 
 def deployment_json(record: ResourceRecord, state: OperationState, word: str = "") -> Json:
-    """Renders a deployment. `word` replaces its real provisioningState."""
+    """Renders a deployment. If `word` is given, it replaces the real provisioningState."""
     found = read_deployment(record)
     properties: Json = {
         "templateHash": found.template_hash,
@@ -86,7 +91,7 @@ def state_word(state: OperationState) -> str:
 
 
 def as_deployment_failure(failure: Failure) -> Failure:
-    """Wraps a failure, so that it becomes a detail: clients print the details."""
+    """Returns a DeploymentFailed that has this failure as a detail. Clients print the details."""
     if failure.code == "DeploymentFailed":
         return failure
     return Failure(

@@ -1,8 +1,8 @@
 """Runs the template job of one deployment in a thread, or in a process of its own.
 
-A small template is worked on in a thread as long as it costs little. A large one, and one that
-turns out to cost much, gets a process. If the process dies, it is replaced once. The new job is
-asked all questions that the one before was asked, which brings it to the same state.
+The job of a small template starts in a thread. The job of a large template, or of one that needs
+much work, runs in a process. If the process dies, it is replaced once. The new process gets all
+earlier questions again, which brings its job to the same state.
 """
 
 from collections.abc import AsyncIterator
@@ -44,7 +44,10 @@ async def template_runner(arm: Arm, call: ArmCall) -> AsyncIterator["TemplateRun
 
 
 class TemplateRunner:
-    """Asks the job. Raises ArmError, or Problem if no process can be had."""
+    """Sends questions to the template job.
+
+    Raises ArmError, or Problem if no process is available.
+    """
 
     def __init__(self, control: Control, caller: str, exits: AsyncExitStack) -> None:
         self._control = control
@@ -78,7 +81,10 @@ class TemplateRunner:
         await self._ask("add_resource", id, found)
 
     async def start_process(self) -> None:
-        """Continues in a new process, which must be asked all earlier questions again."""
+        """Starts a process for the job.
+
+        The caller must then send all earlier questions to it again.
+        """
         self._job = None
         await self._exits.enter_async_context(self._control.subprocesses.turn(self._caller))
         self._process = await self._exits.enter_async_context(started("template"))

@@ -1,9 +1,9 @@
-"""Allocates private addresses, each at most once in the whole fleet, whatever network it is in.
+"""Allocates private addresses. Each address is used at most once in the whole fleet.
 
-The metadata endpoint identifies an instance by its source address, so two networks with the same
-prefix must not share an address. An address is taken if an instance has it or a claim here holds
-it. A claim lasts as long as its owner, an interface. A claim without an owner only bridges the
-time until the fleet has the address, and lapses soon after.
+The metadata endpoint identifies an instance by its source address, so an address must not be used
+twice, not even in two networks. An address is taken if an instance has it or if it is claimed here.
+A claim lasts as long as its owner, which is an interface. A claim without an owner protects the
+address until an instance of the fleet has it. It expires after a short time.
 """
 
 import ipaddress
@@ -23,31 +23,37 @@ from fairwarning.engine.protocols import Fence, FenceBroken, Record, RecordChang
 KIND = "arm-address"
 PAGE = 500
 RESERVED_FIRST = 4
-"""As on Azure: the network's own address, its router's and two for name service."""
+"""The number of reserved addresses at the start of a subnet, as on Azure.
+
+They are the address of the network, the router's address and two addresses for DNS.
+"""
 FRESH_MS = 60_000
-"""A claim younger than this holds in any case: its owner may not be stored yet."""
+"""A claim that is younger than this is always valid, because its owner may not be stored yet."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
     owner: str
-    """The id of the interface that has the address; empty until the fleet has it."""
+    """The id of the interface that has the address. It is empty if the claim has no owner."""
     at_ms: Instant
 
 
 class AddressTaken(Exception):
-    """Another owner or an instance has the address already."""
+    """Another interface or an instance already has the address."""
 
 
 async def allocate(
     arm: Arm, subnet_id: str, count: int, *, by: Actor, owner: str = "", version: int = 4
 ) -> list[str]:
-    """Claims free addresses of the subnet, lowest first. Raises ArmError if there are too few."""
+    """Claims `count` free addresses of the subnet and returns them. It takes the lowest ones.
+
+    Raises ArmError if there are too few. `version` is the IP version.
+    """
     if not count:
         return []
     prefix = await prefix_of(arm, subnet_id, version)
     claims = await _claims(arm)
     found: list[str] = []
-    # Owners are seldom gone, so whether they exist is checked only when all else is taken.
+    # Owners are rarely gone, so their existence is checked only if no other address is free.
     for checks_owners in (False, True):
         for address in usable(prefix):
             known = claims.get(address)
@@ -68,7 +74,7 @@ async def allocate(
 
 
 async def reserve(arm: Arm, address: str, owner_id: str, *, by: Actor) -> None:
-    """Claims this address until it is released. Raises AddressTaken."""
+    """Claims this address for the owner until it is released. Raises AddressTaken."""
     record = await arm.control.store.record(KIND, address)
     claim = None if record is None else _read_claim(record)
     if claim is not None and claim.owner and same_id(claim.owner, owner_id):
@@ -79,7 +85,7 @@ async def reserve(arm: Arm, address: str, owner_id: str, *, by: Actor) -> None:
 
 
 async def release(arm: Arm, address: str, owner: str, *, by: Actor) -> None:
-    """Releases the address if this owner still has it."""
+    """Releases the address. Does nothing if the claim has another owner."""
     record = await arm.control.store.record(KIND, address)
     if record is not None and same_id(_read_claim(record).owner, owner):
         await _unless_changed(
@@ -94,7 +100,10 @@ def usable(prefix: Prefix) -> Iterator[str]:
 
 
 def usable_range(prefix: Prefix) -> tuple[int, int]:
-    """Returns the first and last usable address as numbers; last < first if there is none."""
+    """Returns the first and last usable address as numbers.
+
+    If there is no usable address, the last number is below the first.
+    """
     broadcast = 1 if prefix.version == 4 else 0
     first = int(prefix.network_address) + RESERVED_FIRST
     return first, int(prefix.broadcast_address) - broadcast
@@ -121,10 +130,10 @@ async def _is_held(arm: Arm, record: Record | None, *, checks_owner: bool) -> bo
 
 
 async def _try_claim(arm: Arm, address: str, known: Record | None, owner: str, by: Actor) -> bool:
-    """Tries to claim the address and returns whether that worked.
+    """Tries to claim the address. Returns False if it is taken.
 
-    The views know the fleet's addresses without asking the store, except those that another node
-    has just allocated.
+    The views know the addresses of the fleet, except those that another node has just allocated.
+    Therefore the store is asked too, if several nodes share it.
     """
     if arm.control.views.by_address(address) is not None:
         return False
@@ -135,7 +144,7 @@ async def _try_claim(arm: Arm, address: str, known: Record | None, owner: str, b
     keeping = arm.control.store.keep(KIND, address, body, expected=expected, by=by, fences=fences)
     if not await _unless_changed(keeping, known):
         return False
-    # An address is claimed until its instance is stored, so by now the store knows it.
+    # A claim is released only after its instance is stored, so the store shows a used address.
     if arm.control.store.is_shared and await arm.control.store.locate(address) is not None:
         await release(arm, address, owner, by=by)
         return False
@@ -143,7 +152,7 @@ async def _try_claim(arm: Arm, address: str, known: Record | None, owner: str, b
 
 
 async def _unless_changed(write: Awaitable[object], known: Record | None) -> bool:
-    """Returns whether the write was done: False if somebody else was faster."""
+    """Waits for the write. Returns False if another request changed the record before."""
     try:
         await write
     except RecordChanged:

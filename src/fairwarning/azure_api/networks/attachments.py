@@ -1,7 +1,7 @@
 """Tells which VM uses which interface.
 
-A VM's body names its interfaces and an interface's body names its VM; only if both agree is it
-attached. So nobody has to clean up the interfaces of a VM that is gone.
+A VM's body names its interfaces, and an interface's body names its VM. The interface is attached
+only if both agree. Therefore the interfaces of a deleted VM need no cleanup.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def references(vm_body: Json) -> list[Json]:
 
 
 def addresses_of(interface: Json) -> list[str]:
-    """Returns the private addresses of an interface; the primary one is first."""
+    """Returns the private addresses of an interface. The primary address is the first."""
     configurations = objects_at(interface, "properties", "ipConfigurations")
     ordered = sorted(configurations, key=lambda each: not _is_primary(each))
     found = (text_at(each, "properties", "privateIPAddress") for each in ordered)
@@ -42,7 +42,7 @@ def _is_primary(configuration: Json) -> bool:
 
 
 async def vm_using(arm: Arm, interface: ResourceRecord) -> VirtualMachineState | None:
-    """Returns the VM that the interface is attached to; None if there is none."""
+    """Returns the VM that the interface is attached to. It is None if there is no such VM."""
     id = text_at(interface.body, "properties", "virtualMachine", "id")
     found = await find_virtual_machine_by_id(arm, id) if id else None
     if found is None or found.record is None:
@@ -52,9 +52,9 @@ async def vm_using(arm: Arm, interface: ResourceRecord) -> VirtualMachineState |
 
 
 async def attachable_interfaces(arm: Arm, vm_id: str, vm_body: Json) -> list[ResourceRecord]:
-    """Returns the interfaces that the VM names.
+    """Returns the interfaces that the body of the VM names.
 
-    Raises ArmError if one is missing or attached to another VM.
+    Raises ArmError if an interface does not exist or is attached to another VM.
     """
     found: list[ResourceRecord] = []
     for reference in references(vm_body):

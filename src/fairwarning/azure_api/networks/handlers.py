@@ -1,7 +1,7 @@
 """These handlers create, get, list, update and delete network resources.
 
-They are stored as their owners wrote them; nothing here moves a packet. Parts such as subnets are
-stored inside their resource, and have handlers of their own in `parts.py`.
+The resources are only stored as their owners wrote them. There is no real network. Parts such as
+subnets are stored inside their resource. The handlers of parts are in `parts.py`.
 """
 
 import re
@@ -54,7 +54,7 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
         try:
             return await _create_or_update(arm, call)
         except RecordChanged:
-            continue  # Somebody else was faster: merge with what is stored now.
+            continue  # Another request changed the record: merge with what is stored now.
 
 
 async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
@@ -84,7 +84,11 @@ async def _create_or_update(arm: Arm, call: ArmCall) -> Reply:
 
 
 def _with_location(call: ArmCall, known: Json, body: Json) -> Json:
-    """Returns the body with its location; resources inside another one have none."""
+    """Returns the body with its location in the usual form.
+
+    A resource inside another one has no location. Raises ArmError if the location is missing or
+    differs from the stored one.
+    """
     if len(call.path.types) > 1:
         return body
     location = location_of(body)
@@ -127,14 +131,14 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
     children = [each async for each in arm.resources.list_below(call.path.id)]
     record = await arm.resources.find(call.path.id)
     if record is None:
-        # A deletion that broke off may have left these.
+        # An interrupted deletion may have left these.
         await _delete_all(arm, call, children)
         return Reply(204)
     if call.path.key == INTERFACES:
         refuse_attached(record, await vm_using(arm, record))
     if call.path.key == NETWORKS:
         await refuse_subnets_in_use(arm, call.path, record.body, {})
-    # First the resource itself: if somebody has changed it meanwhile, all stays.
+    # The resource itself is deleted first: if another request has changed it, nothing is deleted.
     await arm.resources.delete(record, by=call.by)
     await _delete_all(arm, call, children)
     if call.path.key == INTERFACES:
@@ -144,7 +148,7 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
 
 async def _delete_all(arm: Arm, call: ArmCall, children: Iterable[ResourceRecord]) -> None:
     for child in children:
-        with suppress(RecordChanged):  # It belongs to a new resource of the same name.
+        with suppress(RecordChanged):  # It now belongs to a new resource of the same name.
             await arm.resources.delete(child, by=call.by)
 
 
@@ -156,7 +160,10 @@ async def list_resources(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def _iterate(arm: Arm, path: ResourcePath) -> AsyncIterator[ResourceRecord]:
-    """Yields the resources of a type; without a group, those of the whole subscription."""
+    """Yields the resources of the path's type.
+
+    If the path has no group, the whole subscription is searched.
+    """
     start = path.id if path.group else path.place
     wanted = f"{path.key}/{path.tail}"
     async for each in arm.resources.list_below(start):

@@ -1,4 +1,4 @@
-"""Gives each IP configuration of a network interface a private address, which it keeps."""
+"""Gives each IP configuration of a network interface its private address."""
 
 import ipaddress
 from collections.abc import Collection
@@ -27,22 +27,29 @@ from fairwarning.azure_api.virtual_machines.state import VirtualMachineState
 from fairwarning.core.model import Actor
 
 CONFIGURATIONS_MAX = 256
-"""The most IP configurations of an interface, as on Azure."""
+"""The maximum number of IP configurations of an interface, as on Azure."""
 _DERIVED = ("virtualMachine", "macAddress", "primary", "resourceGuid", "vnetEncryptionSupported")
 
 
 class InterfaceUpdate(NamedTuple):
     body: Json
     claimed: tuple[str, ...]
-    """New addresses; release them if the body is not stored after all."""
+    """The new addresses. The caller must release them if it does not store the body."""
     freed: tuple[str, ...]
-    """Addresses that are no longer used; release them once the body is stored."""
+    """The addresses that are no longer used.
+
+    The caller must release them after storing the body.
+    """
 
 
 async def assign_addresses(
     arm: Arm, id: str, body: Json, before: Json, *, by: Actor
 ) -> InterfaceUpdate:
-    """Completes the body with an address for each configuration. Raises ArmError."""
+    """Returns the body with an address for each IP configuration. Raises ArmError.
+
+    `before` is the stored body. Its configurations keep their addresses, unless the new body sets a
+    static address.
+    """
     had = addresses_of(before)
     claimed: list[str] = []
     configurations: list[Json] = []
@@ -80,15 +87,15 @@ def _refuse_too_many(id: str, configurations: list[Json]) -> None:
 
 
 def _refuse_twice(address: str, configurations: list[Json]) -> None:
-    """Refuses an address that another configuration of the same interface has."""
+    """Raises ArmError if another configuration of the same interface has the address."""
     if any(text_at(each, "properties", "privateIPAddress") == address for each in configurations):
         raise _in_use(address)
 
 
 async def release_addresses(arm: Arm, addresses: Collection[str], id: str, *, by: Actor) -> None:
-    """Releases those of the addresses that the interface of this id does not have."""
+    """Releases the addresses, except those that the stored interface with this id has."""
     record = await arm.resources.find(id)
-    # Another request for the same interface may have come first, with the same address.
+    # Another request may have stored the same interface with the same address meanwhile.
     has = [] if record is None else addresses_of(record.body)
     for each in addresses:
         if each not in has:
@@ -177,7 +184,10 @@ def _with_address(wanted: Json, address: str, *, is_first: bool) -> Json:
 
 
 async def with_vm(arm: Arm, interface: ResourceRecord, body: Json) -> Json:
-    """Adds the MAC address and, if a VM uses the interface, the VM's id and `primary`."""
+    """Returns the body with the MAC address.
+
+    If a VM uses the interface, adds its id and `primary`.
+    """
     properties = {k: v for k, v in body["properties"].items() if k != "virtualMachine"}
     properties["macAddress"] = mac_address(interface.id)
     vm = await vm_using(arm, interface)

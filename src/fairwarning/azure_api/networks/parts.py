@@ -77,7 +77,7 @@ async def list_parts(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def refuse_subnets_in_use(arm: Arm, network: ResourcePath, before: Json, body: Json) -> None:
-    """Refuses a change that removes a subnet while an interface is in it."""
+    """Raises ArmError if the new body removes a subnet that an interface uses."""
     stay = {text_at(each, "name").lower() for each in subnets_of(body)}
     names = [text_at(each, "name") for each in subnets_of(before)]
     going = {f"{network.id}/subnets/{name}".lower() for name in names if name.lower() not in stay}
@@ -99,7 +99,10 @@ async def refuse_subnets_in_use(arm: Arm, network: ResourcePath, before: Json, b
 
 
 def _refuse_by_itself(call: ArmCall) -> None:
-    """Refuses to change a single IP configuration; as on Azure, its interface is changed."""
+    """Raises ArmError if the part is an IP configuration.
+
+    As on Azure, a client must change the whole interface instead.
+    """
     if call.path.up().key == INTERFACES:
         raise ArmError(
             405,

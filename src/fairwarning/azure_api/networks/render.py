@@ -1,4 +1,4 @@
-"""Renders network resources: the stored body, with ids and what Azure adds. Pure."""
+"""Renders network resources. It adds ids and Azure's derived members to the stored body. Pure."""
 
 import hashlib
 import uuid
@@ -21,12 +21,12 @@ PART_LISTS = tuple(each for names in _PARTS.values() for each in names)
 
 
 def part_lists(type: str) -> tuple[str, ...]:
-    """Returns the lists of parts inside a resource of this type; each part has an id of its own."""
+    """Returns the names of the members that are lists of parts. Each part has an id of its own."""
     return _PARTS.get(type.lower().rpartition("/")[2], ())
 
 
 def part_list(type: str, word: str) -> str | None:
-    """Returns the list's name in Azure's spelling; None if this type has no such list."""
+    """Returns the name of the list in Azure's spelling. It is None if the type has no such list."""
     return next((each for each in part_lists(type) if each.lower() == word.lower()), None)
 
 
@@ -64,6 +64,9 @@ def etag(record: ResourceRecord) -> str:
 
 
 def mac_address(interface_id: str) -> str:
-    """Always the same for an interface, and from the range that no real card uses."""
+    """Returns the MAC address of an interface, which is computed from its id.
+
+    It is in the range of locally administered addresses, so no real network card has it.
+    """
     first, *rest = hashlib.sha256(interface_id.lower().encode()).digest()[:6]
     return "-".join(f"{each:02X}" for each in (first & 0xFC | 0x02, *rest))

@@ -12,11 +12,14 @@ from fairwarning.azure_api.request import Arm, Json
 Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
 SUBNETS = "microsoft.network/virtualnetworks/subnets"
 SUBNETS_MAX = 3_000
-"""The most subnets of a network, as on Azure."""
+"""The maximum number of subnets in a network, as on Azure."""
 
 
 async def prefix_of(arm: Arm, subnet_id: str, version: int = 4) -> Prefix:
-    """Returns the range of a subnet for this IP version. Raises ArmError if there is none."""
+    """Returns the address range of a subnet for this IP version.
+
+    Raises ArmError if there is no such subnet or range.
+    """
     path = find_path(subnet_id)
     if path is None or path.key != SUBNETS:
         raise missing_reference(subnet_id)
@@ -43,7 +46,7 @@ def subnets_of(network: Json) -> list[Json]:
 
 
 def prefixes(subnet: Json) -> Iterator[Prefix]:
-    """Yields the ranges of a subnet. Raises ArmError if one cannot be read."""
+    """Yields the address ranges of a subnet. Raises ArmError if a range is not valid."""
     one = text_at(subnet, "properties", "addressPrefix")
     several = object_at(subnet, "properties").get("addressPrefixes")
     for text in several if isinstance(several, list) and several else [one] if one else []:
@@ -63,9 +66,10 @@ def read_prefix(text: object) -> Prefix:
 
 
 def refuse_network(name: str, network: Json) -> None:
-    """Refuses a network as Azure does: unreadable ranges, and subnets outside it or overlapping.
+    """Raises ArmError if the ranges or subnets of a network break Azure's rules.
 
-    A body has room for very many subnets, so none is compared with all the others.
+    For example, subnets must not overlap or be outside the network. A body can have very many
+    subnets, so no subnet is compared with all others.
     """
     space = object_at(network, "properties", "addressSpace").get("addressPrefixes")
     whole = [read_prefix(each) for each in space] if isinstance(space, list) else []
@@ -94,7 +98,7 @@ def refuse_network(name: str, network: Json) -> None:
 def refuse_link_local(
     found: Prefix | ipaddress.IPv4Address | ipaddress.IPv6Address, code: str
 ) -> None:
-    """Refuses link-local IPv6 addresses: other links may have the same, so they identify nobody."""
+    """Raises ArmError for a link-local IPv6 address, because it does not identify an instance."""
     if found.version == 6 and found.is_link_local:
         raise ArmError(
             400,
@@ -105,7 +109,7 @@ def refuse_link_local(
 
 
 def refuse_same_names(owner: str, parts: Sequence[Json]) -> None:
-    """Refuses two parts of the same name: parts are found by name only."""
+    """Raises ArmError if two parts have the same name, because parts are found only by name."""
     seen: set[str] = set()
     for each in parts:
         name = text_at(each, "name")
@@ -139,7 +143,10 @@ def _refuse_outside(
 
 
 def _refuse_overlap(network: str, subnets: Sequence[tuple[Prefix, str]]) -> None:
-    """Refuses overlapping subnets. Sorted by address, overlapping ones are neighbours."""
+    """Raises ArmError if two subnets overlap.
+
+    It sorts the subnets by address, and then compares only neighbours.
+    """
     ordered = sorted(subnets, key=lambda each: (each[0].version, int(each[0].network_address)))
     for (before, _), (prefix, name) in pairwise(ordered):
         if before.version == prefix.version and before.overlaps(prefix):

@@ -35,7 +35,10 @@ KINDS = {
 async def start_operations(
     arm: Arm, call: ArmCall, instances: Sequence[FleetInstance], kind: OperationKind
 ) -> tuple[EventId, ...]:
-    """Returns the events to wait for. An instance that is being deleted is not deleted again."""
+    """Starts an operation on each instance and returns the events to wait for.
+
+    An instance that is already being deleted is not deleted again, but its events are returned.
+    """
     is_delete = kind is OperationKind.DELETE
     ends = [id for each in instances if is_delete for id in deletion_events(each)]
     targets = [
@@ -52,7 +55,7 @@ async def start_operations(
 async def approve_maintenance(
     arm: Arm, call: ArmCall, instances: Sequence[FleetInstance]
 ) -> tuple[EventId, ...]:
-    """Approves the maintenance that the platform announced for them, if there is any."""
+    """Approves all pending maintenance of the instances. Returns the events of the maintenance."""
     pending = {event.id: each for each in instances for event in pending_maintenance(each)}
     for event_id, vm in pending.items():
         command = Approve(event_id=event_id, by=call.by)
@@ -65,9 +68,9 @@ async def approve_maintenance(
 
 
 def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInstance]:
-    """Returns the instances with these ids; `*` means all that are not being deleted.
+    """Returns the instances with these ids. Raises ArmError if an id is unknown.
 
-    Raises ArmError if an id is unknown.
+    The id `*` means all instances that are not being deleted.
     """
     if ALL in ids:
         return found.members
@@ -85,9 +88,10 @@ def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInst
 
 
 def read_instance_ids(body: Json | None, *, get_scale_set: bool = False) -> list[str]:
-    """Reads `instanceIds` of a body; a body without them means all instances.
+    """Returns `instanceIds` of a body, or `["*"]` (all instances) if the body has none.
 
-    Raises ArmError if they are `needed` and missing.
+    If `get_scale_set` is True, the ids are required. Raises ArmError if required ids are missing,
+    or if they are not valid.
     """
     ids = (body or {}).get("instanceIds")
     if ids is None or ids == []:

@@ -1,6 +1,6 @@
-"""Reads what the body of a scale set asks of the fleet. Pure.
+"""Reads the members of a scale set's body that the fleet needs. Pure.
 
-Only what the fleet keeps is read and checked; all other members concern only their owner.
+Only these members are read and checked. All other members matter only to their owner.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ from fairwarning.core.resources import CAPACITY_MAX, FAULT_DOMAINS_MAX, Orchestr
 T = TypeVar("T")
 _NAME_CHARS_MAX = {Orchestration.UNIFORM: 64, Orchestration.FLEXIBLE: FLEXIBLE_NAME_CHARS_MAX}
 PREFIX_CHARS_MAX = 58
-"""A computer's name is this prefix and six digits, and has at most 64 characters."""
+"""The maximum length of the prefix. Six digits follow it in a name of up to 64 characters."""
 FAULT_DOMAINS = 5
-"""The number of fault domains if the body says none, as on Azure."""
+"""The default number of fault domains, as on Azure."""
 MODES = {each.lower(): each for each in ("Manual", "Automatic", "Rolling")}
 ORCHESTRATIONS = {"uniform": Orchestration.UNIFORM, "flexible": Orchestration.FLEXIBLE}
 _PRIORITIES = {"regular": Priority.REGULAR, "spot": Priority.SPOT, "low": Priority.SPOT}
@@ -49,14 +49,14 @@ class WantedScaleSet(Struct, frozen=True, kw_only=True):
     fault_domains: int
     terms: NoticeTerms
     subnet_id: str
-    """The subnet that its instances get addresses from; empty if they have none."""
+    """The subnet from which the instances get addresses. If it is empty, they get none."""
     computer_name_prefix: str
     fingerprint: str
-    """A hash of what makes another model, without the notice terms: the core compares those."""
+    """The hash from `fingerprint_of`. If it changes, the scale set has a new model."""
 
 
 def read_wanted(body: Json) -> WantedScaleSet:
-    """Raises ArmError."""
+    """Reads the body of a scale set. Raises ArmError if it is not valid."""
     properties = object_at(body, "properties")
     profile = object_at(properties, "virtualMachineProfile")
     wanted = WantedScaleSet(
@@ -83,7 +83,10 @@ def read_wanted(body: Json) -> WantedScaleSet:
 
 
 def fingerprint_of(body: Json) -> str:
-    """Returns a hash of the size and the profile; empty if the body has neither."""
+    """Returns a hash of the size and the profile. It is empty if the body has neither.
+
+    The hash does not include the notice terms, because the core compares them separately.
+    """
     profile = object_at(body, "properties", "virtualMachineProfile")
     rest = {name: value for name, value in profile.items() if name != "scheduledEventsProfile"}
     size = text_at(body, "sku", "name")
@@ -98,7 +101,7 @@ def subnet_of(profile: Json) -> str:
 
 
 def primary_card(profile: Json) -> Json:
-    """Returns the profile's primary interface; empty if it has none."""
+    """Returns the profile's primary network interface. It is empty if the profile has none."""
     return _primary(objects_at(profile, "networkProfile", "networkInterfaceConfigurations"))
 
 
@@ -110,7 +113,7 @@ def _primary(entries: list[Json]) -> Json:
 
 
 def refuse_name(name: str, orchestration: Orchestration) -> None:
-    """Refuses a name from which no valid names of instances can be made: those are longer."""
+    """Raises ArmError if the name is too long. Instances get this name with a suffix."""
     of_instance = _NAME_CHARS_MAX[orchestration]
     longest = of_instance - _SUFFIX_CHARS[orchestration]
     if len(name) > longest:
@@ -124,7 +127,7 @@ def refuse_name(name: str, orchestration: Orchestration) -> None:
 
 
 def refuse_changed(before: WantedScaleSet, wanted: WantedScaleSet) -> None:
-    """Refuses changes of what is fixed when a scale set is created."""
+    """Raises ArmError if a property would change that is fixed after the creation."""
     fixed = {
         "orchestrationMode": before.orchestration is wanted.orchestration,
         "priority": before.priority is wanted.priority,
@@ -170,7 +173,7 @@ def _fault_domains(value: object) -> int:
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
-    """Excludes booleans: Python counts `True` as an int, but a store would not read it back."""
+    """Returns whether the value is an int and not a boolean. In Python, `True` is an int too."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

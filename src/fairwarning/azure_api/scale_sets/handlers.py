@@ -43,7 +43,7 @@ async def get_instance_view(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
-    """Answers PUT and PATCH; a PATCH creates nothing."""
+    """Creates or updates a scale set. A PATCH only updates. Raises ArmError if there is none."""
     body = _body(call)
     async with locked(arm, call, _lock(call.path)) as own:
         found = await find_scale_set(own, call.path)
@@ -60,7 +60,10 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion | None:
-    """Returns None if there is no such scale set. Asking again joins a deletion under way."""
+    """Starts to delete a scale set. Returns None if there is no such scale set.
+
+    If the scale set is already being deleted, this returns the deletion that is under way.
+    """
     async with locked(arm, call, _lock(path)) as own:
         found = await find_scale_set(own, path)
         if found is None:
@@ -79,7 +82,10 @@ def _body(call: ArmCall) -> Json:
 
 
 def _lock(path: ResourcePath) -> str:
-    """Returns the key of the lock. Resizing takes another lock while this one is held."""
+    """Returns the key of the scale set's lock.
+
+    A resize takes another lock while it holds this one.
+    """
     return f"arm{path.id.lower()}"
 
 
@@ -91,11 +97,14 @@ def _written_reply(call: ArmCall, found: ScaleSetState, status: int) -> Reply:
 
 
 async def _delete(arm: Arm, call: ArmCall, found: ScaleSetState) -> Operation:
-    """Deletes each instance with the notice of its own model; the set is gone with the last one."""
+    """Starts to delete all instances. Each instance gets the notice of its own model.
+
+    The scale set is gone when its last instance is gone.
+    """
     if found.is_deleting and found.operation is not None and not found.members:
         return found.operation
     events = await start_operations(arm, call, found.instances, OperationKind.DELETE)
-    # Only after the deletes: if they are refused, or the store is down, the set is not removed.
+    # The deletes come first: if they are refused or the store is down, the set is not removed.
     for group in found.groups:
         await mark_removed(arm, call, group.id)
     operation = await arm.operations.begin(call, verb="delete", target=found.id, events=events)

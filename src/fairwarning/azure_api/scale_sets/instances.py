@@ -1,4 +1,4 @@
-"""These handlers get, list, delete and operate single instances of scale sets."""
+"""These handlers get, list and delete instances of scale sets, and start operations on them."""
 
 import re
 from collections.abc import Callable
@@ -111,7 +111,10 @@ def _instance_json(
 
 
 def _named_instances(found: ScaleSetState, call: ArmCall) -> list[FleetInstance]:
-    """Returns the instances that the path names; `*` means all, perhaps none. Raises ArmError."""
+    """Returns the instances that the path names. The name `*` means all instances.
+
+    Raises ArmError if there is no instance with this name.
+    """
     return found.members if call.path.name == ALL else [get_instance(found, call.path)]
 
 
@@ -129,13 +132,13 @@ async def _list_interfaces(
     call: ArmCall, found: ScaleSetState, instances: list[FleetInstance]
 ) -> Reply:
     profile = current_body(found)["properties"]["virtualMachineProfile"]
-    # An instance without an address has no interface that anybody could use.
+    # An instance without an address has no usable interface.
     rows = [interface_json(found, each, profile) for each in instances if each.instance.addresses]
     return await lists.list_reply(call, rows)
 
 
 def interface_json(found: ScaleSetState, vm: FleetInstance, profile: Json) -> Json:
-    """Renders the one interface of an instance, with all its addresses."""
+    """Renders the only network interface of an instance, with all addresses of the instance."""
     vm_id = f"{found.id}/virtualMachines/{instance_id_of(vm)}"
     name = primary_card(profile).get("name") or "nic"
     id = f"{vm_id}/networkInterfaces/{name}"
@@ -164,9 +167,9 @@ def interface_json(found: ScaleSetState, vm: FleetInstance, profile: Json) -> Js
 
 
 def read_condition(text: str) -> Condition:
-    """Reads a `$filter`: its parts, joined by `and`, must all hold. Raises ArmError.
+    """Reads a `$filter`. Its parts are joined by `and`, and all must be true.
 
-    Only the conditions that Azure documents are known.
+    Raises ArmError if a part is not one of the conditions that Azure documents.
     """
     parts = [_one(each) for each in re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE)]
     return lambda vm: all(holds(vm) for holds in parts)

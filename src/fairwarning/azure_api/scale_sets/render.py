@@ -1,6 +1,6 @@
 """Renders the JSON of scale sets and of their instances. Pure.
 
-What the fleet knows is shown as the fleet has it, whatever the owner wrote last.
+Where the fleet and the owner's body disagree, the JSON shows the facts of the fleet.
 """
 
 from fairwarning.azure_api.body_values import object_at, text_at
@@ -22,7 +22,7 @@ from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import Policy, Priority, Roster
 
 _OS_PROFILE = frozenset({"adminUsername", "linuxConfiguration", "windowsConfiguration"})
-"""The members of a set's osProfile that its instances show too."""
+"""The members of a scale set's osProfile that its instances show too."""
 _UNDER_WAY = {"create": "Creating", "update": "Updating", "delete": "Deleting"}
 _POLICY_MEMBERS = ("approve_user_reboot", "approve_user_redeploy", "approve_all_instances_down")
 
@@ -52,7 +52,7 @@ def set_provisioning_state(found: ScaleSetState) -> str:
 
 
 def current_body(found: ScaleSetState) -> Json:
-    """Corrects the owner's body by the fleet's facts; it has no read-only members."""
+    """Returns the owner's body, corrected by the facts of the fleet, without read-only members."""
     roster = found.roster
     body = _declared_body(found) if found.record is None else found.record.body
     properties = object_at(body, "properties")
@@ -73,7 +73,10 @@ def current_body(found: ScaleSetState) -> Json:
 
 
 def _declared_body(found: ScaleSetState) -> Json:
-    """Returns the body of a set that was not created in ARM: it has only what the roster says."""
+    """Returns a body for a scale set that was not created through ARM.
+
+    It is made from the roster.
+    """
     profile: Json = {
         "osProfile": {"computerNamePrefix": prefix_of(found.roster)},
         "storageProfile": {"osDisk": {"createOption": "FromImage", "osType": "Linux"}},
@@ -100,18 +103,21 @@ def _is_not_default(policy: Policy) -> bool:
 
 
 def instance_id_of(vm: FleetInstance) -> str:
-    """Returns the number of an instance of a uniform set, or the name in a flexible one."""
+    """Returns the id of an instance.
+
+    It is the number of the instance in a uniform scale set, and its name in a flexible one.
+    """
     return vm.instance.name if vm.number is None else str(vm.number)
 
 
 def find_instance(found: ScaleSetState, id: str) -> FleetInstance | None:
-    """Finds the instance with this id, compared without regard to case."""
+    """Returns the instance with this id. It is None if there is none. The case does not matter."""
     known = (each for each in found.instances if instance_id_of(each).lower() == id.lower())
     return next(known, None)
 
 
 def get_instance(found: ScaleSetState, path: ResourcePath) -> FleetInstance:
-    """Returns the instance that the second name of the path means. Raises ArmError."""
+    """Returns the instance that the path names. Raises ArmError if there is no such instance."""
     vm = find_instance(found, path.names[1])
     if vm is None:
         name = "/".join((found.roster.resource, "virtualMachines", path.names[1]))
@@ -122,7 +128,7 @@ def get_instance(found: ScaleSetState, path: ResourcePath) -> FleetInstance:
 def instance_json(
     found: ScaleSetState, vm: FleetInstance, body: Json, view: Json | None = None
 ) -> Json:
-    """Renders an instance. `body` is the set's `current_body`."""
+    """Renders an instance. `body` is the `current_body` of its scale set."""
     own = instance_id_of(vm)
     row: Json = {
         "name": vm.instance.name,

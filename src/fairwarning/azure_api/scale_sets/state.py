@@ -1,7 +1,7 @@
-"""Finds scale sets: their placement groups in the fleet, and what their owners wrote.
+"""Finds scale sets. It reads their placement groups in the fleet and their stored records.
 
-A set exists as long as it has instances, whoever declared it, or as long as somebody created
-it in ARM and has not deleted it.
+A scale set exists if it has instances. A scale set that was created through ARM also exists without
+instances, until it is deleted.
 """
 
 from collections.abc import AsyncIterator
@@ -35,15 +35,15 @@ INSTANCE_TYPE = f"{TYPE}/virtualMachines"
 class ScaleSetState(NamedTuple):
     id: str
     groups: list[Scope]
-    """The placement groups: at least one, perhaps without instances."""
+    """The placement groups. There is at least one. They may have no instances."""
     record: ResourceRecord | None
     operation: Operation | None
-    """The last operation on the set itself."""
+    """The last operation on the scale set itself."""
     state: OperationState
 
     @property
     def roster(self) -> Roster:
-        """The roster of the first group: it has the rules that all groups share."""
+        """The roster of the first group. All groups have the same rules."""
         return self.groups[0].roster
 
     @property
@@ -52,7 +52,7 @@ class ScaleSetState(NamedTuple):
 
     @property
     def instances(self) -> list[FleetInstance]:
-        """All live instances, also those that are being deleted, in order of number or name."""
+        """All live instances, including those that are being deleted, sorted by number or name."""
         found = [FleetInstance(scope, each) for scope in self.groups for each in scope.roster.live]
         return sorted(found, key=lambda each: (each.number or 0, each.instance.name))
 
@@ -63,12 +63,15 @@ class ScaleSetState(NamedTuple):
 
 
 def deletion_events(vm: FleetInstance) -> list[EventId]:
-    """Returns the events that delete this instance, if its deletion is under way."""
+    """Returns the events that delete this instance. There are none if it is not being deleted."""
     return [each.id for each in events_of(vm) if takes_away(each)]
 
 
 async def find_scale_set(arm: Arm, path: ResourcePath) -> ScaleSetState | None:
-    """Returns None if there is no such scale set. `path` may also name an instance of it."""
+    """Returns the scale set. It is None if there is no such scale set.
+
+    `path` may also name an instance of the scale set.
+    """
     name = path.names[0]
     id = resource_id(path.subscription, path.group, TYPE, name)
     record = await arm.resources.find(id)
@@ -89,11 +92,11 @@ async def _state_of(arm: Arm, groups: list[Scope], record: ResourceRecord | None
         state = await arm.operations.state(operation)
     if record is not None and record.is_deleting and state.is_over:
         if state.status == "Succeeded":
-            # All its instances are gone; those that are there now came later and inherit nothing.
+            # The old instances are gone. The present ones were added later and inherit nothing.
             await _delete_record(arm, record)
             record, operation = None, None
         else:
-            # The deletion failed or was cancelled: what is left is a set like any other.
+            # The deletion failed or was cancelled: the set is no longer being deleted.
             record = replace(record, is_deleting=False)
     roster = groups[0].roster
     own = resource_id(roster.subscription, roster.resource_group, TYPE, roster.resource)
@@ -101,7 +104,10 @@ async def _state_of(arm: Arm, groups: list[Scope], record: ResourceRecord | None
 
 
 def first_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
-    """Makes the record of a set that was declared elsewhere: its first change in ARM stores one."""
+    """Returns a new record for a scale set that was not created through ARM.
+
+    It is needed for the first change through ARM.
+    """
     return ResourceRecord(
         id=found.id,
         type=TYPE,
@@ -113,7 +119,7 @@ def first_record(found: ScaleSetState, now: Instant) -> ResourceRecord:
 
 
 async def get_scale_set(arm: Arm, path: ResourcePath) -> ScaleSetState:
-    """Raises ArmError if there is no such scale set."""
+    """Returns the scale set. Raises ArmError if there is no such scale set."""
     found = await find_scale_set(arm, path)
     if found is None:
         raise not_found(TYPE, path.names[0], path.group)
@@ -133,7 +139,7 @@ def refuse_deleting(found: ScaleSetState) -> None:
 async def iterate_scale_sets(
     arm: Arm, subscription: str, group: str
 ) -> AsyncIterator[ScaleSetState]:
-    """Yields the scale sets of a group; without a group, those of the whole subscription."""
+    """Yields the scale sets of a group, or of the whole subscription if `group` is empty."""
     ids = ids_of_kind(arm, ScopeKind.SCALE_SET, subscription, group)
     found = {
         id.lower(): id
@@ -151,7 +157,7 @@ async def iterate_scale_sets(
 
 
 async def _delete_record(arm: Arm, record: ResourceRecord | None) -> None:
-    """Deletes the record of a removed scale set; keeps one that is being created."""
+    """Deletes the record of a deleted scale set. Keeps the record of one that is being created."""
     if record is None or not record.is_deleting:
         return
     try:

@@ -1,4 +1,4 @@
-"""Creates and updates scale sets: first their instances in the fleet, then the stored body."""
+"""Creates and updates scale sets. It changes the fleet first and stores the body after that."""
 
 import uuid
 from collections.abc import Sequence
@@ -45,7 +45,10 @@ from fairwarning.operator_api import scale_sets
 
 
 async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json) -> ScaleSetState:
-    """Changes what the body says and leaves the rest. Raises ArmError, Refused or Problem."""
+    """Changes the members that the body has, and keeps all others.
+
+    Raises ArmError, Refused or Problem.
+    """
     refuse_deleting(found)
     before = current_body(found)
     body = merge(before, requested)
@@ -58,7 +61,7 @@ async def update(arm: Arm, call: ArmCall, found: ScaleSetState, requested: Json)
         await _change_rules(arm, call, found, policy, was, wanted)
         await _change_prefix(arm, call, found, wanted.computer_name_prefix)
         events = await _resize(arm, call, found, was, wanted, addresses)
-        # After the resize: instances that leave keep the notice they were created with.
+        # The upgrade follows the resize, so that deleted instances keep their old notice.
         if wanted.mode != "Manual":
             await scale_sets.upgrade(arm.control, found.groups, None, by=call.by, why=call.why)
     finally:
@@ -111,7 +114,7 @@ async def _resize(
     wanted: WantedScaleSet,
     addresses: Sequence[str],
 ) -> tuple[EventId, ...]:
-    """Returns the events of the instances that are deleted."""
+    """Changes the number of instances. Returns the events of the instances that are deleted."""
     if wanted.capacity == was.capacity:
         return ()
     pattern = Instance(
@@ -133,7 +136,7 @@ async def _resize(
 
 
 async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
-    """Raises ArmError, Refused or Problem; then no set was created."""
+    """Creates a scale set. If it raises ArmError, Refused or Problem, no scale set was created."""
     body = merge({}, requested)
     wanted = read_wanted(body)
     refuse_name(call.path.name, wanted.orchestration)
@@ -164,14 +167,17 @@ async def create(arm: Arm, call: ArmCall, requested: Json) -> ScaleSetState:
 
 
 async def addresses_for(arm: Arm, call: ArmCall, wanted: WantedScaleSet, count: int) -> list[str]:
-    """Returns an address for each new instance. Each is claimed until `release_all`."""
+    """Claims an address for each of `count` new instances. The caller must call `release_all`.
+
+    Returns no addresses if the scale set has no subnet.
+    """
     if not wanted.subnet_id or count <= 0:
         return []
     return await allocate(arm, wanted.subnet_id, count, by=call.by)
 
 
 async def release_all(arm: Arm, call: ArmCall, addresses: Sequence[str]) -> None:
-    """Releases the claims: from now on the fleet has the addresses, or nobody has."""
+    """Releases the claims of `addresses_for`. Addresses that no instance has are free again."""
     for address in addresses:
         await release(arm, address, "", by=call.by)
 
@@ -184,7 +190,11 @@ def scopes_for(
     addresses: Sequence[str],
     empty: Sequence[Scope],
 ) -> list[Scope]:
-    """The placement groups of a new set; `empty` are those of one that was there before."""
+    """Returns the placement groups of a new scale set.
+
+    `empty` has the groups of a deleted scale set of the same name. The new instances are numbered
+    after its instances.
+    """
     is_flexible = wanted.orchestration is Orchestration.FLEXIBLE
     ids = (arm.control.engine.new_id() for _ in range(wanted.capacity if is_flexible else 0))
     resource = ScaleSet(
@@ -211,7 +221,7 @@ def scopes_for(
 
 
 def _with_model(scope: Scope, wanted: WantedScaleSet) -> Scope:
-    """Returns the scope and its instances with the whole model."""
+    """Returns the scope with the wanted model in its roster and in all its instances."""
     model = Model(
         terminate_notice_ms=wanted.terms.terminate_notice_ms,
         reimage_notice_ms=wanted.terms.reimage_notice_ms,
@@ -230,7 +240,10 @@ def _with_model(scope: Scope, wanted: WantedScaleSet) -> Scope:
 async def _add_scopes(
     arm: Arm, call: ArmCall, scopes: Sequence[Scope], empty: Sequence[Scope]
 ) -> None:
-    """Adds the scopes to the fleet; empty ones of a deleted set of the same name are used again."""
+    """Adds the scopes to the fleet.
+
+    It first uses the `empty` scopes of a deleted scale set again.
+    """
     nobody = replace(scopes[0].roster, instances={}, next_number=0)
     rosters: list[Roster] = [each.roster for each in scopes]
     rosters += [nobody] * (len(empty) - len(scopes))
@@ -250,9 +263,9 @@ def _with_driver(scope: Scope, first: Roster) -> Scope:
 
 
 def _after_deleted(before: Roster, roster: Roster) -> Roster:
-    """Numbers the new instances after the deleted ones.
+    """Returns the roster with a `next_number` above the numbers of all deleted instances.
 
-    The core remembers deleted instances for a day and adds none of the same name.
+    The core remembers deleted instances for a day, and adds no instance of the same name.
     """
     numbers = (number_of(roster, name) for name in before.instances)
     used = [number + 1 for number in numbers if number is not None]

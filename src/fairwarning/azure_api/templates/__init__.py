@@ -1,6 +1,6 @@
-"""Evaluates ARM templates: from the text of a template to the resources that it asks for. Pure.
+"""Evaluates ARM templates. The results are the resources to create and the outputs. Pure.
 
-`Plan` has the resources in the order of their creation. `Plan.body` evaluates one of them and
-`Plan.outputs` the outputs, given the existing resources that they refer to. Every mistake in a
-template is an ArmError, and no template can take more than a limited amount of work.
+`Plan` has the resources in the order of their creation. `Plan.body` evaluates one resource, and
+`Plan.outputs` evaluates the outputs. Both take the existing resources that the template refers to.
+Every mistake in a template raises ArmError. The work that a template can cause is limited.
 """

@@ -13,7 +13,11 @@ _PARENTS_MAX = 10
 
 
 class ResourceIndex:
-    """Finds the resources of a template by id, type and name, name, or copy loop, in any case."""
+    """Finds the resources of a template. Resources are returned as indexes in `resources`.
+
+    The search word is an id, a type with a name, a name, or the name of a copy loop. The case does
+    not matter.
+    """
 
     def __init__(self, resources: Sequence[PlannedResource], copies: Iterable[str]) -> None:
         self.resources = resources
@@ -35,7 +39,10 @@ class ResourceIndex:
             self._by_word[word].append(number)
 
     def find(self, word: str) -> list[int]:
-        """Returns the resources that a word of `dependsOn` means. Raises ArmError if none."""
+        """Returns the resources that an entry of `dependsOn` names.
+
+        Raises ArmError if the template has no such resource or copy loop.
+        """
         key = word.strip("/").lower()
         if f"/{key}" in self._by_id:
             return [self._by_id[f"/{key}"]]
@@ -44,7 +51,10 @@ class ResourceIndex:
         return self._by_word.get(key, [])
 
     def nearest_parent(self, id: str) -> int | None:
-        """Returns the resource of this id, or its nearest parent in the template."""
+        """Returns the resource with this id.
+
+        If there is none, returns its nearest parent, or None.
+        """
         key = id.lower()
         for _ in range(_PARENTS_MAX):
             if key in self._by_id:
@@ -53,7 +63,10 @@ class ResourceIndex:
         return None
 
     def wanted(self, name: str) -> WantedResource | None:
-        """Returns the resource that `reference` means: by an id, or by a name that only one has."""
+        """Returns the resource that the argument of `reference` names, which is an id or a name.
+
+        It is None if no resource, or more than one, has this name.
+        """
         if name.startswith("/"):
             number = self._by_id.get(name.rstrip("/").lower())
             numbers = [] if number is None else [number]
@@ -66,7 +79,11 @@ class ResourceIndex:
 
 
 def needs_of(directory: ResourceIndex, number: int, wanted: Iterable[WantedResource]) -> set[int]:
-    """Returns what must exist before this resource: `dependsOn`, references and parents."""
+    """Returns the resources that must be created before the resource `number`.
+
+    They come from `dependsOn`, from the references in `wanted`, and from the parent. Raises
+    ArmError.
+    """
     each = directory.resources[number]
     found: set[int] = set()
     for word in {word.strip("/").lower(): word for word in each.depends_on}.values():
@@ -83,7 +100,10 @@ def needs_of(directory: ResourceIndex, number: int, wanted: Iterable[WantedResou
 def creation_order(
     resources: Sequence[PlannedResource], needs_of: Mapping[int, set[int]]
 ) -> list[int]:
-    """Returns the order of the template, but each after those that it needs. Raises ArmError."""
+    """Returns the resources in the order of the template, but each one after those that it needs.
+
+    Raises ArmError if resources depend on each other in a circle.
+    """
     waiting = {number: len(needs_of[number]) for number in needs_of}
     followers: dict[int, list[int]] = defaultdict(list)
     for number, others in needs_of.items():
@@ -105,7 +125,7 @@ def creation_order(
 
 
 def _find_in_circle(needs_of: Mapping[int, set[int]], left: set[int]) -> int:
-    """Returns a resource that is in the circle itself, not just dependent on it."""
+    """Returns a resource that is part of the circle, and does not merely depend on it."""
     at, seen = min(left), set[int]()
     while at not in seen:
         seen.add(at)

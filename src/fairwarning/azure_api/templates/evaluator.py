@@ -1,7 +1,7 @@
 """Evaluates the syntax tree of an expression.
 
-`if`, `and`, `or` and `coalesce` evaluate only the arguments that they need, so that a template
-can refer to what exists only under a condition.
+`if`, `and`, `or` and `coalesce` evaluate only the arguments that they need. So a template can refer
+to a resource that exists only under a condition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _LAZY = ("if", "and", "or", "coalesce")
 
 
 class Evaluator:
-    """Evaluates expressions. It caches their trees, because copies have the same expressions."""
+    """Evaluates expressions. It caches syntax trees, because copies have the same expressions."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -33,7 +33,8 @@ class Evaluator:
     def value(self, text: str, context_functions: Mapping[str, Function]) -> Value:
         """Evaluates an expression. Raises TemplateError.
 
-        `context_functions` are those that depend on the expression's place in the template.
+        `context_functions` are the functions that depend on the place of the expression in the
+        template.
         """
         if text not in self._trees:
             self.budget.spend(1 + len(text) // 4)

@@ -1,4 +1,7 @@
-"""Limits templates: the counts are Azure's, and the work is limited to protect the server."""
+"""Defines the limits of templates.
+
+The limits of counts are Azure's. The limit of work protects this server.
+"""
 
 from fairwarning.azure_api.templates.errors import TemplateError
 
@@ -9,27 +12,30 @@ VARIABLES_MAX = 512
 OUTPUTS_MAX = 64
 EXPRESSION_LENGTH_MAX = 24_576
 TEXT_LENGTH_MAX = 1024 * 1024
-"""The longest text that an expression may make."""
+"""The maximum length of a text that an expression returns."""
 NESTING_MAX = 32
-"""How deep calls may be nested in one expression."""
+"""The maximum depth of nested calls in one expression."""
 DEPTH_MAX = 100
-"""How deep values may be nested, and expressions that refer to others by name."""
+"""The maximum depth of nested values, and of expressions that refer to others by name."""
 WORK_MAX = 1_000_000
-"""The units of work of one deployment: about one for each value that is read."""
+"""The maximum work of one deployment. One unit is about the work to read one value."""
 SMALL_WORK = 20_000
-"""The work that a template may cause in this process, where polls wait: some tens of ms."""
+"""The maximum work of a template in this process.
+
+It takes some tens of milliseconds, and other requests wait meanwhile.
+"""
 _CHARACTERS_A_UNIT = 64
 
 
 def copies_of(count: object) -> int:
-    """Returns the number of rounds of a copy loop. Raises TemplateError."""
+    """Returns `count` if it is valid as the count of a copy loop. Else raises TemplateError."""
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COPIES_MAX:
         raise TemplateError(f"the count of a copy loop must be an int between 0 and {COPIES_MAX}")
     return count
 
 
 class Budget:
-    """The work that one deployment may still cause, and the present depth of nesting."""
+    """Counts the work and the resources that one deployment has left, and the depth of nesting."""
 
     def __init__(self, work: int = WORK_MAX) -> None:
         self._left = work
@@ -38,7 +44,7 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """True once more work was wanted than was left."""
+        """True once the work of the deployment has exceeded its limit."""
         return self._left < 0
 
     def spend(self, units: int = 1) -> None:
@@ -54,7 +60,10 @@ class Budget:
             )
 
     def measure(self, value: object) -> None:
-        """Spends the cost of reading a whole value; refuses a value that is nested too deep."""
+        """Spends the cost of reading a whole value.
+
+        Raises TemplateError if it is nested too deeply.
+        """
         depth, level = 0, [value]
         while level:
             depth += 1
@@ -75,7 +84,7 @@ class Budget:
             level = below
 
     def __enter__(self) -> None:
-        """Goes one level deeper."""
+        """Goes one level deeper. Raises TemplateError if this is too deep."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             self._depth -= 1

@@ -12,10 +12,10 @@ from fairwarning.azure_api.templates.values import Kind, as_json, kind_of, type_
 
 class ParameterType(NamedTuple):
     word: str
-    """The type in Azure's answers."""
+    """The name of the type in Azure's replies."""
     kind: Kind
     expected: str
-    """The type in Azure's refusals."""
+    """The name of the type in Azure's error messages."""
     is_secret: bool = False
 
 
@@ -60,7 +60,10 @@ def read_parameters(raw: object) -> dict[str, Parameter]:
 
 
 def read_values(raw: object, known: Mapping[str, Parameter]) -> Json:
-    """Returns the values from `parameters` of a deployment, by declared name. Raises ArmError."""
+    """Returns the values in `parameters` of a deployment, by the names that the template declares.
+
+    Raises ArmError if a parameter is unknown or has no valid value.
+    """
     if not isinstance(raw, dict):
         raise invalid("The parameters of a deployment must be an object")
     keys = {name.lower(): name for name in known}
@@ -94,7 +97,10 @@ def missing_value(name: str) -> ArmError:
 
 
 def check_value(parameter: Parameter, value: object) -> None:
-    """Raises ArmError if the value does not fit. The message never has it: it may be a secret."""
+    """Raises ArmError if the value is not valid for the parameter.
+
+    The message does not contain the value, because the value may be a secret.
+    """
     if kind_of(value) is not parameter.type.kind:
         raise _bad_value(
             parameter,

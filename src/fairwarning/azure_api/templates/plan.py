@@ -1,7 +1,8 @@
-"""Plans a template: its resources in the order in which they are created, and its outputs.
+"""Plans a template. The plan has the resources in the order of their creation, and the outputs.
 
 Everything is evaluated once when the plan is made, before any resource is read. So mistakes in the
-template are found before anything is created, and what a resource refers to comes before it.
+template are found before anything is created. This also shows which resources refer to others, and
+must be created after them.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,17 +47,20 @@ from fairwarning.azure_api.templates.syntax import escaped
 from fairwarning.azure_api.templates.values import Kind, Value, kind_of, type_name
 
 Read = Mapping[str, Json]
-"""Existing resources by their id in lower case."""
+"""The existing resources that were read, by id in lower case."""
 
 
 class PlannedValue(NamedTuple):
     value: Json
     wanted: tuple[WantedResource, ...]
-    """The resources that must be read first; the value is useless until then."""
+    """The resources that must be read first. The value is not valid until they were read."""
 
 
 class Plan:
-    """The plan of one template. It raises ArmError if the template is not valid, now or later."""
+    """The plan of one template.
+
+    The constructor and the methods raise ArmError if the template is not valid.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class Plan:
         context: DeploymentContext,
         budget: Budget | None = None,
     ) -> None:
-        """`budget` is the budget of the outer deployment if this one is nested."""
+        """Makes the plan. A nested deployment gets the `budget` of the outer deployment."""
         self.budget = budget or Budget()
         self._evaluator = Evaluator(self.budget)
         self._secrecy = SecretTracker()
@@ -83,7 +87,7 @@ class Plan:
 
     @property
     def parameters(self) -> Json:
-        """The parameters as a deployment shows them, without secrets."""
+        """The parameters in the form that a deployment shows, without secrets."""
         return {
             camel_case(name): {"type": each.type.word}
             if each.type.is_secret
@@ -100,7 +104,7 @@ class Plan:
         return PlannedValue(join_nested(planned, value, inner), tuple(references.wanted.values()))
 
     def outputs(self, read: Read) -> PlannedValue:
-        """Evaluates the outputs; those that contain a secret have no value."""
+        """Evaluates the outputs. An output that contains a secret has no value."""
         references = References(read, self._index.wanted)
         found: Json = {}
         for each in self._outputs:
@@ -192,14 +196,14 @@ def _variables(raw: object) -> dict[str, _Variable]:
 
 
 class SecretTracker:
-    """Notes in `seen` whether a value that was looked up contained a secret."""
+    """Remembers in `seen` whether a value that was looked up contained a secret."""
 
     def __init__(self) -> None:
         self.seen = False
 
 
 class NamedValues:
-    """Parameters or variables, which may depend on each other: each is computed on first use."""
+    """Parameters or variables. Each is computed at its first use, as it may depend on others."""
 
     def __init__(
         self,
@@ -208,7 +212,7 @@ class NamedValues:
         compute: Callable[[str], Value],
         secrecy: SecretTracker,
     ) -> None:
-        """`word` is `parameter` or `variable`; `names` tells whether each is a secret itself."""
+        """`word` is `parameter` or `variable`. `names` maps each name to whether it is a secret."""
         self._word = word
         self._names = {name.lower(): name for name in names}
         self._secret = {name for name, is_secret in names.items() if is_secret}
@@ -242,8 +246,11 @@ class NamedValues:
 
 
 def split_nested(planned: PlannedResource) -> tuple[Json, object]:
-    """Splits a resource into what this template evaluates, and the template left to a nested
-    deployment."""
+    """Returns the part of a resource that this template evaluates, and the nested template.
+
+    The nested template is None unless the resource is a deployment with the evaluation scope
+    `inner`.
+    """
     properties = planned.raw.get("properties")
     if not planned.is_deployment or not isinstance(properties, dict) or not _is_inner(properties):
         return planned.raw, None
@@ -317,7 +324,10 @@ def is_wanted(output: Output, resolver: Resolver) -> bool:
 
 
 def evaluate_output(output: Output, resolver: Resolver) -> Value:
-    """Returns the output's value; None while a reference is not read. Raises ArmError."""
+    """Returns the value of the output. A reference that was not read yet becomes None.
+
+    Raises ArmError.
+    """
     copy = output.raw.get("copy")
     if copy is None:
         return resolver.value(output.raw["value"], "value")

@@ -1,7 +1,7 @@
 """Resolves the expressions inside a value of a template.
 
-A `reference` to a resource that was not read yet resolves to null, and the resource is noted in
-`References.wanted`; after it was read, the value is resolved again.
+A `reference` to a resource that was not read yet becomes null, and the resource is added to
+`References.wanted`. After the resource was read, the value must be resolved again.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,13 +17,13 @@ from fairwarning.azure_api.templates.syntax import is_expression, unescaped
 from fairwarning.azure_api.templates.values import Kind, Value
 
 _ROUND = 4
-"""What one round of a loop costs in addition to the value that it makes."""
+"""The work of one round of a loop, without the work for its value."""
 
 
 class Loops:
-    """The positions of the loops around an expression, for `copyIndex`.
+    """The positions of the loops around an expression. They are the results of `copyIndex`.
 
-    `current` is the loop of the resource itself: `copyIndex` without a name means it.
+    `current` is the copy loop of the resource. `copyIndex` without a name returns its position.
     """
 
     def __init__(self, indexes: Mapping[str, int] | None = None, current: str = "") -> None:
@@ -38,7 +38,7 @@ class Loops:
 
     @contextmanager
     def within(self, name: str, at: int) -> Iterator[None]:
-        """Sets the position of a loop of properties for one round."""
+        """Sets the position of a loop inside the resource for one round."""
         before = self._indexes
         self._indexes = {**before, name.lower(): at}
         try:
@@ -59,7 +59,7 @@ class Loops:
 class Resolver:
     """Resolves the values of one resource, parameter, variable or output.
 
-    Raises ArmError, which names the place of the mistake.
+    If a value is not valid, it raises an ArmError that names the place of the mistake.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Resolver:
         return value
 
     def _member(self, name: str, raw: object) -> Value:
-        # After an error the place stays in the list, for the message.
+        # After an error the place stays in the list, because the message needs it.
         self._where.append(name)
         value = self._value(raw)
         self._where.pop()
@@ -160,17 +160,20 @@ class Resolver:
 
 
 class NotReadYet(Exception):
-    """The resource was not read yet; it was noted as wanted."""
+    """The resource was not read yet. It has been added to `References.wanted`."""
 
 
 class WantedResource(NamedTuple):
     id: str
     api_version: str
-    """The api-version to read it with; empty for the newest."""
+    """The api-version to read the resource with. If it is empty, the newest one is used."""
 
 
 class References:
-    """Implements `reference`. `read` has the resources that were read, by id in lower case."""
+    """Implements `reference`. `read` has the resources that were read, by id in lower case.
+
+    `id_of` finds a resource of the template by id or name.
+    """
 
     def __init__(
         self, read: Mapping[str, Json], id_of: Callable[[str], WantedResource | None]

@@ -1,4 +1,4 @@
-"""Expands the resources of a template: copies and child resources become resources of their own."""
+"""Expands the resources of a template. Each copy and each child becomes a separate resource."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ _OWN_WORDS = frozenset(
     ("type", "name", "apiversion", "dependson", "copy", "condition", "comments", "resources",
      "scope", "metadata", "resourcegroup", "subscriptionid")
 )  # fmt: skip
-"""Members that are meant for ARM; all others are the body of the resource."""
+"""Members that are instructions for ARM. All other members are the body of the resource."""
 
 ResolverFactory = Callable[[str, Loops], Resolver]
-"""Makes a resolver for the resource of this name, which cannot use `reference`."""
+"""Returns a resolver for the resource of this name. The resolver does not allow `reference`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +32,18 @@ class PlannedResource:
     id: str
     type: str
     name: str
-    """The name with those of its parents: `SLB/NatRule`."""
+    """The name, preceded by the names of its parents, such as `SLB/NatRule`."""
     api_version: str
     is_wanted: bool
-    """True if its condition is."""
+    """The value of the condition. The resource is created only if it is True."""
     copy: str
-    """The name of its copy loop in lower case; empty if it has none."""
+    """The name of the resource's copy loop in lower case. It is empty if there is no loop."""
     depends_on: tuple[str, ...]
-    """The values of `dependsOn`, evaluated."""
+    """The evaluated entries of `dependsOn`."""
     raw: Json
     loops: Loops
     group: str = ""
-    """The resource group of a nested deployment, if it names one."""
+    """The resource group that a nested deployment names. It is empty if it names none."""
 
     @property
     def is_deployment(self) -> bool:
@@ -60,7 +60,7 @@ class ResourceExpansion:
         self._id_of = id_of
         self._budget = budget
         self.copies: set[str] = set()
-        """The names of all copy loops in lower case, also of those without a round."""
+        """The names of all copy loops in lower case, including loops with a count of 0."""
 
     def of(self, raws: object) -> list[PlannedResource]:
         return list(self._all(raws, None, Loops()))
@@ -154,12 +154,12 @@ class ResourceExpansion:
 
 
 def _name_in(resource: Json) -> str:
-    """Returns the name as the template writes it, for messages."""
+    """Returns the name as it is written in the template. It is used in messages."""
     return str(resource.get("name", ""))
 
 
 def _group(resolver: Resolver, resource: Json) -> str:
-    """Returns the resource group that a nested deployment names; empty if it names none."""
+    """Returns the resource group that a nested deployment names. It is empty if it names none."""
     if resource.get("subscriptionid") is not None:
         error = TemplateError("a deployment to another subscription is not supported here")
         raise invalid_member(_name_in(resource), "subscriptionId", error)

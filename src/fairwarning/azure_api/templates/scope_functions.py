@@ -1,4 +1,4 @@
-"""Defines the functions that depend on the place of a deployment: `resourceGroup` …"""
+"""Defines the template functions that depend on the deployment, such as `resourceGroup`."""
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ API_VERSIONS = {
     "Microsoft.Resources": "2024-11-01",
     "Microsoft.Maintenance": "2025-10-01-preview",
 }
-"""What `providers` answers for every type of a namespace."""
+"""The api-version that `providers` returns for all types of a namespace."""
 
 
 class DeploymentContext(Struct, frozen=True, kw_only=True):
@@ -59,7 +59,10 @@ class DeploymentContext(Struct, frozen=True, kw_only=True):
 
 
 def _divided(words: tuple[str, ...], most: int) -> tuple[list[str], str, list[str]]:
-    """Splits arguments into those before the type, the type, and the names after it."""
+    """Splits arguments into the words before the type, the type, and the names after the type.
+
+    Raises TemplateError if there is no valid type or the number of names does not match it.
+    """
     at = next((at for at, word in enumerate(words[: most + 1]) if "/" in word), None)
     if at is None:
         raise TemplateError(

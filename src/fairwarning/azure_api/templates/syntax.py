@@ -1,7 +1,7 @@
 """Parses expressions of templates into syntax trees.
 
-A string in brackets is an expression. If it starts with `[[`, it is a plain string, which starts
-with one bracket.
+A string in brackets is an expression. If it starts with `[[`, it is a plain string that starts with
+a single bracket.
 """
 
 import re
@@ -30,7 +30,7 @@ class Call(NamedTuple):
     """The name as it is written, with its namespace if it has one."""
     arguments: tuple["Node", ...]
     steps: tuple[Property | Index, ...]
-    """The properties and indexes that are applied to the result, in order."""
+    """The properties and indexes that follow the call. They are applied to its result in order."""
 
 
 Node = Literal | Call
@@ -41,12 +41,12 @@ def is_expression(text: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """Returns the text that a string without an expression means."""
+    """Returns the text of a string that is no expression. It changes a leading `[[` into `[`."""
     return text[1:] if text.startswith("[[") and text.endswith("]") else text
 
 
 def escaped(text: str) -> str:
-    """Returns a string that means `text` itself where expressions are read."""
+    """Returns `text` in a form that is not read as an expression."""
     return f"[{text}" if text.startswith("[") and text.endswith("]") else text
 
 
@@ -117,7 +117,7 @@ class _Parser:
                 return tuple(steps)
 
     def _number(self, token: Token) -> int:
-        # More digits are too large in any case, and Python may refuse to convert them.
+        # A number with more digits is too large in any case, and Python may refuse to convert it.
         number = int(token.text) if len(token.text) <= 20 else INT_MAX + 1
         if not INT_MIN <= number <= INT_MAX:
             raise self._wrong(f"the number at position {token.at} is too large.")
@@ -141,7 +141,10 @@ class _Parser:
         return is_there
 
     def _expect(self, mark: str) -> None:
-        """Takes the next token, which must be `mark`, or the end if `mark` is empty."""
+        """Takes the next token. Raises TemplateError if it is not `mark`.
+
+        An empty `mark` means the end of the expression.
+        """
         token = self._next()
         if token.text != mark or token.kind not in ("mark", "end"):
             raise self._unexpected(token, f"'{mark}'" if mark else "the end")
@@ -161,7 +164,10 @@ _WORDS = re.compile(
 
 
 def tokens(text: str) -> list[Token]:
-    """Returns the tokens of an expression; the last is of kind `end`. Raises TemplateError."""
+    """Returns the tokens of an expression.
+
+    The last one has the kind `end`. Raises TemplateError.
+    """
     found: list[Token] = []
     at = 0
     while at < len(text):

@@ -1,10 +1,10 @@
-"""Does the costly work of a deployment: it parses, plans and evaluates the template. Pure.
+"""Does the expensive work of a deployment: it parses, plans and evaluates the template. Pure.
 
-A template may cost a second and a hundred megabytes, so it is worked on by a job outside of the
-event loop. The job keeps the body and the plans, and is asked for one resource at a time, whose
-size is limited. Small templates have their job in a thread, others in a process of their own
-(`serve_template_job`); `deployments/template_runner.py` decides. The same questions in the same
-order get the same answers, so another job can take over.
+A template may need a second and a hundred megabytes, so a job outside of the event loop works on
+it. The job keeps the body and the plans. It returns one resource at a time, and the size of a
+resource is limited. The job of a small template runs in a thread. Other jobs run in a process of
+their own (`serve_template_job`). `deployments/template_runner.py` decides this. The same questions
+in the same order get the same answers, so a new job can replace a job that died.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ from fairwarning.azure_api.templates.resource_copies import PlannedResource
 from fairwarning.azure_api.templates.scope_functions import DeploymentContext
 
 KEPT_BYTES_MAX = 512 * 1024
-"""The largest parameters of a deployment, outputs, and body of a resource."""
+"""The maximum size of a deployment's parameters, of its outputs and of a resource's body."""
 KEPT_VALUES_MAX = 20_000
 NEEDS_MAX = 5_000
-"""How many dependencies between resources a deployment shows at most."""
+"""The maximum number of dependencies between resources that a deployment shows."""
 ROOT = 0
-"""The number of the deployment that the body is; nested ones get others."""
+"""The number of the outermost deployment. Nested deployments have other numbers."""
 
 
 class Resource(NamedTuple):
@@ -51,20 +51,20 @@ class DeploymentPlan(NamedTuple):
 class Evaluated(NamedTuple):
     value: Json
     wanted: Sequence[WantedResource] = ()
-    """The resources to read and add first; there is no value until then."""
+    """The resources that the caller must read and add first. Until then there is no value."""
     nested: int = 0
-    """The number of the nested deployment that the resource is; its body stays in the job."""
+    """The number of the nested deployment, if the resource is one. Its body stays in the job."""
 
 
 class TemplateJob:
-    """Works on the template of one deployment and of those nested in it. Raises ArmError."""
+    """Works on the templates of a deployment and of its nested deployments. Raises ArmError."""
 
     def __init__(self, work_max: int) -> None:
         self.budget = Budget(work_max)
         self._bodies: list[Json] = []
         self._plans: dict[int, Plan] = {}
         self._resources: dict[str, Json] = {}
-        """Existing resources by id in lower case, for the evaluation under way."""
+        """The existing resources that the current evaluation can use, by id in lower case."""
 
     def read(self, raw: bytes) -> None:
         """Parses the body of the whole deployment."""
@@ -76,7 +76,7 @@ class TemplateJob:
         try:
             tags: Json = dict(tags_of(body))
         except ArmError:
-            tags = {}  # `plan` says what is wrong with them.
+            tags = {}  # `plan` raises the error.
         template = msgspec.json.encode(body["properties"].get("template"), order="sorted")
         return tags, str(int.from_bytes(hashlib.sha256(template).digest()[:8]))
 
@@ -126,12 +126,12 @@ class TemplateJob:
         return Evaluated(value)
 
     def add_resource(self, id: str, found: Json) -> None:
-        """Adds a resource that the evaluation under way wants."""
+        """Adds an existing resource that the current evaluation wants."""
         self._resources[id.lower()] = found
 
 
 def serve_template_job(given: Iterator[bytes]) -> Iterator[bytes]:
-    """Runs a job in its own process: each frame is a question and gets a frame as its answer."""
+    """Runs a job in its own process. It answers each frame (a question) with one frame."""
     worker = TemplateJob(WORK_MAX)
     for frame in given:
         name, arguments = pickle.loads(frame)  # noqa: S301  Only we ourselves write these.
@@ -159,7 +159,7 @@ def read_answer(frame: bytes) -> Any:
 
 
 def _deployment_body(body: Json | None) -> Json:
-    """Returns the body. Raises ArmError if it has no template."""
+    """Returns the body of a deployment. Raises ArmError if it has no template."""
     properties = body.get("properties") if body is not None else None
     if body is None or not isinstance(properties, dict):
         why = "a deployment has 'properties' with a 'template'"
@@ -182,7 +182,10 @@ def _refuse_mode(mode: object) -> None:
 
 
 def _refuse_large(what: str, value: Json) -> None:
-    """Refuses a large value: it would be handled in the event loop, where polls wait."""
+    """Raises ArmError if the value is too large.
+
+    The event loop handles the value, and other requests wait meanwhile.
+    """
     left = KEPT_VALUES_MAX
     level: list[Any] = [value]
     while level:
@@ -197,7 +200,7 @@ def _refuse_large(what: str, value: Json) -> None:
 
 
 def _first(needs: Mapping[str, Sequence[str]], count: int) -> dict[str, Sequence[str]]:
-    """Returns the needs of the first resources that have no more than `count` in all."""
+    """Returns the first entries of `needs` that have at most `count` dependencies in total."""
     found: dict[str, Sequence[str]] = {}
     for id, others in needs.items():
         count -= len(others)

@@ -1,4 +1,4 @@
-"""Defines the values of expressions, which are those of JSON, and the names of their types."""
+"""Defines the values of expressions, which are JSON values, and the names of their types."""
 
 from enum import Flag, auto
 
@@ -60,12 +60,12 @@ def type_names(kind: Kind) -> str:
 
 
 def as_json(value: object) -> str:
-    """Encodes with sorted keys: equal values give the same text."""
+    """Returns the value as JSON with sorted keys. Equal values give the same text."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
 def find_key(found: Json, name: str) -> str | None:
-    """Returns the key in the object's own spelling, compared without regard to case."""
+    """Returns the key that equals `name` without regard to case. It is None if there is none."""
     if name in found:
         return name
     wanted = name.lower()

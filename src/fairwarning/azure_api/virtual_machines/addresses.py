@@ -1,7 +1,7 @@
-"""Computes the addresses of a VM: those the fleet declared, then those of its interfaces.
+"""Computes the addresses of a VM. Declared addresses come first, then those of its interfaces.
 
-Declared addresses stay whatever az does to interfaces: the metadata endpoint identifies instances
-by them.
+Declared addresses stay even if a client changes the interfaces, because the metadata endpoint
+identifies instances by them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,16 +23,16 @@ def addresses_of_all(interfaces: Iterable[ResourceRecord]) -> tuple[str, ...]:
 def replace_addresses(
     addresses: Iterable[str], had: Collection[str], has: Sequence[str]
 ) -> tuple[str, ...]:
-    """Returns an instance's new addresses.
+    """Returns the new addresses of an instance, whose present ones are `addresses`.
 
-    `had` and `has` are those of its interfaces before and now.
+    `had` are the old addresses of its interfaces, and `has` are the new ones.
     """
     declared = (each for each in addresses if each not in had and each not in has)
     return (*declared, *has)
 
 
 async def interfaces_of(arm: Arm, vm: Json) -> list[ResourceRecord]:
-    """Returns the existing interfaces that the body of a VM names."""
+    """Returns the interfaces that the body of a VM names, as far as they exist."""
     ids = [text_at(each, "id") for each in references(vm)]
     return [found for id in ids if id and (found := await arm.resources.find(id)) is not None]
 
@@ -40,7 +40,10 @@ async def interfaces_of(arm: Arm, vm: Json) -> list[ResourceRecord]:
 async def update_addresses(
     arm: Arm, call: ArmCall, user: VirtualMachineState | None, freed: Collection[str]
 ) -> None:
-    """Gives an instance the new addresses of its interfaces. `freed` are those it lost."""
+    """Updates the addresses of the VM `user` after its interfaces changed.
+
+    `freed` are the addresses that the interfaces no longer have. Does nothing if `user` is None.
+    """
     if user is None or user.record is None:
         return
     has = addresses_of_all(await interfaces_of(arm, user.record.body))

@@ -1,4 +1,4 @@
-"""Reads what the body of a VM asks of the fleet, and removes secrets from it. Pure."""
+"""Reads the members of a VM's body that the fleet needs, and removes secrets. Pure."""
 
 from msgspec import Struct
 
@@ -28,9 +28,9 @@ class WantedVm(Struct, frozen=True, kw_only=True):
     priority: Priority
     eviction: EvictionPolicy
     availability_set: str
-    """The id of the availability set; empty if the VM is in none."""
+    """The id of the availability set. It is empty if the VM is in none."""
     scale_set: str
-    """The id of the scale set; empty if the VM is in none."""
+    """The id of the scale set. It is empty if the VM is in none."""
 
 
 def read_wanted(body: Json) -> WantedVm:
@@ -56,7 +56,7 @@ def read_wanted(body: Json) -> WantedVm:
 
 
 def without_secrets(body: Json) -> Json:
-    """Returns the body without what Azure never shows again: it is not stored."""
+    """Returns the body without secrets and user data, which are never stored."""
     properties = {k: v for k, v in object_at(body, "properties").items() if k.lower() != "userdata"}
     profile = object_at(properties, "osProfile")
     if profile:
@@ -65,7 +65,10 @@ def without_secrets(body: Json) -> Json:
 
 
 def refuse_changed(properties: Json, name: str, before: str) -> None:
-    """Refuses a change of a reference. `before` is the id that it had, or empty."""
+    """Raises ArmError if the reference `name` would change.
+
+    `before` is the id that the VM refers to now. It is empty if there is none.
+    """
     requested = text_at(properties, name, "id")
     if requested and not same_id(requested, before):
         raise not_changeable(name)

@@ -57,11 +57,14 @@ async def create_or_update(arm: Arm, call: ArmCall) -> Reply:
                 return await _create(arm, call)
             return await update(arm, call, found)
         except RecordChanged:
-            continue  # Somebody else was faster: merge with what is stored now.
+            continue  # Another request changed the record: merge with what is stored now.
 
 
 async def _create(arm: Arm, call: ArmCall) -> Reply:
-    """Creates a VM under a lock: the fleet would take a name in two spellings for two VMs."""
+    """Creates a VM, or updates it if it was created meanwhile.
+
+    It holds a lock, because the fleet would accept two VMs whose names differ only in case.
+    """
     async with locked(arm, call, f"arm{call.path.id.lower()}") as own:
         found = await find_virtual_machine(own, call.path)
         return await create(own, call) if found is None else await update(own, call, found)
@@ -84,7 +87,10 @@ async def delete(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def begin_delete(arm: Arm, call: ArmCall, path: ResourcePath) -> Deletion | None:
-    """Returns None if there is no such VM. Asking again joins a deletion under way."""
+    """Starts to delete a VM. Returns None if there is no such VM.
+
+    If the VM is already being deleted, the new operation waits for the same events.
+    """
     found = await find_virtual_machine(arm, path)
     if found is None:
         return None
@@ -165,7 +171,7 @@ async def run_operation(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def reapply(arm: Arm, call: ArmCall) -> Reply:
-    """Does nothing: a VM always has the state that its owner wrote."""
+    """Changes nothing, because a VM always has the state that its owner wrote."""
     found = await get_virtual_machine(arm, call.path)
     refuse_deleting(call, found)
     return await _accepted(arm, call, found, ())
@@ -185,7 +191,10 @@ async def simulate_eviction(arm: Arm, call: ArmCall) -> Reply:
 
 
 async def perform_maintenance(arm: Arm, call: ArmCall) -> Reply:
-    """Approves the platform's next maintenance, so that it starts now and not when it is due."""
+    """Approves the next maintenance of the platform, so that it starts now.
+
+    Raises ArmError if no maintenance is pending.
+    """
     found = await get_virtual_machine(arm, call.path)
     refuse_deleting(call, found)
     pending = pending_maintenance(found.vm)[:1]

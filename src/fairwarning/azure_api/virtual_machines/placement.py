@@ -1,4 +1,4 @@
-"""Adds a new VM to the fleet: by itself, in an availability set or in a flexible scale set."""
+"""Adds a new VM to the fleet, alone, in an availability set or in a flexible scale set."""
 
 from dataclasses import replace
 
@@ -19,7 +19,10 @@ from fairwarning.core.scale_sets import grow
 async def add_vm(
     arm: Arm, call: ArmCall, wanted: WantedVm, instance: Instance, policy: Policy
 ) -> None:
-    """Adds the VM to the set that it names, or by itself. Raises ArmError or Refused."""
+    """Adds the VM to the set that it names, or alone if it names none.
+
+    Raises ArmError or Refused.
+    """
     if wanted.availability_set:
         await _add_to_availability_set(arm, call, wanted, instance)
     elif wanted.scale_set:
@@ -90,7 +93,10 @@ async def _add_to_scale_set(arm: Arm, call: ArmCall, wanted: WantedVm, instance:
 
 
 def _set_path(call: ArmCall, id: str, type: str, property: str) -> ResourcePath:
-    """Parses the id of the set that a body names. Raises ArmError if it is in another group."""
+    """Parses the id of the set that a body names.
+
+    Raises ArmError if the id is not valid, or if the set is in another resource group than the VM.
+    """
     path = find_path(id)
     if path is None or path.key != type.lower():
         raise _invalid(property, f"'{id[:200]}' is no id of a {type}")

@@ -1,4 +1,4 @@
-"""Renders the JSON of a VM: what its owner wrote, corrected by the fleet's facts."""
+"""Renders the JSON of a VM. It corrects the owner's body by the facts of the fleet."""
 
 from fairwarning.azure_api.body_values import object_at
 from fairwarning.azure_api.fleet_view import FleetInstance
@@ -52,7 +52,7 @@ def vm_json(
 
 
 def declared_body(vm: FleetInstance) -> Json:
-    """Returns the body of a VM that was not created in ARM: placeholders that clients can read."""
+    """Returns a body for a VM that was not created through ARM. Most values are placeholders."""
     return {
         "location": vm.scope.roster.location,
         "properties": {
@@ -68,7 +68,7 @@ def declared_body(vm: FleetInstance) -> Json:
 
 
 def membership_json(vm: FleetInstance) -> Json:
-    """Returns a reference to the set that the VM is in; empty if it is in none."""
+    """Returns a reference to the set that the VM is in. It is empty if the VM is in none."""
     roster = vm.scope.roster
     if roster.kind not in _SETS:
         return {}
@@ -88,7 +88,7 @@ def _priority_json(vm: FleetInstance) -> Json:
 
 
 def _policy_json(vm: FleetInstance, properties: Json) -> Json:
-    """Returns the policy of a standalone VM; a VM in a set has none of its own."""
+    """Returns the policy of a standalone VM. It is empty for a VM in a set."""
     roster = vm.scope.roster
     policy = object_at(properties, "scheduledEventsPolicy")
     if roster.kind is not ScopeKind.VM or (not policy and roster.policy == Policy()):
@@ -106,7 +106,7 @@ def render_vm(
 
 
 async def written_reply(arm: Arm, call: ArmCall, status: int, operation: Operation) -> Reply:
-    """Returns the reply to a PUT or PATCH: the VM as it is now, and the operation's URL."""
+    """Returns the reply to a PUT or PATCH. It has the current VM and the operation's URL."""
     found = await get_virtual_machine(arm, call.path)
     location = found.vm.scope.roster.location
     return operation_reply(call, operation, location, status, render_vm(arm, call, found))

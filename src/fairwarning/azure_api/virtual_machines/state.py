@@ -1,7 +1,7 @@
-"""Finds VMs: their instances in the fleet, and the records of what their owners wrote.
+"""Finds VMs. It reads their instances in the fleet and their stored records.
 
-Nothing works in the background, so the record of a VM that is gone stays until somebody looks it
-up. A new VM with the name of a deleted one inherits nothing from it.
+No background task deletes the record of a deleted VM. The next lookup of the VM does. A new VM with
+the name of a deleted one inherits nothing from it.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ def vm_resource_id(vm: FleetInstance) -> str:
 
 
 async def find_virtual_machine(arm: Arm, path: ResourcePath) -> VirtualMachineState | None:
-    """Returns None if there is no such VM."""
+    """Returns the VM. If there is no such VM, returns None and deletes its old record."""
     vm = await find_vm(arm, path.subscription, path.group, path.name)
     record = await arm.resources.find(path.id)
     if vm is None:
@@ -49,7 +49,7 @@ async def find_virtual_machine(arm: Arm, path: ResourcePath) -> VirtualMachineSt
 async def state_of_vm(
     arm: Arm, vm: FleetInstance, record: ResourceRecord | None
 ) -> VirtualMachineState:
-    """Returns the state of a VM whose instance and record were read already."""
+    """Returns the state of a VM whose instance and record were already read."""
     state = await arm.operations.state_of_id(record.operation if record else "")
     if record is not None and record.is_deleting and state.is_over:
         if state.status == "Succeeded":
@@ -60,7 +60,7 @@ async def state_of_vm(
 
 
 async def find_virtual_machine_by_id(arm: Arm, id: str) -> VirtualMachineState | None:
-    """Finds the VM that an id in a body names; None if the id names no VM."""
+    """Returns the VM with this id. It is None if the id is not valid or there is no such VM."""
     try:
         path = resource_path(id)
     except BadPath:
@@ -78,7 +78,7 @@ async def _delete_record(arm: Arm, record: ResourceRecord | None) -> None:
 
 
 async def get_virtual_machine(arm: Arm, path: ResourcePath) -> VirtualMachineState:
-    """Raises ArmError if there is no such VM."""
+    """Returns the VM. Raises ArmError if there is no such VM."""
     found = await find_virtual_machine(arm, path)
     if found is None:
         raise not_found(TYPE, path.name, path.group)

@@ -1,4 +1,4 @@
-"""Creates and updates VMs: first the instance in the fleet, then the stored body."""
+"""Creates and updates VMs. It changes the fleet first and stores the body after that."""
 
 from msgspec.structs import replace
 
@@ -46,9 +46,10 @@ from fairwarning.core.roster import refuse_name
 
 
 async def update(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Reply:
-    """Changes what the body says and leaves the rest.
+    """Changes the members that the body has, and keeps all others.
 
-    Raises RecordChanged if somebody else was faster; then call it again with the new state.
+    Raises RecordChanged if another request changed the VM meanwhile. The caller must then call it
+    again with the new state.
     """
     refuse_deleting(call, found)
     requested = resource_members(call.body)
@@ -70,7 +71,10 @@ async def update(arm: Arm, call: ArmCall, found: VirtualMachineState) -> Reply:
 
 
 def first_record(arm: Arm, vm: FleetInstance) -> ResourceRecord:
-    """Makes the record of a VM that was declared elsewhere: its first change in ARM stores one."""
+    """Returns a new record for a VM that was not created through ARM.
+
+    It is needed for the first change through ARM.
+    """
     return new_record(
         arm.control.clock.now(),
         id=vm_resource_id(vm),
@@ -81,7 +85,7 @@ def first_record(arm: Arm, vm: FleetInstance) -> ResourceRecord:
 
 
 def _refuse_fixed(call: ArmCall, vm: FleetInstance, requested: Json) -> None:
-    """Refuses changes of what is fixed when a VM is created."""
+    """Raises ArmError if a property would change that is fixed after the creation."""
     properties = object_at(requested, "properties")
     roster = vm.scope.roster
     if requested.get("location") is not None:
@@ -130,7 +134,7 @@ async def _change_policy(arm: Arm, call: ArmCall, vm: FleetInstance, requested: 
 
 
 async def create(arm: Arm, call: ArmCall) -> Reply:
-    """Raises ArmError or Refused; then nothing was created."""
+    """Creates a VM. If it raises ArmError or Refused, no VM was created."""
     refuse_name(call.path.name)
     body = without_secrets(merge({}, resource_members(call.body)))
     properties = object_at(body, "properties")

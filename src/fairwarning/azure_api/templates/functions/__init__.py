@@ -1,4 +1,4 @@
-"""Collects the template functions that depend on their arguments only."""
+"""Collects the template functions whose results depend only on their arguments."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""These template functions work on arrays and objects; some take texts too."""
+"""These template functions work on arrays and objects. Some of them also accept texts."""
 
 from typing import cast
 
@@ -55,7 +55,10 @@ def _union(*values: Value) -> Value:
 
 
 def _merge(target: dict[str, Value], other: dict[str, Value]) -> None:
-    """Merges only into new objects: the arguments must not change."""
+    """Merges `other` into `target`.
+
+    It copies the objects of `other`, so that `other` never changes.
+    """
     for name, value in other.items():
         if not isinstance(value, dict):
             target[name] = value

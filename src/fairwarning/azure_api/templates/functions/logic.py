@@ -9,7 +9,7 @@ from fairwarning.azure_api.templates.values import Kind, Value, as_json, kind_of
 
 
 def is_same(one: Value, other: Value) -> bool:
-    """Compares as JSON: in Python 1 and true are equal."""
+    """Returns whether the values are equal as JSON. In Python, 1 and True would be equal."""
     return as_json(one) == as_json(other)
 
 

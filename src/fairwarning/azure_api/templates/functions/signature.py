@@ -15,11 +15,11 @@ from fairwarning.azure_api.templates.values import (
 
 class Function(NamedTuple):
     apply: Callable[..., Value]
-    """Raises TemplateError with the reason only; the function's name is added to it."""
+    """The implementation. It raises TemplateError with the reason, and the caller adds the name."""
     kinds: tuple[Kind, ...]
     least: int
     rest: Kind | None = None
-    """The kind of all further arguments, if it takes any number of them."""
+    """The kind of all further arguments. If it is None, the function takes no further arguments."""
 
     def __call__(self, name: str, arguments: Sequence[Value]) -> Value:
         self._check(name, arguments)

@@ -14,14 +14,14 @@ from fairwarning.azure_api.templates.limits import TEXT_LENGTH_MAX
 from fairwarning.azure_api.templates.values import Kind, Value, as_json, kind_of
 
 _GUID_NAMESPACE = uuid.UUID("11fb06fb-712d-4ddd-98c7-e71bbd588830")
-"""Azure's namespace of `guid`, so that a template gives the same GUIDs here and on Azure."""
+"""The namespace of Azure's function `guid`. With it, `guid` returns the same GUIDs as on Azure."""
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([0-9]{1,3})(?::([A-Za-z])([0-9]{0,2}))?\}|[{}]")
 _DELIMITERS_MAX = 32
 _TEXTS = Kind.TEXT | Kind.LIST
 
 
 def to_text(value: Value) -> str:
-    """Returns a value as it appears within a text."""
+    """Returns the text that a value becomes inside another text."""
     match value:
         case str():
             return value
