@@ -87,15 +87,15 @@ def choose_instances(found: ScaleSetState, ids: Sequence[str]) -> list[FleetInst
     return [known[id] for id in dict.fromkeys(each.lower() for each in ids)]
 
 
-def read_instance_ids(body: Json | None, *, get_scale_set: bool = False) -> list[str]:
+def read_instance_ids(body: Json | None, *, is_required: bool = False) -> list[str]:
     """Returns `instanceIds` of a body, or `["*"]` (all instances) if the body has none.
 
-    If `get_scale_set` is True, the ids are required. Raises ArmError if required ids are missing,
+    If `is_required`, the body must have ids. Raises ArmError if required ids are missing,
     or if they are not valid.
     """
     ids = (body or {}).get("instanceIds")
     if ids is None or ids == []:
-        if get_scale_set:
+        if is_required:
             raise _invalid("Required parameter 'instanceIds' is missing (null).")
         return [ALL]
     if not isinstance(ids, list) or not all(isinstance(each, str | int) for each in ids):
@@ -111,7 +111,7 @@ def _operation(verb: str, kind: OperationKind) -> Handler:
     async def handle(arm: Arm, call: ArmCall) -> Reply:
         found = await get_scale_set(arm, call.path)
         is_delete = kind is OperationKind.DELETE
-        ids = read_instance_ids(call.body, get_scale_set=is_delete)
+        ids = read_instance_ids(call.body, is_required=is_delete)
         instances = found.instances if is_delete and ALL in ids else choose_instances(found, ids)
         events = await start_operations(arm, call, instances, kind)
         return await accepted_reply(arm, call, found, verb, events)
@@ -129,7 +129,7 @@ async def _perform_maintenance(arm: Arm, call: ArmCall) -> Reply:
 
 async def _upgrade(arm: Arm, call: ArmCall) -> Reply:
     found = await get_scale_set(arm, call.path)
-    instances = choose_instances(found, read_instance_ids(call.body, get_scale_set=True))
+    instances = choose_instances(found, read_instance_ids(call.body, is_required=True))
     names = [each.instance.name for each in instances]
     await scale_sets.upgrade(arm.control, found.groups, names, by=call.by, why=call.why)
     return await accepted_reply(arm, call, found, "manualupgrade", ())
