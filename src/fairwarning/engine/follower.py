@@ -95,7 +95,9 @@ class UnconfirmedRevisions:
         return is_right and is_complete
 
     def overdue(self) -> list[ScopeId]:
-        """The revisions that were already there when this was called the last time."""
+        """Return the scopes whose revisions were already missing at the last call, so that the
+        caller reads them again.
+        """
         # Commits of this node come first; other revisions are mostly just late.
         by_weight = sorted(self._old.items(), key=lambda each: each[0] not in self._own)
         taken = dict(by_weight[:READ_AGAIN_MAX])

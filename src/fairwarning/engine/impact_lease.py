@@ -51,7 +51,9 @@ class Lease:
         self._spare_ms = min(timing.lease_ms, timing.attempt_ms) // 3
 
     def is_continued_by(self, work: Work) -> bool:
-        """Whether the call that is under way here serves this attempt of our node too."""
+        """Return whether the driver call that is running here also serves this attempt of
+        our node.
+        """
         if self.is_over:
             return False
         # The node got another name when the store stepped back. Its calls went on.
