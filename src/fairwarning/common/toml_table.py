@@ -59,7 +59,7 @@ class TomlTable:
         """Return the value. It is None if the key is missing or the type is wrong (a mistake)."""
         self._asked.append(key)
         value = self.raw.get(key)
-        # type() and not isinstance(): a bool is no whole number here.
+        # type() and not isinstance(), because isinstance(True, int) is true.
         if value is None or type(value) in types:
             return value
         wanted = " or ".join(_TYPE_WORDS[each] for each in types)

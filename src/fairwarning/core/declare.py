@@ -231,7 +231,9 @@ def _identity(roster: Roster) -> tuple[str, str, str, str]:
 
 
 def _refuse_used_number(scope: Scope, target: Roster) -> None:
-    """Raise Refused for a number that was used, unless the set was removed and is declared anew."""
+    """Raise Refused if a number was used before, unless the set was removed and is
+    declared again.
+    """
     before = scope.roster
     used = _used_numbers(before, target)
     for instance in target.live:

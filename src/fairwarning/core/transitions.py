@@ -154,7 +154,7 @@ class ModelChanged(Struct, frozen=True, kw_only=True):
 class InstancesUpgraded(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
     lose_notice: tuple[InstanceName, ...] = ()
-    """The instances that had a terminate notice and have none from now on."""
+    """The instances that had a terminate notice and lose it by this upgrade."""
 
 
 class PolicyChanged(Struct, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ class Views:
     def __init__(self, store: Store, begin_anew: BeginsAnew) -> None:
         self._store = store
         self.may_lag = store.is_shared
-        """Whether another node may have shown a document that is not here yet."""
+        """Whether another node may have shown a document that this node does not have yet."""
         self._begin_anew = begin_anew
         self._views: dict[ScopeId, View] = {}
         self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
@@ -214,7 +214,7 @@ class Views:
         if view is not None and era == self._era and self._must_begin_anew(scope):
             scope = await self._anew(scope, view)
         if era != self._era:
-            # Read from a past that may be gone.
+            # The scope was read in an earlier era, so it may be lost.
             self._rereads.read_soon(scope.id)
         elif view is None or view.era != era or scope.revision > view.revision:
             self._accept(scope)

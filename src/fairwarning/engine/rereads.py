@@ -101,7 +101,7 @@ def answer(waiting: Iterable[asyncio.Future[None]], error: Exception | None = No
     """Let the waiting callers go on, or raise `error` in them."""
     for each in waiting:
         if each.done():
-            continue  # It has left.
+            continue  # This caller has gone away.
         if error is None:
             each.set_result(None)
         else:

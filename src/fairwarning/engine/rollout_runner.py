@@ -156,7 +156,7 @@ class RolloutRunner:
             await self._engine.submit(what.scope_id, what.command, by=by, why=why)
         except Refused as refused:
             if refused.code is Code.EVENT_ID_USED:
-                return True  # Another node was first, or this one before a crash.
+                return True  # Another node, or this one before a crash, has done it.
             _log.info("%s waits: %s", by, refused.message)
             return False
         return True

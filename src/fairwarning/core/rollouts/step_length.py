@@ -26,8 +26,8 @@ late, the other half for withdrawing events that could not start.
 
 
 def notice_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """Return the notice of a step: the one of the rollout, or the minimum of the scope if that is
-    longer.
+    """Return the notice of a step. It is the notice of the rollout, or the minimum of the scope if
+    that is longer; in a test fleet it may be shorter than the minimum.
     """
     minimum_ms = minimum_notice_ms(roster.policy, spec.type)
     if spec.notice_ms is None:
