@@ -1,4 +1,4 @@
-"""This module chooses the concrete classes, and nothing else does."""
+"""This module makes the objects of a server. Only here are the concrete classes chosen."""
 
 import secrets
 import uuid
@@ -41,7 +41,7 @@ from fairwarning.stores.sqlite import SqliteStore
 
 
 class BadStoreUrl(ValueError):
-    """The store's URL is of no kind that we know."""
+    """The URL of the store is invalid, or names a kind of store that does not exist."""
 
 
 def default_store_url() -> str:
@@ -53,13 +53,17 @@ def default_tls_folder() -> Path:
 
 
 def make_store(url: str, clock: Clock, *, has_own_time: bool = False) -> Store:
-    """The store for this URL. With `has_own_time` a virtual clock rules, and not the database's."""
+    """Return the store for this URL. Raises BadStoreUrl if the URL is invalid.
+
+    If `has_own_time` is set, a PostgreSQL store takes the time from `clock`. Otherwise it takes
+    the time from the database.
+    """
     if url == "memory:":
         return MemoryStore(clock)
     if url.startswith("sqlite:///"):
         return SqliteStore(_sqlite_file(url.removeprefix("sqlite:///")), clock)
     if url.startswith(("postgresql://", "postgres://")):
-        # Its driver takes a sixth of a second to load, which most processes never need.
+        # The PostgreSQL driver loads slowly (0.17 s), and most processes do not need it.
         from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
 
         return PostgresStore(url, clock if has_own_time else None)
@@ -116,8 +120,9 @@ async def make_metadata_server(
     rules: EndpointRules,
     faults: Faults | None = None,
 ) -> MetadataServer:
-    """A server that is bound to its addresses, but not yet accepting. Raises OSError if one is
-    taken.
+    """Return a server that is bound to its addresses but does not accept requests yet.
+
+    Raises OSError if an address is already in use.
     """
     views = await engine.show()
     handlers = Handlers(engine, views, store, clock, rules)
@@ -171,7 +176,11 @@ def make_control_app(control: Control, *, needs_token: bool, count_polls: Callab
 async def make_token_in(
     store_url: str, name: str, role: Role, *, for_ms: int | None
 ) -> tuple[Token, str]:
-    """Create the first token of a server that is not on loopback: nobody could ask it for one."""
+    """Create a token directly in the store, and return it with its secret.
+
+    A server that is not on loopback needs this for its first token, because its API accepts no
+    request without a token.
+    """
     clock = SystemClock()
     store = make_store(store_url, clock)
     await store.open()

@@ -1,8 +1,7 @@
-"""A node is one process of Fairwarning: engine, metadata endpoint and control plane, started in
-order.
+"""A node is one process of Fairwarning. It has an engine, a metadata endpoint and a control plane.
 
-What can fail is tried before anything is promised: the store is opened, the fleet read and all
-addresses bound before the first request is taken. Stopping goes the other way round.
+At the start, everything that can fail comes first: the node opens the store, binds all addresses
+and reads the fleet before it accepts the first request. It stops its parts in the reverse order.
 """
 
 import contextlib
@@ -78,7 +77,7 @@ class NotOnThisMachine(Exception):
 
 
 class _Extra(NamedTuple):
-    """The listener for Azure's clients beside a control plane that speaks no TLS."""
+    """The TLS listener for Azure's clients, beside a control plane that does not use TLS."""
 
     listener: socket.socket
     own: OwnCertificate
@@ -91,28 +90,28 @@ class NodeSettings:
     control: Address = ("127.0.0.1", 0)
     rules: EndpointRules = field(default_factory=EndpointRules)
     engine_rules: Rules = field(default_factory=Rules)
-    """The rules of the engine. Nodes that share a store should have the same."""
+    """The rules of the engine. All nodes that share a store should have the same rules."""
     is_clock_virtual: bool = False
     clock_start: Instant | None = None
-    """Where a virtual clock begins; None means now."""
+    """The time at which a virtual clock begins. None means now."""
     clock_speed: float = 0
-    """How many times as fast as the real clock a virtual one runs; 0 means that it is moved by
-    hand only."""
+    """The speed of the virtual clock; 2 means twice as fast as real time. 0 means that the virtual
+    clock moves only when somebody moves it."""
     seed: int | None = None
-    """The seed of the chance in faults; None means another each time."""
+    """The seed of the random numbers for faults. None means a different seed each time."""
     tls: Tls | None = None
     public_url: str = ""
-    """The origin under which a reverse proxy shows the control plane, `https://fw.example`."""
+    """The address of the control plane behind a reverse proxy, such as `https://fw.example`."""
     azure: Address | None = None
-    """Where Azure's clients, which speak TLS only, are listened to with our own certificate."""
+    """The address of a TLS listener for Azure's clients, which uses a certificate of our own."""
     is_azure_optional: bool = False
-    """Go on without that listener if it cannot be had."""
+    """Whether the node starts without the `azure` listener if that listener cannot be opened."""
     azure_folder: Path | None = None
-    """Where our own certificate authority is kept; None means in the user's data folder."""
+    """The folder of our own certificate authority. None means a folder in the user's data."""
     fleet: Fleet | None = None
-    """What the fleet is to be at the start; None leaves it as it is."""
+    """The fleet that is applied at the start. None leaves the fleet as it is in the store."""
     makes_starter_fleet: bool = True
-    """Whether an empty store gets the starter fleet if there is no fleet to apply."""
+    """Whether an empty store gets the starter fleet if `fleet` is None."""
 
 
 class Node:
@@ -139,13 +138,14 @@ class Node:
         self.metadata_urls: list[str] = []
         self.control_url = ""
         self.azure_url = ""
-        """Empty: Azure's clients cannot reach this node."""
+        """The URL for Azure's clients. It is empty if they cannot reach this node."""
         self.azure_trouble = ""
-        """Why there is no listener for them, if there was to be one."""
+        """Why the optional `azure` listener could not be opened. It is empty if all went well."""
 
     async def start(self) -> Self:
-        """Start all parts. Raises what `serve` catches (StoreDown, Refused …), and then leaves
-        nothing behind.
+        """Start all parts. If a part fails, stop the others and raise its exception.
+
+        The exceptions are CannotListen, CannotCertify, StoreDown and Refused, among others.
         """
         try:
             await self._start()
@@ -158,7 +158,7 @@ class Node:
         await self._exits.aclose()
 
     def watch(self, watcher: Watcher) -> None:
-        """Call the watcher with every request of an instance from now on."""
+        """Call the watcher for each request of an instance. The node must have been started."""
         assert self._metadata is not None, "the node has not started"
         self._metadata.watch(watcher)
 
@@ -195,7 +195,7 @@ class Node:
             self.requests,
             settings.public_url,
         )
-        # A proxy forwards strangers, who are not on this machine though it is.
+        # A proxy on this machine forwards requests from other machines.
         needs_token = not is_loopback(settings.control[0]) or bool(settings.public_url)
         app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)
         control_servers = [ControlServer(app, listener, settings.tls)]
@@ -208,7 +208,7 @@ class Node:
         await control.notifications.start()
         exits.push_async_callback(control.rollouts.stop)
         await control.rollouts.start()
-        # Not before: a declaration could start what a closed window should hold back.
+        # After the rollouts: a declaration could start an event that a closed window holds back.
         await self._set_fleet()
         await self.engine.start()
         server.start()

@@ -1,1 +1,1 @@
-"""Client, agent and server share these modules, which import nothing of the server."""
+"""The client, the agent and the server share these modules. They import no code of the server."""

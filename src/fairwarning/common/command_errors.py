@@ -1,4 +1,4 @@
-"""A command that did not work says so in one line on standard error, and ends with exit code 1."""
+"""These errors end a command with exit code 1 and one line on standard error."""
 
 from typing import IO, Any
 
@@ -8,10 +8,10 @@ from fairwarning.common.escape import one_line
 
 
 class Problem(click.ClickException):
-    """What went wrong. `status`, `code` and `body` are the server's; they are empty if it gave no
-    answer.
+    """A command failed; `message` says why.
 
-    `place` stands in front: the program, or the line of a file, as compilers write it.
+    `status`, `code` and `body` are from the server's answer. They are empty if there was no answer.
+    `place` is printed before the message: the program, or a file and line as compilers write it.
     """
 
     exit_code = 1
@@ -37,4 +37,4 @@ class Problem(click.ClickException):
 
 
 class Disconnected(Exception):
-    """The stream ended or could not be opened, and may come back."""
+    """The stream ended or could not be opened. The caller may try again."""

@@ -1,14 +1,14 @@
-"""Durations are parsed and written here, for every file, flag and API. Pure.
+"""This module parses and formats the durations of all files, flags and APIs. It has no I/O.
 
-A duration is written `30s`, `15m`, `2h`, `1d`, units together from the largest (`1h30m`), or in
-ISO 8601 (`PT15M`). Lower case is the short form, upper case ISO 8601. Years, months and weeks are
-left out: the first two have no fixed length.
+A duration has a short form in lower case (`30s`, `15m`, `2h`, `1d`, or several units from the
+largest to the smallest, `1h30m`) and the ISO 8601 form in upper case (`PT15M`). Years, months and
+weeks are not supported, because years and months have no fixed length.
 """
 
 import re
 
 DURATION_EXAMPLES = "30s, 15m, 2h, 1h30m or PT15M"
-"""What an error message suggests."""
+"""Examples of durations, for error messages."""
 
 _COUNT = "[0-9]{1,6}"
 _SHORT = rf"(?=[0-9])(?:({_COUNT})d)?(?:({_COUNT})h)?(?:({_COUNT})m)?(?:({_COUNT})s)?"
@@ -16,9 +16,9 @@ _ISO = (
     rf"P(?=[0-9T])(?:({_COUNT})D)?"
     rf"(?:T(?=[0-9])(?:({_COUNT})H)?(?:({_COUNT})M)?(?:({_COUNT})S)?)?"
 )
-# `$` alone fits before a last newline too, and JavaScript, whose patterns OpenAPI uses, has no \Z.
+# `$` also matches before a last newline. `\Z` is not in JavaScript, whose patterns OpenAPI uses.
 DURATION_PATTERN = rf"^(?:{_SHORT}|{_ISO})$(?!\n)"
-"""Every duration and nothing else, as a pattern that means the same in Python and in OpenAPI."""
+"""A pattern that matches exactly the durations. It means the same in Python and in OpenAPI."""
 
 _ANY = re.compile(DURATION_PATTERN)
 _ISO_ONLY = re.compile(_ISO)
@@ -27,7 +27,7 @@ _UNIT_NAMES = ("d", "h", "min", "s")
 
 
 def parse_duration_ms(text: str) -> int | None:
-    """The duration in milliseconds, or None if the text is no duration."""
+    """Return the duration in milliseconds, or None if the text is not a duration."""
     found = _ANY.match(text)
     if found is None:
         return None
@@ -36,19 +36,19 @@ def parse_duration_ms(text: str) -> int | None:
 
 
 def parse_iso_duration_ms(text: str) -> int | None:
-    """The same for interfaces that take ISO 8601 only, as Azure's do."""
+    """Return the duration in milliseconds, or None if the text is not an ISO 8601 duration."""
     found = _ISO_ONLY.fullmatch(text)
     return None if found is None else _total_ms(found.groups(default="0"))
 
 
 def parse_duration_s(text: str) -> float | None:
-    """The duration in seconds, or None if the text is no duration."""
+    """Return the duration in seconds, or None if the text is not a duration."""
     found = parse_duration_ms(text)
     return None if found is None else found / 1000
 
 
 def format_iso_duration(duration_ms: int) -> str:
-    """The shortest `PT…` form, in whole seconds; rounded up, so that no promise shrinks."""
+    """Return the duration like `PT1H5M`, rounded up to whole seconds."""
     seconds = -(-duration_ms // 1000)
     hours, rest = divmod(seconds, 3600)
     minutes, seconds = divmod(rest, 60)
@@ -59,7 +59,7 @@ def format_iso_duration(duration_ms: int) -> str:
 
 
 def human_s(seconds: float) -> str:
-    """The two largest units that people read: `14 min`, `1 h 5 min`, `7 s`."""
+    """Return the duration in its two largest units, like `14 min`, `1 h 5 min` or `7 s`."""
     rest = max(0, int(seconds))
     parts = []
     for unit, name in zip(_UNITS_S, _UNIT_NAMES, strict=True):

@@ -1,13 +1,15 @@
-"""Text from others is made safe for our terminal: it must not move the cursor or change colours.
-Pure.
+"""This module makes text from other programs safe to print on a terminal, and formats lists.
+
+Such text must not move the cursor or change colours.
 """
 
 import unicodedata
 
 
 def clean(text: str) -> str:
-    """The text with every control and format character made visible, except line
-    breaks and tabs.
+    """Return the text with each control or format character replaced by U+FFFD.
+
+    Line breaks and tabs stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -25,7 +27,7 @@ def _visible(character: str) -> str:
 
 
 def several(names: list[str], shown_max: int = 4) -> str:
-    """The names as people read them: `web-0, web-1, web-2, web-3 and 8 more`."""
+    """Return the first names and the number of the others, like `web-0, web-1 and 8 more`."""
     if len(names) <= shown_max:
         return ", ".join(names)
     return f"{', '.join(names[:shown_max])} and {len(names) - shown_max} more"

@@ -1,4 +1,4 @@
-"""A lazy group imports a command only when it is used, so that `--help` comes at once."""
+"""A lazy group imports a command only when the command is used, so that `--help` is fast."""
 
 from importlib import import_module
 from typing import Any
@@ -8,11 +8,10 @@ from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
-    """A group of commands. `lazy` maps a name to `module:attribute` and the line for the list of
-    commands.
+    """A group of commands. `lazy` maps each name to `module:attribute` and a one-line help.
 
-    The line is written down here and not taken from the command, because asking the command would
-    import it. A test keeps the two alike.
+    The help is repeated in `lazy` because reading it from the command would import the command. A
+    test checks that both are equal.
     """
 
     def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]], **kwargs: Any) -> None:

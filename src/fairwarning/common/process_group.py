@@ -1,6 +1,4 @@
-"""This module ends a program that leads a process group of its own, and all that it
-started there.
-"""
+"""This module ends a program that has its own process group, and all processes of that group."""
 
 import asyncio
 import logging
@@ -10,16 +8,16 @@ from collections.abc import Coroutine
 from contextlib import suppress
 
 KILLED_S_MAX = 10.0
-"""More only if the kernel cannot end it, for example on a file system that hangs."""
+"""How long to wait after SIGKILL. It takes longer only if, for example, a file system hangs."""
 CLEARED_S_MAX = 1.0
-"""What has ended counts as there until its parent clears it away, and that may never be."""
+"""How long to wait until the parents of ended processes have reaped them; some never do."""
 _GONE_CHECK_S = 0.02
 
 _log = logging.getLogger(__name__)
 
 
 async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
-    """Ask the whole group to end, and then make it end; at once if this is cancelled meanwhile."""
+    """Send SIGTERM to the group, and SIGKILL after `grace_s`, or at once if this is cancelled."""
     _signal(process.pid, signal.SIGTERM)
     try:
         await _done(_gone(process), grace_s)
@@ -27,7 +25,7 @@ async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
             _log.warning("a program did not end within %g s of being asked to", grace_s)
     finally:
         _signal(process.pid, signal.SIGKILL)
-        # Also when cancelled: whoever ends the event loop next would leave a zombie behind.
+        # Wait also when cancelled, because the event loop may end next and leave a zombie process.
         await _done(process.wait(), KILLED_S_MAX)
         await _done(_gone(process), CLEARED_S_MAX)
         if process.returncode is None:
@@ -35,7 +33,7 @@ async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:
 
 
 async def end_of_others(group: int, grace_s: float) -> bool:
-    """End a group whose leader somebody else has started. Returns False if some of it is left."""
+    """End a group that another process has started. Returns False if some process is left."""
     _signal(group, signal.SIGTERM)
     try:
         await _done(_empty(group), grace_s)
@@ -46,10 +44,10 @@ async def end_of_others(group: int, grace_s: float) -> bool:
 
 
 async def _done(work: Coroutine[object, object, object], within_s: float) -> None:
-    """Wait for the process, for this time at most.
+    """Wait until `work` is done, for `within_s` seconds at most.
 
-    It does not use `asyncio.timeout`, which in a task that is being cancelled raises what Python
-    3.11.2 takes for the cancellation.
+    This does not use `asyncio.timeout`: in a task that is being cancelled, Python 3.11.2 takes the
+    error of the timeout for the cancellation.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -70,8 +68,9 @@ async def _empty(group: int) -> None:
 
 
 def _clear_away(group: int) -> None:
-    """Reap processes that lost their parent: as the first process of a container we
-    inherit them.
+    """Reap ended processes that have lost their parent.
+
+    We become their parent if we are the first process of a container.
     """
     with suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG) != (0, 0):
@@ -79,12 +78,12 @@ def _clear_away(group: int) -> None:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send the signal. Returns False if no process of the group is left."""
+    """Send the signal to the group. Returns False if the group has no process left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        # It runs as another user now, and cannot be told anything.
+        # The process runs as another user now, so we may not signal it.
         pass
     return True

@@ -1,4 +1,4 @@
-"""This module reads a file that a person named, whatever it turns out to be."""
+"""This module reads files that a user names. They may be too large, or not text."""
 
 import errno
 from pathlib import Path
@@ -7,7 +7,10 @@ FILE_MB_MAX = 64
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of the file. Raises OSError, whose `strerror` says why it cannot be read."""
+    """Return the content of the file. Raises OSError if it cannot be read or is too large.
+
+    The `strerror` of the OSError gives the reason.
+    """
     bytes_max = FILE_MB_MAX * 1024 * 1024
     try:
         with open(path, "rb") as file:
@@ -21,9 +24,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of the file. Raises OSError as `read_bytes` does, also for a file that
-    is not text.
-    """
+    """Return the text of the file. Raises OSError as `read_bytes` does, or if it is not UTF-8."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:

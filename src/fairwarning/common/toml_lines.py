@@ -1,9 +1,9 @@
-"""This module says on which line of a TOML text a value stands.
+"""This module finds the line of each value in a TOML text.
 
-Theory of operation. The text has been parsed already, so it is known to be right, and this walk
-need only tell where keys and values begin. It notes the line of every path at which something is
-said for the first time: `("vm", 2, "addresses", 0)`. A path that is nowhere in the text, such as a
-key that is missing, stands where the nearest path above it does.
+Theory of operation. The text has been parsed before, so it is valid TOML, and this module only
+looks for the places where keys and values begin. It notes the line where each path, such as
+`("vm", 2, "addresses", 0)`, first occurs. A path that is not in the text, such as a missing key,
+has the line of the nearest path above it.
 """
 
 import re
@@ -13,7 +13,7 @@ from bisect import bisect_right
 from fairwarning.common.toml_text import end_of_string
 
 Path = tuple[str | int, ...]
-"""`("scale_set", 0, "capacity")`."""
+"""The keys and list positions that lead to a value, such as `("scale_set", 0, "capacity")`."""
 
 _SPACE = re.compile(r"[ \t]*")
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -30,10 +30,11 @@ class Lines:
         self._ends = [found.start() for found in re.finditer("\n", text)]
         self._lines: dict[Path, int] = {(): 1}
         self._lengths: dict[Path, int] = {}
-        """How many tables each array of tables has so far."""
+        """The number of tables in each array of tables, as far as the text has been read."""
         self._walk()
 
     def of(self, path: Path) -> int:
+        """Return the line of the path, counted from 1."""
         while path not in self._lines:
             path = path[:-1]
         return self._lines[path]
@@ -65,7 +66,9 @@ class Lines:
         return self._newest(path, line)
 
     def _newest(self, path: Path, line: int) -> Path:
-        """A name in a header means the last table of its array, if it is one."""
+        """Note the path of a header. If it is an array of tables, return the path of its last
+        table.
+        """
         self._note(path, line)
         if path in self._lengths:
             path = (*path, self._lengths[path] - 1)
@@ -123,7 +126,7 @@ class Lines:
             self._pair(path)
 
     def _goes_on(self, end: str) -> bool:
-        """Stands at the next element, or behind the end."""
+        """Go to the next element and return True, or go behind the end and return False."""
         self._skip_gap()
         if self._text[self._at] == ",":
             self._at += 1

@@ -1,7 +1,7 @@
-"""Reads a TOML table key by key, and gathers all mistakes of a file with their lines.
+"""This module reads a TOML table key by key, and collects all mistakes of a file with their lines.
 
-A reader asks the table for each key that may be there, and then closes it. A mistake does not
-end the reading: the reader gets a default, and raises all mistakes at the end (`with_lines`).
+A reader asks the table for each key that is allowed, and then closes the table. After a mistake
+the reader gets a default value and goes on. At the end it raises all mistakes (`with_lines`).
 """
 
 import difflib
@@ -20,7 +20,7 @@ _TYPE_WORDS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
     line: int | None
-    """The line in the file, counted from 1; None if the mistake has no place."""
+    """The line in the file, counted from 1. None if the mistake belongs to no line."""
     message: str
     """What is wrong, and what to do."""
 
@@ -29,7 +29,7 @@ class Mistake:
 
 
 class BadFile(Exception):
-    """A file cannot be used; `mistakes` has all that is wrong with it, in the order of lines."""
+    """A file has mistakes. `mistakes` lists all of them, in the order of their lines."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = sorted(mistakes, key=lambda each: each.line or 0)
@@ -40,14 +40,14 @@ class TomlTable:
     """One table of a file. `close` reports the keys that the reader has not asked for."""
 
     def __init__(self, raw: dict[str, Any], path: Path, mistakes: list[tuple[Path, str]]) -> None:
-        """All tables of a file share `mistakes`."""
+        """All tables of a file share one list of `mistakes`."""
         self.raw = raw
         self.path = path
         self.mistakes = mistakes
         self._asked: list[str] = []
 
     def wrong(self, key: str | int | None, message: str) -> None:
-        """Note a mistake at `key`, or at the table itself if it is None."""
+        """Note a mistake at `key`, or at the table itself if `key` is None."""
         self.mistakes.append((self.path if key is None else (*self.path, key), message))
 
     def close(self) -> None:
@@ -56,10 +56,10 @@ class TomlTable:
                 self.wrong(key, f"unknown key `{key}`; {suggestion(key, self._asked)}")
 
     def take(self, key: str, *types: type) -> Any:
-        """Return the value, or None if it is missing or of another type."""
+        """Return the value. It is None if the key is missing or the type is wrong (a mistake)."""
         self._asked.append(key)
         value = self.raw.get(key)
-        # type() and not isinstance(): a bool is no whole number here.
+        # type() and not isinstance(), because isinstance(True, int) is true.
         if value is None or type(value) in types:
             return value
         wanted = " or ".join(_TYPE_WORDS[each] for each in types)
@@ -125,7 +125,7 @@ class TomlTable:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the known word that is closest to `word`, or with all of them."""
+    """Return a hint with the known word that is similar to `word`, or else with all known words."""
     known = tuple(known)
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean `{near[0]}`?" if near else f"it may be {', '.join(known)}"

@@ -1,7 +1,6 @@
-"""This module reads TOML text for every TOML file: any text ends in a value, or in a `NotToml` with
-its line.
+"""This module parses the text of all TOML files. For invalid text it raises NotToml with the line.
 
-Text that would cost the parser too much is refused before the parser sees it.
+Text that would take the parser too much time or memory is refused before parsing.
 """
 
 import re
@@ -13,7 +12,7 @@ _HINT = "a line is `key = value`, `[table]` or `[[array of tables]]`, and string
 
 
 class NotToml(ValueError):
-    """The text is no TOML. `message` says what is wrong and what to do, `line` where."""
+    """The text is not TOML. `message` says what is wrong and what to do; `line` says where."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(f"line {line}: {message}")
@@ -22,7 +21,7 @@ class NotToml(ValueError):
 
 
 def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
-    """The text as lines are counted in it, and the tables that it holds. Raises NotToml."""
+    """Return the text with plain line ends, and its parsed tables. Raises NotToml if invalid."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         refuse_costly(text)
@@ -45,11 +44,11 @@ NESTING_MAX = 20
 KEYS_MAX = 200_000
 VALUES_MAX = 600_000
 WORD_CHARS_MAX = 1_000
-"""The length of a name without quotes, a number or a time, with the spaces around it."""
+"""The longest name without quotes, number or time, including the spaces around it."""
 _LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"
 _MARK = re.compile(r"[\"'#.=,\[\]{}\n]")
-# A group that repeats takes memory each time until the pattern ends, so it repeats a thousand times
-# at most, and is asked again. Nothing follows it, so no text is looked at twice.
+# Each repetition of a group takes memory until the match ends, so a match has at most a thousand
+# repetitions, and the caller matches again. Nothing follows the group, so there is no backtracking.
 _BASIC = re.compile(r'(?:[^"\\\n]+|\\.){0,1000}')
 _LONG_BASIC = re.compile(r'(?:[^"\\]+|\\.|"(?!"")){0,1000}', re.DOTALL)
 
@@ -62,7 +61,7 @@ class TooCostly(ValueError):
 
 
 def refuse_costly(text: str) -> None:
-    """Refuse text that would cost the parser too much. Raises TooCostly."""
+    """Raise TooCostly if the text would take the parser too much time or memory."""
     at = keys = values = parts = depth = 0
     while (found := _MARK.search(text, at)) is not None:
         start, mark = found.start(), found[0]
@@ -108,7 +107,7 @@ def refuse_costly(text: str) -> None:
 
 
 def end_of_string(text: str, at: int) -> int | None:
-    """The position behind the string that begins at `at`; None if it does not end."""
+    """Return the position behind the string that begins at `at`, or None if it does not end."""
     quote = text[at]
     is_long = text.startswith(quote * 3, at)
     if quote == "'" and not is_long:
@@ -129,7 +128,10 @@ def _end_of_literal(text: str, at: int) -> int | None:
 
 
 def _end_of_long(text: str, close: int, quote: str) -> int | None:
-    """Two quotes more may stand before the closing three, and belong to the string."""
+    """Return the position behind the closing quotes at `close`, or None if `close` is negative.
+
+    Up to two more quotes may come before the closing three. They belong to the string.
+    """
     if close < 0:
         return None
     end = close + 3

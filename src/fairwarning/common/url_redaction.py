@@ -1,4 +1,4 @@
-"""Removes secrets from URLs, before they are logged, listed or put into an error. Pure."""
+"""This module removes secrets from URLs before they are logged, listed or put into an error."""
 
 from urllib.parse import urlsplit
 
@@ -7,9 +7,9 @@ _WEB = frozenset({"http", "https"})
 
 
 def redacted(url: str) -> str:
-    """Keep the scheme, host and port of a web address, and only the scheme of any other.
+    """Return the scheme, host and port of an HTTP URL, and only the scheme of any other URL.
 
-    The path goes too, because many services have their key in it.
+    The path is hidden too, because many services have a secret key in it.
     """
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""The rules, pure: no clock, no random source, no file, no socket.
+"""The core has the rules. It uses no clock, no random source, no file and no socket.
 
-Time and ids come in with the call. The core cannot fail; it can only refuse.
+The caller passes in the time and new ids. The only exception that the core raises is Refused.
 """

@@ -1,7 +1,7 @@
 """This module lists the api-versions of /metadata/scheduledevents and what each can show.
 
-Scheduled Events has its own list, apart from the one of /metadata/instance. Each version has all
-fields of the one before it, and an event whose type is younger than the version is not shown.
+The list is not the one of /metadata/instance. Each version has all fields of the version before it.
+A version does not show events of a type that was added later.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ class ApiVersion:
     has_source: bool = False
     has_duration: bool = False
     prefixes_underscore: bool = False
-    """2017-03-01 wrote the names of VMs (not of cloud service roles) as `_name`."""
+    """Whether names of VMs are written as `_name`, as in 2017-03-01 (not those of cloud
+    services).
+    """
     is_header_optional_on_post: bool = False
 
 

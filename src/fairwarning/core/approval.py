@@ -1,5 +1,5 @@
-"""This module decides who may approve an early start, and what is approved in advance (promises 7
-and 10).
+"""This module checks who may approve an early start, and approves events by policy (promises 7 and
+10).
 """
 
 from fairwarning.core.instants import Instant
@@ -21,8 +21,10 @@ from fairwarning.core.transitions import Approved, Drained, Seen
 
 
 def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
-    """Approve the event for all its Resources. It changes nothing if the event is approved already
-    or has started.
+    """Approve the event for all its Resources. Nothing changes if `by` has approved it before or
+    the event has started.
+
+    Raises Refused if the event is over, or if `by` is an instance of another scope.
     """
     if by.kind == "instance":
         _refuse_stranger(draft.scope, InstanceName(by.name))
@@ -36,7 +38,7 @@ def approve(draft: Draft, event: Event, by: Actor, now: Instant) -> None:
 
 
 def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: Instant) -> None:
-    """Note that an instance was shown these events. An event that is over, or was seen before, is
+    """Note that an instance was shown these events. Events that are over or were seen before are
     skipped.
     """
     for id in ids:
@@ -46,8 +48,10 @@ def note_seen(draft: Draft, ids: tuple[EventId, ...], name: InstanceName, now: I
 
 
 def note_drained(draft: Draft, event: Event, name: InstanceName, now: Instant) -> None:
-    """Note that an instance is ready for the event. It changes nothing the second time, or once the
-    event has started or is over.
+    """Note that an instance is ready for the event. Nothing changes if this was noted before, or if
+    the event has started or is over.
+
+    Raises Refused if the event does not affect the instance.
     """
     if name not in event.resources:
         raise Refused(

@@ -1,6 +1,6 @@
-"""A command is what can be asked of a scope. Each is decided alone, on one scope, at one instant.
+"""A command asks a scope for something. It is decided alone, for one scope, at one instant.
 
-New ids come in with the command, so that a repeated command is recognised as the same one.
+The caller puts new ids into the command, so that a repeated command is recognised as the same one.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ from fairwarning.core.model import (
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """Announce a platform event. It gets the minimum notice unless a notice or an
-    instant is given.
+    """Announce a platform event, with the minimum notice unless `notice_ms` or `not_before_ms` is
+    given.
     """
 
     event_id: EventId
@@ -35,13 +35,13 @@ class Schedule(Struct, frozen=True, kw_only=True):
     description: str | None = None
     duration_s: int | None = None
     lasts_s: int | None = None
-    """How long it stays Started in a rehearsal; None means as long as the impact takes."""
+    """How long the event stays Started in a rehearsal. None means as long as the impact takes."""
     already_happened: bool = False
-    """A failure that nobody could announce: the event appears as Started."""
+    """Whether this is a failure that could not be announced. The event then starts at once."""
 
 
 class Operate(Struct, frozen=True, kw_only=True):
-    """Do to an instance what its owner asks for: restart it, redeploy it, delete it and so on."""
+    """Do to an instance what its owner asks for, such as a restart, a redeployment or a delete."""
 
     event_id: EventId
     kind: OperationKind
@@ -49,7 +49,9 @@ class Operate(Struct, frozen=True, kw_only=True):
 
 
 class OperateAll(Struct, frozen=True, kw_only=True):
-    """Do the same operation to several instances, with an event each; all of them or none."""
+    """Do the same operation to several instances, with one event each. If one is refused, none is
+    done.
+    """
 
     kind: OperationKind
     targets: tuple[tuple[EventId, InstanceName], ...]
@@ -61,15 +63,15 @@ class Approve(Struct, frozen=True, kw_only=True):
 
 
 class ReportSeen(Struct, frozen=True, kw_only=True):
-    """An instance was shown these events. Only the first sight of each counts."""
+    """An instance was shown these events. Only the first time counts for each event."""
 
     event_ids: tuple[EventId, ...]
     instance: InstanceName
 
 
 class ReportDrained(Struct, frozen=True, kw_only=True):
-    """An instance of the event is ready for it. This is no approval, because others may not be
-    ready.
+    """An instance of the event is ready for it. This does not approve the event, because other
+    instances may not be ready.
     """
 
     event_id: EventId
@@ -82,7 +84,9 @@ class Cancel(Struct, frozen=True, kw_only=True):
 
 
 class Postpone(Struct, frozen=True, kw_only=True):
-    """Cancel the event and announce another in its place, because NotBefore never moves."""
+    """Cancel the event and announce a new one in its place, because the NotBefore of an event never
+    changes.
+    """
 
     event_id: EventId
     new_event_id: EventId
@@ -94,26 +98,28 @@ class Activate(Struct, frozen=True, kw_only=True):
 
 
 class BeginAnew(Struct, frozen=True, kw_only=True):
-    """Begin a new activation, whose documents count from 1 again.
+    """Begin a new activation, in which the document numbers start at 1 again.
 
-    It is needed when instances were shown documents that the store has lost, so that no number of
-    this activation is safe. If several callers ask for it, it happens once.
+    This is needed when the store has lost documents that instances have seen, because then a number
+    of the old activation may be used twice. If several callers ask for it, it happens once.
     """
 
     activated_ms: Instant
-    """The activation that is stored. If it is another by now, somebody has begun anew already."""
+    """The activation in the store that is to be replaced. If the store has another one by now, the
+    command changes nothing.
+    """
     served_ms: Instant
-    """The new activation must be later than this, the newest that instances were shown."""
+    """The newest activation that instances have seen. The new activation is later than this."""
     reason: str
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """Time has passed, so do whatever is due."""
+    """Time has passed. Everything that is due is done."""
 
 
 class ReportDone(Struct, frozen=True, kw_only=True):
-    """The driver says that the impact is over. It is believed whatever the attempt is, because all
-    attempts share one key.
+    """The driver says that the impact is over. This is accepted from any attempt, because all
+    attempts have the same key.
     """
 
     event_id: EventId
@@ -132,8 +138,8 @@ class RenewLease(Struct, frozen=True, kw_only=True):
 
 
 class Release(Struct, frozen=True, kw_only=True):
-    """A node that stops gives its work back, so that the next node need not wait for the lease to
-    end.
+    """A node stops and gives its work back, so that another node need not wait until the lease
+    ends.
     """
 
     event_id: EventId
@@ -146,7 +152,7 @@ class AddInstances(Struct, frozen=True, kw_only=True):
 
 
 class ChangeModel(Struct, frozen=True, kw_only=True):
-    """Change the whole model of a scale set. Existing instances keep theirs until they are
+    """Replace the model of a scale set. Existing instances keep their model until they are
     upgraded.
     """
 
@@ -164,21 +170,22 @@ class ChangePolicy(Struct, frozen=True, kw_only=True):
 
 
 class Declare(Struct, frozen=True, kw_only=True):
-    """Make the scope what this roster says: add, change and remove instances, and change the rules.
+    """Make the scope equal to this roster: add, change and remove instances, and change the rules.
 
-    An instance that has an event pending is removed only by force, which cancels the event. One
-    that is due a Terminate event stays until its Terminate is over.
+    An instance with a pending event is removed only with `force`, which cancels the event. An
+    instance that is due a Terminate event stays until that event is over.
     """
 
     roster: Roster
     force: bool = False
     before: Roster | None = None
-    """The roster that the caller saw; the command is refused if it has changed since."""
+    """The roster that the caller saw. If the roster has changed since, the command is refused."""
     terminates: Mapping[InstanceName, EventId] = {}
-    """The id of the Terminate event for each instance that may need one to leave."""
+    """The id of the Terminate event for each instance that may need one when it is removed."""
     without_notice: frozenset[InstanceName] = frozenset()
-    """The instances that are removed at once although due a Terminate, because somebody named
-    them."""
+    """The instances that are removed at once although they are due a Terminate event, because the
+    operator named them.
+    """
 
 
 class ReportPower(Struct, frozen=True, kw_only=True):

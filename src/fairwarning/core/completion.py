@@ -1,4 +1,4 @@
-"""This module ends events, and does to the instances what follows from that (promise 9)."""
+"""This module completes events and then changes their instances accordingly (promise 9)."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -57,9 +57,7 @@ def _leave_behind(draft: Draft, event: Event, instance: Instance, now: Instant) 
 
 
 def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
-    """Cancel the scheduled events that have no live instance left, because there is
-    nobody to warn.
-    """
+    """Cancel the scheduled events all of whose instances have been deleted."""
     roster = draft.scope.roster
     for event in draft.scope.in_phase(Phase.SCHEDULED):
         if not any(roster.has_live(name) for name in event.resources):
@@ -68,10 +66,11 @@ def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
 
 
 def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Take finished events and deleted instances out of the scope when they are old enough.
+    """Remove finished events and deleted instances from the scope when they are too old or too
+    many.
 
-    A scope with all its past would be slow to write. The store keeps the past, and refuses an id
-    that was used once for ever.
+    A scope with all of its past would be slow to write. The store keeps the past, and never accepts
+    a used event id again.
     """
     horizon = now - timing.retention_ms
     scope = draft.scope

@@ -1,9 +1,8 @@
-"""`decide` is the only way in which a scope changes.
+"""`decide` is the only way to change a scope.
 
-It answers a command with the transitions that follow from it at `now`, or refuses and changes
-nothing. After every command it also does all that has become possible: it starts what may start,
-expires what is overdue and forgets what is old. So no caller can leave a scope with something
-undone that is due.
+For a command it returns the transitions that follow from it at `now`, or it raises Refused and
+nothing changes. After every command it also does everything that is due: it starts events, ends
+overdue attempts and forgets what is old. So a caller cannot leave due work undone.
 """
 
 from collections.abc import Sequence
@@ -76,7 +75,7 @@ from fairwarning.core.transitions import (
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A change has the scope after a decision, and the transitions that lead there."""
+    """The scope after a decision, and the transitions that lead to it."""
 
     scope: Scope
     transitions: tuple[ScopeTransition, ...]
@@ -91,9 +90,9 @@ def decide(
     timing: Timing = DEFAULT_TIMING,
     node: NodeId | None = None,
 ) -> Change:
-    """Decide the command. If a node is given, it takes the driver's work that is ready.
+    """Return the change that the command makes. Raises Refused, and no other exception.
 
-    Raises Refused, and nothing else.
+    If `node` is given, that node takes the driver work that is ready.
     """
     draft = Draft(scope)
     _answer(draft, command, now, timing)
@@ -144,7 +143,7 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
                 complete(draft, event, now)
         case ReportFailure(event_id=event_id, attempt=attempt, reason=reason):
             event = find_event(scope, event_id)
-            # A late word about an earlier attempt says nothing about this one.
+            # A late report about an earlier attempt says nothing about this one.
             if event.work and event.work.node and event.work.attempt == attempt:
                 fail_attempt(draft, event, reason, now, timing)
         case RenewLease(event_id=event_id, attempt=attempt, node=node):
@@ -176,7 +175,7 @@ def _change_roster(draft: Draft, command: RosterCommand, now: Instant, timing: T
             rosters.change_policy(draft, policy)
         case Declare(before=before):
             refuse_overtaken(draft.scope, before)
-            # After a day of silence nobody is there to be told, even if no tick came in between.
+            # After a day without requests nobody needs notice, even if there was no tick since.
             _deactivate_if_idle(draft, now, timing)
             declare(draft, command, now)
         case ReportPower(instance=name, power=power):
@@ -193,8 +192,9 @@ def _operate(
     now: Instant,
     timing: Timing,
 ) -> None:
-    """Begin the operation. After a day of silence nobody is there to be told, even if no tick came
-    in between.
+    """Schedule an event of the operation for each target. Raises Refused if there is no target.
+
+    A scope without requests for a day is deactivated first, even if there was no tick since.
     """
     _deactivate_if_idle(draft, now, timing)
     if not targets:
@@ -239,8 +239,10 @@ def _postpone(draft: Draft, command: Postpone, now: Instant) -> None:
 
 
 def _activate(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Activate the scope. The first request after a day of silence begins a new activation, even if
-    no tick came in between.
+    """Activate the scope if it is not activated.
+
+    The first request after a day without requests begins a new activation, even if there was no
+    tick since.
     """
     _deactivate_if_idle(draft, now, timing)
     if not draft.scope.is_activated:
@@ -255,10 +257,10 @@ def _begin_anew(draft: Draft, command: BeginAnew, now: Instant) -> None:
 
 
 def _activation_ms(scope: Scope, earliest: Instant) -> Instant:
-    """Choose an instant that names no earlier activation of the scope, even if the clock stepped
-    back.
+    """Return an instant that differs from each earlier activation of the scope, even if the clock
+    was set back.
 
-    The last sign of an instance is never older than the activation, and outlives it.
+    This works because `last_seen_ms` is never older than the activation, and stays after it.
     """
     seen = scope.last_seen_ms
     return earliest if seen is None else max(earliest, later(seen, 1))
@@ -281,8 +283,8 @@ def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
 
 
 def _publish(draft: Draft, before: Scope) -> None:
-    """Give the document its next number if instances can see a change (promise 6). An activation
-    begins at 1.
+    """Give the document its next number if instances can see a change (promise 6). A new activation
+    has set the number to 1 already.
     """
     same_activation = before.is_activated and before.activated_ms == draft.scope.activated_ms
     if same_activation and visible_content(before) != visible_content(draft.scope):

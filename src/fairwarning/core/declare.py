@@ -1,15 +1,19 @@
-"""The operator says who is in a scope and under which rules.
+"""This module applies a declaration of the operator: who is in a scope, and under which rules.
 
-Theory of operation. A declaration is the whole roster, but an operator does not say
-everything about an instance: its power, and the model that it was made with, stay as they
-are, and so does all of the scope's model but the terminate notice. An instance that is left
-out is deleted as any other, with its tombstone, and its name may be declared again. But one
-that is due a Terminate event (its own model has a notice, and somebody watches) leaves only
-by that: a declaration that leaves it out announces the event, and the instance stays as it
-is until the event is over. It is removed at once only if the command names it as one that
-leaves without notice. What an unfinished event rests on does not change under it: whoever
-removes or moves one of its instances, or brings back the name of a deleted one, must cancel
-it first, or force it; a started event is waited for (promises 2, 3 and 4).
+Theory of operation. A declaration is the whole roster, but it does not set everything. Existing
+instances keep their power and their model. Of the model of the scope, only the terminate notice is
+set.
+
+An instance that the declaration leaves out is deleted and kept as deleted for a while; its name may
+be declared again. But an instance that is due a Terminate event (its own model has a notice, and
+the scope is activated) is not deleted at once. The declaration announces the event, and the
+instance stays until the event is over. It is deleted at once only if the command names it in
+`without_notice`.
+
+A declaration does not change what an unfinished event depends on. If it would remove or move an
+instance of a scheduled event, or declare the name of a deleted one again, it is refused unless it
+is forced, and then cancels the event. If the event has started, the operator must wait for its end
+(promises 2, 3 and 4).
 """
 
 from collections.abc import Collection, Mapping
@@ -75,7 +79,9 @@ def declare(draft: Draft, command: Declare, now: Instant) -> None:
 
 
 def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[Instance, ...]:
-    """The instances that `wanted` leaves out and that stay until their Terminate event is over."""
+    """Return the instances that `wanted` leaves out and that stay until their Terminate event is
+    over.
+    """
     return tuple(
         each
         for each in scope.roster.live
@@ -88,8 +94,9 @@ def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[I
 def _terminate(
     scope: Scope, command: Declare, instance: Instance, update_domain: int, now: Instant
 ) -> Event:
-    """The event by which the instance leaves, under the rules from before the declaration, which
-    may be about to lower them.
+    """Return the Terminate event of the instance. Raises Refused if the command has no id for it.
+
+    The rules from before the declaration apply, because the declaration may lower the notice.
     """
     event_id = command.terminates.get(instance.name)
     if event_id is None:
@@ -104,9 +111,9 @@ def _terminate(
 
 
 def declared(scope: Scope, wanted: Roster, without_notice: Names = ()) -> Roster:
-    """What the roster becomes now.
+    """Return the roster as it is after the declaration.
 
-    A removed instance is missing from it. One that leaves by a Terminate event is still in it.
+    A removed instance is not in it. An instance that leaves by a Terminate event is still in it.
     """
     before = scope.roster
     model = declared_model(before, wanted)
@@ -126,13 +133,15 @@ def declared(scope: Scope, wanted: Roster, without_notice: Names = ()) -> Roster
 
 
 def _used_numbers(before: Roster, wanted: Roster) -> int:
-    """How many numbers have been given out and are never used again."""
+    """Return how many numbers have been given to instances. These numbers are never used again."""
     is_another_kind = before.is_numbered != wanted.is_numbered
     return 0 if before.is_gone or is_another_kind else before.next_number
 
 
 def _placed(instance: Instance, wanted: Roster) -> Instance:
-    """The instance in its present domains, unless there are fewer domains now."""
+    """Return the instance in its present domains. If there are fewer domains now, it gets
+    another.
+    """
     return replace(
         instance,
         update_domain=instance.update_domain % max(wanted.update_domains, 1),
@@ -141,8 +150,8 @@ def _placed(instance: Instance, wanted: Roster) -> Instance:
 
 
 def declared_model(before: Roster, wanted: Roster) -> Model:
-    """The model after the declaration, which sets the terminate notice only; one for a new set sets
-    all of it.
+    """Return the model after the declaration. Of the model of an existing scale set, only the
+    terminate notice is changed.
     """
     rest = before.model if before.live else wanted.model
     return next_model(
@@ -169,8 +178,8 @@ def _with_deleted(target: Roster, before: Roster) -> Mapping[InstanceName, Insta
 def refuse_declaration(
     scope: Scope, wanted: Roster, *, force: bool, without_notice: Names = ()
 ) -> None:
-    """Refuse for every reason that the scope alone can tell; only the store knows which addresses
-    are taken.
+    """Raise Refused if the declaration breaks a rule. Only addresses that are in use elsewhere are
+    not checked, because only the store knows them.
     """
     before = scope.roster
     _refuse_another(scope, wanted)
@@ -191,7 +200,9 @@ def refuse_declaration(
 
 
 def refuse_overtaken(scope: Scope, before: Roster | None) -> None:
-    """Refuse a stale declaration: it is the whole roster, so it would undo what came in between."""
+    """Raise Refused if the roster is no longer `before`. A declaration sets the whole roster, so it
+    would undo the changes since.
+    """
     if before is not None and before != scope.roster:
         raise Refused(
             Code.ROSTER_CHANGED,
@@ -220,7 +231,9 @@ def _identity(roster: Roster) -> tuple[str, str, str, str]:
 
 
 def _refuse_used_number(scope: Scope, target: Roster) -> None:
-    """Refuse a number that was used, unless the set was removed and this declares a new one."""
+    """Raise Refused if a number was used before, unless the set was removed and is
+    declared again.
+    """
     before = scope.roster
     used = _used_numbers(before, target)
     for instance in target.live:
@@ -235,8 +248,8 @@ def _refuse_used_number(scope: Scope, target: Roster) -> None:
 
 
 def _refuse_lost_notice(scope: Scope, target: Roster) -> None:
-    """Refuse to make an instance Spot that is due a Terminate event, because Spot instances get
-    none.
+    """Raise Refused if an instance that is due a Terminate event would become Spot. Spot instances
+    get no Terminate events.
     """
     for known in scope.roster.live:
         becomes_spot = (
@@ -262,8 +275,8 @@ def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
 
 
 def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
-    """Say what the driver would no longer recognise. It may be asked about a started
-    event again.
+    """Return what the driver would no longer recognise in a started event, or None. The driver may
+    be asked about the event again.
     """
     if (before.driver, before.driver_settings) != (target.driver, target.driver_settings):
         return "its driver would change"
@@ -275,7 +288,7 @@ def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
 
 
 def cancelled_by(scope: Scope, wanted: Roster, without_notice: Names = ()) -> dict[EventId, str]:
-    """The scheduled events that a forced declaration cancels, each with the reason."""
+    """Return the scheduled events that a forced declaration cancels, each with the reason."""
     target = declared(scope, wanted, without_notice)
     disturbed = (
         (event.id, _disturbed(event, scope.roster, target))
@@ -292,7 +305,7 @@ def _disturbed(event: Event, before: Roster, target: Roster) -> str | None:
         if stays and not was:
             return f"instance {name} was declared anew"
         domain = target.instances[name].update_domain if stays else event.update_domain
-        # Who leaves blocks no update domain, so it may be moved and its delete goes on.
+        # An instance that is being deleted blocks no update domain, so it may be moved.
         if domain != event.update_domain and not takes_away(event):
             return f"instance {name} was moved to update domain {domain}"
     return None

@@ -1,6 +1,6 @@
-"""This module tells which instances are about to be deleted.
+"""This module finds the instances that are about to be deleted.
 
-They live until they are gone, but no capacity counts them.
+Such an instance is live until it is deleted, but it does not count towards the capacity.
 """
 
 from fairwarning.core.model import (
@@ -16,29 +16,29 @@ from fairwarning.core.notice import has_terminate_notice
 
 
 def takes_away(event: Event) -> bool:
-    """Whether the event deletes its instance because the owner asked for that."""
+    """Return whether the event deletes its instance at the request of the owner."""
     is_asked = event.type is EventType.TERMINATE and event.source is Source.USER
     return is_asked or event.operation is OperationKind.DELETE
 
 
 def leavers(scope: Scope) -> frozenset[InstanceName]:
-    """The instances whose delete is pending or under way."""
+    """Return the instances whose deletion by the owner is pending or under way."""
     asked = (each for each in scope.unfinished if takes_away(each))
     return frozenset(name for each in asked for name in each.resources)
 
 
 def stayers(scope: Scope) -> frozenset[InstanceName]:
-    """The live instances that no delete and no Terminate event is about to take away."""
+    """Return the live instances that no pending delete and no Terminate event will remove."""
     ends = (each for each in scope.unfinished if each.type is EventType.TERMINATE)
     going = leavers(scope).union(*(each.resources for each in ends))
     return frozenset(each.name for each in scope.roster.live) - going
 
 
 def is_due_terminate(scope: Scope, instance: Instance) -> bool:
-    """Whether the instance may leave only through a Terminate event (promise 2).
+    """Return whether the instance must not be deleted without a Terminate event (promise 2).
 
-    Where nobody watches, Azure announces nothing, and so do we. A delete that was announced
-    stays one, even if the instance has been upgraded to a model without notice since.
+    This is never so in a scope that is not activated, as in Azure. If a delete was announced, it is
+    so even if the instance was upgraded to a model without notice since.
     """
     if not scope.is_activated:
         return False
@@ -48,7 +48,7 @@ def is_due_terminate(scope: Scope, instance: Instance) -> bool:
 
 
 def pending_terminate(scope: Scope, name: InstanceName) -> Event | None:
-    """The Terminate event by which the instance already leaves, whoever asked for it."""
+    """Return the unfinished Terminate event of the instance, or None."""
     pending = (
         each
         for each in scope.unfinished

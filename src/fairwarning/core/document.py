@@ -1,6 +1,7 @@
-"""A document is what an instance sees: its scope's visible events, for an api-version.
+"""This module makes the document that an instance sees: the visible events of its scope, in the
+form of an api-version.
 
-The order of keys, the compact form and the types are those of live captures of Azure.
+The order of keys, the compact form and the types are those of real answers of Azure.
 """
 
 import json
@@ -15,24 +16,24 @@ _WIRE_STATUS = {Phase.SCHEDULED: "Scheduled", Phase.STARTED: "Started"}
 
 
 def visible_events(scope: Scope) -> tuple[Event, ...]:
-    """The events that instances see, oldest first, so that an event never changes its place."""
+    """Return the events that instances see, oldest first, so that the order never changes."""
     shown = [each for each in scope.events.values() if each.announced and each.ended_ms is None]
     shown.sort(key=lambda each: (each.created_ms, each.id))
     return tuple(shown)
 
 
 def visible_content(scope: Scope) -> tuple[tuple[str, Phase], ...]:
-    """A value that is equal for equal documents: the ids decide all else, and only the phase can
-    change.
+    """Return a value that is equal for equal documents. Of an event with a given id, only the phase
+    can change.
     """
     return tuple((each.id, each.phase) for each in visible_events(scope))
 
 
 def document_tag(activated_ms: Instant | None, incarnation: int, events: Iterable[Event]) -> str:
-    """The HTTP entity tag of a document, made from its incarnation, activation and content.
+    """Return the HTTP entity tag of a document, made from its incarnation, activation and content.
 
-    The content is in it for the case that the store has lost a document that was shown, and has
-    given its number to another one.
+    The content is part of the tag because the store may have lost a document that was shown, and
+    then have given its number to another.
     """
     said = "".join(f"{e.id} {e.phase} {e.created_ms} {e.not_before_ms}\n" for e in events)
     return f'"{incarnation}-{activated_ms or 0:x}-{crc32(said.encode()):08x}"'

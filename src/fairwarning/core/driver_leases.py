@@ -1,12 +1,12 @@
-"""This module decides about the driver's work: leases, attempts, back-off and giving up (promises 4
-and 9).
+"""This module decides about the work of drivers: leases, attempts, back-off and giving up (promises
+4 and 9).
 
-Theory of operation. A started event carries its work in the scope itself, so there is no second
-queue to fall out of step. The node that runs a transaction takes what is ready in that same commit
-(`HandedOver`), under a lease. If the node falls silent, the lease runs out, and the next node tries
-again under the same key, asking the driver first what became of it. A failed attempt waits and is
-tried again; after the last one the event ends failed. An attempt that was only interrupted (a node
-restarted) does not count as a failure.
+Theory of operation. The work of a started event is stored in the scope, so there is no second queue
+that could disagree. The node that runs a transaction takes the work that is ready in the same
+commit (`HandedOver`), under a lease. If the node stops answering, the lease ends and the next node
+tries again under the same key. It first asks the driver what became of the last attempt. After a
+failed attempt there is a wait and then another attempt; after the last one the event ends as
+failed. An attempt that was only interrupted (a node restarted) does not count as a failure.
 """
 
 from fairwarning.core.instants import SECOND_MS, Instant, later
@@ -40,7 +40,9 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
 
 
 def renew(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant, t: Timing) -> None:
-    """Renew the lease of a node that still has the work; a node that lost it gets nothing."""
+    """Renew the lease if `node` still has the work under this attempt. Otherwise nothing
+    changes.
+    """
     work = event.work
     if work is None or work.node != node or work.attempt != attempt:
         return
@@ -56,7 +58,7 @@ def release(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant
 
 
 def expire(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Take back the work of nodes that fell silent, and end attempts that take too long."""
+    """Take back the work of nodes that stopped answering, and end attempts that take too long."""
     for event in draft.scope.unfinished:
         work = event.work
         if work is None or work.lease_until_ms is None or work.lease_until_ms > now:
@@ -88,7 +90,9 @@ def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: 
 
 
 def backoff_ms(failures: int, timing: Timing) -> int:
-    """How long to wait before the next attempt. It doubles with each failure, up to the limit."""
+    """Return how long to wait before the next attempt. It doubles with each failure, up
+    to a limit.
+    """
     return min(timing.backoff_ms << (failures - 1), timing.backoff_ms_max)
 
 

@@ -1,7 +1,7 @@
-"""A driver declares its settings in these types, so that a slip is refused when a fleet is read.
+"""These types describe the settings of a driver, so that mistakes are found when a fleet is read.
 
-The core knows the kinds of values, and no driver: each driver declares its own settings beside its
-code (`drivers/`), and `boot.py` hands the declarations to whatever reads fleets.
+The core knows the kinds of values but no driver. Each driver declares its settings beside its code
+(`drivers/`), and `boot.py` passes them to the code that reads fleets.
 """
 
 import re
@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class SettingKind(StrEnum):
-    """What the value of a setting must be."""
+    """The kind of value that a setting has."""
 
     COMMAND_LINE = "command line"
     DURATION = "duration"
@@ -40,9 +40,9 @@ class DriverSettings(Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...] = ()
 
     def problem(self, given: Mapping[str, str]) -> str | None:
-        """What is wrong with these settings and what to do, or None.
+        """Return what is wrong with these settings and what to do, or None if all is well.
 
-        It never repeats a value, which may be secret.
+        The text never contains a value, because values may be secret.
         """
         known = {each.name: each for each in self.settings}
         for name in sorted(given.keys() - known.keys()):
@@ -56,20 +56,24 @@ class DriverSettings(Struct, frozen=True, kw_only=True):
 
 
 DriverCatalogue = Mapping[str, DriverSettings]
-"""The settings of every driver that there is, by the driver's name."""
+"""The settings of all drivers, by the name of the driver."""
 
 
 def driver_problem(
     drivers: DriverCatalogue, driver: str, settings: Mapping[str, str]
 ) -> str | None:
-    """What is wrong with the driver that a fleet names or with its settings, or None."""
+    """Return what is wrong with the driver or its settings and what to do, or None if all
+    is well.
+    """
     if driver not in drivers:
         return f"no driver is called {driver!r}; use one of {', '.join(drivers)}"
     return drivers[driver].problem(settings)
 
 
 def split_command(run: str) -> list[str] | None:
-    """The words of a command line as a shell would split it, or None if there are none."""
+    """Return the words of a command line, split as a shell does, or None if there are none or a
+    quote is not closed.
+    """
     try:
         return shlex.split(run) or None
     except ValueError:

@@ -1,7 +1,7 @@
-"""A fault is what an endpoint may be told to do wrong, so that handlers can be tested. Pure.
+"""A fault is an error that an endpoint makes on purpose, so that handlers can be tested.
 
-Each kind is something that real endpoints were seen to do, or that a handler must survive because
-the protocol allows it. Chance comes in with the call, as time does.
+Each kind was seen at real endpoints, or is allowed by the protocol, so that a handler must survive
+it. The caller passes in the time and the random numbers.
 """
 
 import json
@@ -23,27 +23,27 @@ UNKNOWN_TYPE = "HostDefragmentation"
 
 class FaultKind(StrEnum):
     STATUS = "status"
-    """An error instead of the answer: 410, 429, 500, 503."""
+    """An HTTP error instead of the answer: 410, 429, 500 or 503."""
     EMPTY = "empty"
-    """200 with an empty body, as seen where there are no events."""
+    """Status 200 with an empty body, as real endpoints were seen to send without events."""
     RESET = "reset"
-    """The connection is cut instead of an answer."""
+    """The connection is closed without an answer."""
     SLOW = "slow"
     """The answer comes late."""
     SLOW_BODY = "slow-body"
-    """The head comes at once and the body in small pieces."""
+    """The headers come at once, and the body in small pieces."""
     ISO_DATES = "iso-dates"
-    """NotBefore in ISO 8601, as some versions and pages had it."""
+    """NotBefore is in ISO 8601, as in some versions and documentation pages."""
     DOTNET_DATES = "dotnet-dates"
-    """NotBefore as .NET writes a date that nobody gave a form to."""
+    """NotBefore is in the default format of .NET."""
     UNKNOWN_TYPE = "unknown-type"
-    """One more event, of a type that nobody has heard of."""
+    """The document has one more event, of an unknown type."""
     UNKNOWN_FIELDS = "unknown-fields"
-    """Fields that no version has, in the document and in each event."""
+    """The document and each event have fields that no version has."""
     INCARNATION_RESET = "incarnation-reset"
-    """The incarnation is 1 again, as after a day of silence."""
+    """The incarnation is 1 again, as after a day without requests."""
     STALE = "stale"
-    """The document as it was before the last change."""
+    """The document is the one from before the last change."""
     DUPLICATE = "duplicate"
     """Each event is in the document twice."""
 
@@ -69,31 +69,33 @@ DOCUMENT_KINDS = frozenset(
         FaultKind.DUPLICATE,
     }
 )
-"""These kinds change what a poll reads, and mean nothing to other requests."""
+"""The kinds that change the document. They apply to polls only."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
     id: str
     kind: FaultKind
     instances: tuple[InstanceName, ...] = ()
-    """The instances that it strikes; empty means every instance of a test fleet."""
+    """The instances whose requests the fault strikes. Empty means all instances of test fleets."""
     on: Part = Part.POLL
     count: int | None = None
-    """How many more requests it strikes; None means until it is cleared."""
+    """The number of requests that the fault strikes. None means until it is cleared."""
     probability: float = 1.0
     from_ms: Instant | None = None
     until_ms: Instant | None = None
     status: int = 503
     delay_ms: int = 5_000
     hits: int = 0
-    """How often it has struck."""
+    """How many requests the fault has struck so far."""
 
     def is_over(self, now: Instant) -> bool:
         is_used_up = self.count is not None and self.hits >= self.count
         return is_used_up or (self.until_ms is not None and now >= self.until_ms)
 
     def strikes(self, name: InstanceName, part: Part, now: Instant, chance: float) -> bool:
-        """Whether the fault strikes this request; `chance` is drawn evenly from 0 up to 1."""
+        """Return whether the fault strikes this request. `chance` is a random number from 0 up to
+        1.
+        """
         return (
             not self.is_over(now)
             and (self.from_ms is None or now >= self.from_ms)
@@ -109,8 +111,8 @@ UNKNOWN_FIELD = "FairwarningUnknownField"
 
 
 def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes:
-    """The document with this fault in it. `instance` is the caller; an invented event
-    concerns it.
+    """Return the document with this fault in it. An invented event affects `instance`,
+    the caller.
     """
     body: dict[str, Any] = json.loads(document)
     events: list[dict[str, Any]] = body["Events"]
@@ -134,7 +136,9 @@ def broken_document(document: bytes, kind: FaultKind, *, instance: str) -> bytes
 
 
 def _dated(events: list[dict[str, Any]], write: Callable[[datetime], str]) -> list[dict[str, Any]]:
-    """The time in this form; an empty one stays empty."""
+    """Return the events with each NotBefore formatted by `write`. An empty NotBefore
+    stays empty.
+    """
     return [
         {**each, "NotBefore": write(parsedate_to_datetime(each["NotBefore"]).astimezone(UTC))}
         if each["NotBefore"]
@@ -144,7 +148,7 @@ def _dated(events: list[dict[str, Any]], write: Callable[[datetime], str]) -> li
 
 
 def _dotnet(when: datetime) -> str:
-    """A time like `4/11/2022 10:26:58 PM +00:00`: nothing is padded but minutes and seconds."""
+    """Return the time like `4/11/2022 10:26:58 PM +00:00`. Only minutes and seconds are padded."""
     hour = when.hour % 12 or 12
     half = "AM" if when.hour < 12 else "PM"
     return f"{when.month}/{when.day}/{when.year} {hour}:{when:%M:%S} {half} +00:00"

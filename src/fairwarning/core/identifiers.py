@@ -1,5 +1,5 @@
-"""This module derives the GUIDs and computer names that Azure makes up, so that every view shows
-the same ones.
+"""This module derives the GUIDs and computer names that Azure would invent, so that they are the
+same everywhere.
 """
 
 from hashlib import sha1
@@ -12,9 +12,9 @@ _NAMESPACE = bytes.fromhex("6f1c9f3e52a44c3b9a8e0d8c1d2f7a10")
 
 
 def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
-    """A UUID of version 5: the same text always gives the same one.
+    """Return the version 5 UUID of the text. The same text always gives the same UUID.
 
-    It is made by hand, because the core has no random source, and `uuid` brings one.
+    The module `uuid` is not used, because it has a random source, and the core must have none.
     """
     digest = sha1(namespace + text.encode(), usedforsecurity=False).digest()[:16]
     number = int.from_bytes(digest)
@@ -25,8 +25,8 @@ def guid_of(text: str, namespace: bytes = _NAMESPACE) -> str:
 
 
 def vm_id(scope: Scope, instance: Instance) -> str:
-    """The vmId, which is stable for the instance's life and different for instances of the same
-    name elsewhere.
+    """Return the vmId of the instance. It never changes, and instances with the same name in other
+    scopes have another vmId.
     """
     return guid_of(f"{scope.id}/{instance.name}")
 
@@ -36,9 +36,9 @@ def placement_group_id(scope: Scope) -> str:
 
 
 def computer_name(roster: Roster, instance: Instance) -> str:
-    """What an instance calls itself: its name, but in a scale set a prefix and six characters."""
+    """Return the computer name: a prefix and six characters in a scale set, elsewhere the name."""
     is_of_a_set = roster.kind is ScopeKind.SCALE_SET
-    # A machine of its own that joined a flexible set is not named after it.
+    # A separate VM that joined a flexible set is not named after the set.
     if not is_of_a_set or not instance.name.startswith(f"{roster.resource}_"):
         return instance.name
     number = number_of(roster, instance.name)

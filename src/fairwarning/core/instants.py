@@ -1,7 +1,7 @@
-"""The core counts time in integer milliseconds, UTC.
+"""The core counts time in integer milliseconds since 1970, in UTC.
 
-An `Instant` becomes text only at the wire and on the screen. Durations are plain integers whose
-unit is in their name (`notice_ms`, `duration_s`); their text is in `common/durations.py`.
+An `Instant` becomes text only in protocols and on screens. Durations are plain integers whose names
+end with the unit (`notice_ms`, `duration_s`); `common/durations.py` formats them.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -23,12 +23,14 @@ def later(instant: Instant, by_ms: int) -> Instant:
 
 
 def to_whole_second(instant: Instant) -> Instant:
-    """The instant rounded up: the wire shows whole seconds, and what is shown must not be early."""
+    """Return the instant rounded up to a whole second, so that a time that is shown is never too
+    early.
+    """
     return Instant(-(-instant // SECOND_MS) * SECOND_MS)
 
 
 def parse_instant(text: str) -> Instant | None:
-    """An RFC 3339 time with a zone; None for any other text, because a guess could be hours off."""
+    """Return the instant of an RFC 3339 time with a time zone, or None for any other text."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -46,10 +48,10 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def format_rfc1123(instant: Instant) -> str:
-    """`Thu, 22 Jul 2021 04:50:17 GMT`, the form of NotBefore on the wire."""
+    """Return the instant like `Thu, 22 Jul 2021 04:50:17 GMT`, the form of NotBefore."""
     return format_datetime(to_datetime(instant).replace(microsecond=0), usegmt=True)
 
 
 def format_rfc3339(instant: Instant) -> str:
-    """`2021-07-22T04:50:17.123Z`, the form of our own interfaces."""
+    """Return the instant like `2021-07-22T04:50:17.123Z`, the form of our own interfaces."""
     return to_datetime(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,8 @@
-"""Writes any line of the journal as one English sentence, for history, logs and notifications.
+"""This module writes each line of the journal as an English sentence, for history, logs and
+notifications.
 
-A sentence has no full stop and does not say when or by whom its line was written: the line has
-these beside it.
+A sentence has no full stop. It does not say when or by whom the line was written, because the line
+shows that beside it.
 """
 
 from collections.abc import Sequence
@@ -81,12 +82,12 @@ def sentence(transition: Transition) -> str:
 
 
 def in_words(instant: Instant) -> str:
-    """The instant written like `2026-11-16 09:30:00 UTC`."""
+    """Return the instant like `2026-11-16 09:30:00 UTC`."""
     return f"{to_datetime(instant):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def listed(names: Sequence[str]) -> str:
-    """All names, or the first few and how many more there are."""
+    """Return all names, or the first few names and the number of the others."""
     said = ", ".join(names[:NAMES_SAID_MAX])
     left = len(names) - NAMES_SAID_MAX
     return f"{said} and {left} more" if left > 0 else said
@@ -155,7 +156,7 @@ def _announced(event: Event) -> str:
 
 
 def _what(event: Event) -> str:
-    """The type of the event, unless the operation that the owner asked for says more."""
+    """Return the type of the event, or its operation where that is more precise."""
     if event.operation is None:
         return event.type
     says_more = event.type is EventType.POWER or event.operation is OperationKind.REIMAGE
@@ -163,7 +164,7 @@ def _what(event: Event) -> str:
 
 
 def _noted(note: Noted) -> str:
-    """The sentence of a note: `token:ci` and `created` make `token ci created`."""
+    """Return the sentence of a note: `token:ci` and `created` give `token ci created`."""
     return _because(f"{note.subject.replace(':', ' ', 1)} {note.action}", note.detail)
 
 
@@ -187,8 +188,8 @@ HIDDEN = "…"
 
 
 def without_secrets(transition: Transition) -> Transition:
-    """The transition without the driver's settings, which may hold a URL with a password or a
-    command with a token.
+    """Return the transition with the settings of the driver hidden, because they may contain a
+    password or a token. The body of an unknown line is hidden too.
     """
     if isinstance(transition, Unknown):
         return replace(transition, body=HIDDEN)

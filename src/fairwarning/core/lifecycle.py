@@ -1,10 +1,9 @@
-"""The life of an event, as a table, and how each transition changes its scope.
+"""This module has the life of an event as a table, and applies transitions to a scope.
 
-Theory of operation. `LEGAL` is the whole machine: a transition that is missing from the
-row of a phase cannot happen, and trying it is a bug, not a refusal. The diagram in
-`docs/lifecycle.md` is drawn from this table. An event that skips its notice (a failure
-that already happened, an automatic approval) still passes through `scheduled`, but in
-the same transaction, so that no instance ever sees it there.
+Theory of operation. `LEGAL` is the whole state machine. A transition that is not in the row of a
+phase cannot happen; to try it is a bug, not a refusal. The diagram in `docs/lifecycle.md` is drawn
+from this table. An event without notice (a failure that already happened, an automatic approval)
+also passes through `scheduled`, but in the same transaction, so that no instance sees it there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -116,7 +115,9 @@ def _with_event(scope: Scope, transition: EventTransition) -> Scope:
 
 
 def _not_taken(scope: Scope) -> Scope:
-    """The scope with its resource no longer removed, if one of its instances stays after all."""
+    """Return the scope. If its resource counts as removed but an instance stays after all, the
+    resource no longer counts as removed.
+    """
     if not scope.roster.is_removed or not stayers(scope):
         return scope
     return replace(scope, roster=replace(scope.roster, is_removed=False))
@@ -227,14 +228,16 @@ def _with(roster: Roster, *instances: Instance) -> Roster:
 
 
 def number_of(roster: Roster, name: InstanceName) -> int | None:
-    """The number of an instance of a uniform scale set: 7 for `workers_7`; elsewhere None."""
+    """Return the number of an instance of a uniform scale set, such as 7 for `workers_7`. For any
+    other instance return None.
+    """
     _, _, digits = name.rpartition("_")
     is_number = roster.is_numbered and digits.isascii() and digits.isdigit()
     return int(digits) if is_number else None
 
 
 class Draft:
-    """A scope and the transitions that are being decided on it. It lives for one decision."""
+    """A scope and the transitions that one decision has made on it so far."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope

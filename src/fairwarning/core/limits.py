@@ -1,4 +1,6 @@
-"""This module has a limit for everything that a caller can make grow, and the engine's times."""
+"""This module has the limits of everything that a caller can make larger, and the times of the
+engine.
+"""
 
 from dataclasses import dataclass
 
@@ -8,14 +10,15 @@ from fairwarning.core.model import OperationKind, Phase, Scope
 from fairwarning.core.refusals import Code, Refused
 
 SCOPE_INSTANCES_MAX = 100
-"""How many instances a placement group holds (Azure's limit)."""
+"""The largest number of instances in a placement group (a limit of Azure)."""
 FLEXIBLE_NAME_CHARS_MAX = 44
-"""The length of a name that a flexible scale set makes (Azure's limit); other names have up to
-64."""
+"""The longest name of an instance of a flexible scale set (a limit of Azure). Other names have up
+to 64 characters.
+"""
 FLEXIBLE_SET_CHARS_MAX = FLEXIBLE_NAME_CHARS_MAX - len("_12345678")
 SCOPE_EVENTS_MAX = 1_000
 FINISHED_KEPT_MAX = 4
-"""How many finished events stay in their scope; older ones are in the store's history alone."""
+"""How many finished events stay in their scope. Older ones are only in the history of the store."""
 DELETED_KEPT_MAX = 100
 DESCRIPTION_CHARS_MAX = 1_024
 EVENT_DURATION_S_MAX = 7 * 24 * 3600
@@ -25,22 +28,26 @@ INSTANCE_ADDRESSES_MAX = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The durations that the rules run on. An operator may set each."""
+    """The durations and counts that the rules use. An operator may change each of them."""
 
     idle_ms: int = 24 * HOUR_MS
     """How long a scope stays activated without a request."""
     idle_grace_ms: int = 15 * MINUTE_MS
-    """Requests are noted in the store no more often than this, so the switch waits that long."""
+    """The extra time before a silent scope is deactivated. Requests are written to the store at
+    most once in this time, so the last one may be missing.
+    """
     retention_ms: int = DAY_MS
-    """How long finished events and deleted instances stay in their scope, if they are not many."""
+    """How long finished events and deleted instances stay in their scope, unless there are too
+    many.
+    """
     lease_ms: int = 30 * SECOND_MS
-    """How long a node may be silent before another takes over its driver work."""
+    """How long a node may be silent before another node takes over its driver work."""
     attempt_ms: int = 30 * MINUTE_MS
-    """How long one try of a driver may take, beyond the event's own duration."""
+    """How long one attempt of a driver may take, in addition to the duration of the event."""
     attempts_max: int = 5
-    """After how many failures of the driver the event ends as failed."""
+    """The number of failed attempts after which the event ends as failed."""
     handovers_max: int = 100
-    """How many attempts there are in all, also those that a dying node interrupted."""
+    """The largest number of attempts in all, including those that were interrupted."""
     backoff_ms: int = SECOND_MS
     backoff_ms_max: int = MINUTE_MS
 
@@ -49,8 +56,8 @@ DEFAULT_TIMING = Timing()
 
 
 def refuse_text(what: str, text: str) -> None:
-    """Refuse text that cannot be stored and sent: one with half of a surrogate pair, which JSON
-    allows.
+    """Raise Refused if the text contains a lone surrogate, which JSON allows but UTF-8 cannot
+    encode.
     """
     try:
         text.encode()
@@ -62,25 +69,27 @@ def refuse_text(what: str, text: str) -> None:
 
 
 OPERATIONS_PENDING_MAX = 10
-"""How many user operations may be pending at once in a subscription."""
+"""The largest number of user operations that may be pending in a subscription."""
 _COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})
 
 
 def is_counted(command: Command) -> bool:
-    """Whether the limit on pending operations applies to this command."""
+    """Return whether the limit on pending operations applies to this command."""
     return isinstance(command, Operate | OperateAll) and command.kind in _COUNTED
 
 
 def pending_operations(scope: Scope) -> int:
-    """How many user operations of the scope are announced and have not started."""
+    """Return how many user operations of the scope are announced and have not started."""
     return sum(
         each.operation in _COUNTED and each.announced for each in scope.in_phase(Phase.SCHEDULED)
     )
 
 
 def refuse_over_limit(before: Scope, after: Scope, pending: int, pending_max: int) -> None:
-    """Refuse if too many operations are pending. `pending` counts the whole subscription before
-    this change; a limit of 0 is none.
+    """Raise Refused if the change makes too many operations pending.
+
+    `pending` is the number in the whole subscription before the change. If `pending_max` is 0,
+    there is no limit.
     """
     added = pending_operations(after) - pending_operations(before)
     if not pending_max or added <= 0:

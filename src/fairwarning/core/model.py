@@ -1,6 +1,6 @@
-"""The values that the rules are about: scope, roster, instance, event. The rules are elsewhere.
+"""This module has the values that the rules work on: scope, roster, instance and event.
 
-Everything is frozen. A change makes a new value, so a reader can keep the old one.
+All values are frozen. A change makes a new value, so a reader can keep the old one.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ ScopeId = NewType("ScopeId", str)
 EventId = NewType("EventId", str)
 InstanceName = NewType("InstanceName", str)
 NodeId = NewType("NodeId", str)
-"""One of our own servers."""
+"""The id of a server of Fairwarning."""
 
 
 class EventType(StrEnum):
@@ -25,12 +25,13 @@ class EventType(StrEnum):
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
     POWER = "Power"
-    """A start, stop or deallocation, a type of our own. It runs unannounced and is in no
-    document."""
+    """A start, stop or deallocation. This type is our own, not from Azure. It is never announced,
+    and instances never see it.
+    """
 
 
 ANNOUNCED_TYPES = tuple(each for each in EventType if each is not EventType.POWER)
-"""The types that Azure knows: they can be scheduled, and instances can see them."""
+"""The types of Azure. They can be scheduled, and instances can see them."""
 
 
 class Source(StrEnum):
@@ -50,7 +51,7 @@ class StartCause(StrEnum):
     APPROVED = "approved"
     DUE = "due"
     AUTOMATIC = "automatic"
-    """Policy approved it, or the scope is not activated and nobody was to be asked."""
+    """A policy approved the event, or no instance had to be told."""
     ALREADY_HAPPENED = "already-happened"
 
 
@@ -89,7 +90,7 @@ class Power(StrEnum):
 
 
 class Actor(Struct, frozen=True, kw_only=True):
-    """The one who asked: an instance, a person, a policy, or the engine itself."""
+    """The one who made a change: an instance, an operator, a policy or the engine."""
 
     kind: str
     name: str
@@ -114,27 +115,31 @@ def policy_actor(name: str) -> Actor:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """What a scale set says that its instances are. An instance keeps the model that it was made
-    with.
+    """The settings that a scale set gives to its new instances. An instance keeps its model until
+    it is upgraded.
     """
 
     generation: int = 1
     terminate_notice_ms: int | None = None
-    """How long before a delete it is announced; None means that there are no Terminate events."""
+    """How long before a delete the Terminate event is announced. None means that there are no
+    Terminate events.
+    """
     reimage_notice_ms: int | None = None
-    """How long before a reimage it is announced; None means that it is not."""
+    """How long before a reimage its event is announced. None means that it is not announced."""
     profile: str = ""
-    """It changes with everything else of the model, so that any change counts as a new model."""
+    """A text that changes when any other setting changes, so that every change counts as a new
+    model.
+    """
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What the owner of a scope has agreed to in advance, and how much notice is due."""
+    """What the owner of a scope approves in advance, and the minimum notice of each type."""
 
     approve_user_reboot: bool = False
     approve_user_redeploy: bool = False
     approve_all_instances_down: bool = True
     notice_ms: Mapping[EventType, int] = {}
-    """Overrides of the minimum notice, by type."""
+    """The minimum notice of the types for which the usual one does not apply."""
 
 
 class Instance(Struct, frozen=True, kw_only=True):
@@ -148,7 +153,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     power: Power = Power.RUNNING
     model: Model = Model()
     handle: str = ""
-    """What the driver calls the instance; empty means its name."""
+    """The name of the instance in the driver. Empty means the same as `name`."""
     deleted_ms: Instant | None = None
 
     @property
@@ -157,7 +162,7 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 class Roster(Struct, frozen=True, kw_only=True):
-    """The instances of a scope and its rules. It changes seldom, and is stored apart."""
+    """The instances of a scope and its rules. It changes rarely, and is stored separately."""
 
     kind: ScopeKind
     subscription: str
@@ -168,23 +173,28 @@ class Roster(Struct, frozen=True, kw_only=True):
     test: bool = False
     driver: str = "simulated"
     driver_settings: Mapping[str, str] = {}
-    """What this driver needs to know beyond its name; each driver documents its own."""
+    """The settings of the driver. Each driver documents its own settings."""
     origin: str = "api"
-    """Who declared it: `file` and `starter` are the fleet file's to remove, others are not."""
+    """Who declared the roster. A fleet file may remove it only if this is `file` or `starter`."""
     update_domains: int = 1
     fault_domains: int = 1
     policy: Policy = Policy()
     model: Model = Model()
     is_numbered: bool = False
-    """Whether it is a uniform scale set, whose instances have numbers; none is given out twice."""
+    """Whether this is a uniform scale set, whose instances have numbers. No number is
+    used twice.
+    """
     next_number: int = 0
-    """The number of the next instance. A set that was removed and is declared again begins at 0."""
+    """The number of the next new instance. It begins at 0 again if a removed set is
+    declared again.
+    """
     is_removed: bool = False
-    """Whether its owner removed all of it and nothing was added since. Instances that are still
-    in it leave; if one does not leave after all (the event was cancelled, or failed), this is
-    false again. A scale set is removed when all its placement groups are."""
+    """Whether the owner removed the whole resource and added nothing since. Its last instances may
+    still be leaving. If one of them stays after all (its event was cancelled or failed), this is
+    false again. A scale set is removed when all its placement groups are removed.
+    """
     computer_name_prefix: str = ""
-    """What the computer names in a scale set begin with; empty means the resource's name."""
+    """The first part of the computer names in a scale set. Empty means the name of the resource."""
     instances: Mapping[InstanceName, Instance] = {}
 
     def latest_model_applied(self, instance: Instance) -> bool:
@@ -199,8 +209,8 @@ class Roster(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was removed and has nobody left, so that declaring it again makes
-        a new one.
+        """Whether the resource was removed and has no live instance. If it is declared again, it is
+        new.
         """
         return self.is_removed and not self.live
 
@@ -218,14 +228,14 @@ class Sight(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """The driver's work on a started event: which attempt it is, which node has it,
-    and until when.
+    """The work of the driver on a started event: the attempt, the node that has the work, and until
+    when.
     """
 
     attempt: int = 0
     failures: int = 0
     node: NodeId | None = None
-    """The node that has the work; None means that the next node may take it from `ready_ms` on."""
+    """The node that has the work. None means that any node may take it from `ready_ms` on."""
     ready_ms: Instant
     lease_until_ms: Instant | None = None
     attempt_until_ms: Instant | None = None
@@ -243,16 +253,21 @@ class Event(Struct, frozen=True, kw_only=True):
     description: str = ""
     duration_s: int = -1
     lasts_s: int | None = None
-    """How long the simulated driver keeps it Started; None means as long as the impact takes."""
+    """How long the simulated driver keeps the event Started. None means as long as the impact
+    takes.
+    """
     operation: OperationKind | None = None
     announced: bool = True
-    """False for a user operation that no instance is told of: it runs at once, unseen."""
+    """Whether instances are told of the event. A user operation that is not announced starts at
+    once.
+    """
     approvals: tuple[Approval, ...] = ()
     sight: Sight | None = None
-    """The first instance that was shown it; None means that none was yet."""
+    """The first instance that was shown the event. None means that no instance was shown it yet."""
     drained: tuple[InstanceName, ...] = ()
-    """The instances that have said that they are ready. Azure has no such thing; it is our
-    extension."""
+    """The instances that have reported to be ready. This is our extension; Azure does not
+    have it.
+    """
     start_cause: StartCause | None = None
     started_ms: Instant | None = None
     ended_ms: Instant | None = None
@@ -262,7 +277,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_s(self) -> int:
-        """How long the event is under way, as far as it says."""
+        """How long the event is expected to take. It is 0 if the event does not say."""
         return max(self.duration_s, self.lasts_s or 0, 0)
 
     @property
@@ -275,13 +290,15 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """A scope is the unit of consistency: all of it changes in one transaction."""
+    """A scope is a group of instances and their events. It always changes as a whole, in one
+    transaction.
+    """
 
     id: ScopeId
     roster: Roster
     revision: int = 0
     incarnation: int = 0
-    """The number of the document; 0 while the scope is not activated."""
+    """The number of the document. It is 0 while the scope is not activated."""
     activated_ms: Instant | None = None
     last_seen_ms: Instant | None = None
     events: Mapping[EventId, Event] = {}

@@ -1,4 +1,4 @@
-"""This module makes a new event from a request, after every check that a caller can fail."""
+"""This module makes new events from commands. It raises Refused if a command breaks a rule."""
 
 import re
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ def deleted_instance(scope_id: ScopeId, name: InstanceName) -> Refused:
 
 
 def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
-    """The platform event that the command asks for."""
+    """Return the platform event that the command asks for. Raises Refused if it breaks a rule."""
     instances = _targets(scope, command)
     _refuse_type(scope, command.type, instances)
     _refuse_pending(scope, command.type, command.targets)
@@ -109,7 +109,10 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
 
 
 def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
-    """The event of a user's operation; it is unannounced if nobody is to be told."""
+    """Return the event of a user operation. Raises Refused if it breaks a rule.
+
+    The event is not announced if the scope is not activated or the operation needs no notice.
+    """
     instance = find_instance(scope, command.instance)
     event_type = _TYPE_OF[command.kind]
     if command.kind is OperationKind.EVICT:
@@ -123,7 +126,7 @@ def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
     return Event(
         id=_new_id(scope, command.event_id),
         type=event_type,
-        # Live captures show an eviction as the platform's doing, even a simulated one.
+        # In real answers of Azure the source of an eviction is Platform, even of a simulated one.
         source=Source.PLATFORM if command.kind is OperationKind.EVICT else Source.USER,
         phase=Phase.SCHEDULED,
         resources=(command.instance,),
@@ -161,8 +164,8 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
 
 
 def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
-    """Whether the operation is announced: a delete and a reimage if the instance's own model says
-    so, a change of power never.
+    """Return whether the operation is announced. A delete or a reimage is announced if the model of
+    the instance has a notice for it; a start, stop or deallocation never is.
     """
     match kind:
         case OperationKind.DELETE:
@@ -273,7 +276,7 @@ def refuse_used_id(event_id: EventId) -> None:
     )
 
 
-# Azure's own sentences for Description, word for word where one is known.
+# The texts of Azure for Description, word for word where they are known.
 PLATFORM: Mapping[EventType, str] = {
     EventType.FREEZE: "Host server is undergoing maintenance.",
     EventType.REBOOT: "Host server is undergoing maintenance.",
@@ -299,4 +302,4 @@ USER: Mapping[OperationKind, str] = {
     OperationKind.DEALLOCATE: "",
 }
 PLATFORM_DURATION_S: Mapping[EventType, int] = {EventType.FREEZE: 5}
-"""The usual pause of a memory-preserving update; other types do not say how long they take."""
+"""The usual pause of a memory-preserving update. For other types the duration is unknown."""

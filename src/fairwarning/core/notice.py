@@ -1,5 +1,5 @@
-"""This module says how much notice each type is due, and whether a NotBefore gives it
-(promise 2).
+"""This module has the notice that each type needs, and checks whether a NotBefore gives it (promise
+2).
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
 TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
 TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
 REIMAGE_NOTICE_MS = 15 * MINUTE_MS
-"""The only notice that Azure allows for a reimage."""
+"""The notice of a reimage. Azure allows no other."""
 
 
 def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
@@ -36,17 +36,18 @@ def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
 
 
 def has_terminate_notice(roster: Roster, instance: Instance) -> bool:
-    """Whether a delete of the instance is announced while somebody watches its scope.
+    """Return whether a delete of the instance is announced if its scope is activated.
 
-    Azure has this for Regular instances of a scale set only, as the instance's own model says.
+    As in Azure, this needs a Regular instance of a scale set whose own model has a terminate
+    notice.
     """
     is_regular_member = roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
     return is_regular_member and instance.model.terminate_notice_ms is not None
 
 
 def scheduled_notice_ms(roster: Roster, event_type: EventType, targets: Iterable[Instance]) -> int:
-    """The notice of a platform event that names none: the minimum, or for a Terminate what the
-    models say.
+    """Return the notice of a platform event whose command gives none. It is the minimum notice, but
+    for a Terminate event the longest terminate notice of the instances.
     """
     own = [each.model.terminate_notice_ms for each in targets]
     said = [notice_ms for notice_ms in own if notice_ms is not None]
@@ -58,8 +59,8 @@ def scheduled_notice_ms(roster: Roster, event_type: EventType, targets: Iterable
 def operation_notice_ms(
     roster: Roster, kind: OperationKind, event_type: EventType, instance: Instance
 ) -> int:
-    """The notice of an operation. For a delete and a reimage the instance's own model says it; a
-    higher minimum still holds.
+    """Return the notice of a user operation. For a delete or a reimage it is the one in the model
+    of the instance, or the policy's minimum if that is longer.
     """
     floor_ms = roster.policy.notice_ms.get(event_type, 0)
     if kind is OperationKind.DELETE:
@@ -100,7 +101,9 @@ def not_before(
     notice_ms: int | None,
     not_before_ms: Instant | None,
 ) -> Instant:
-    """The instant to announce. Refuses one that breaks the promise of notice."""
+    """Return the NotBefore of the event. Raises Refused if it gives too little notice or is too far
+    ahead.
+    """
     floor_ms = 0 if roster.test else minimum_notice_ms(roster.policy, event_type)
     if notice_ms is None:
         notice_ms = minimum_notice_ms(roster.policy, event_type)
@@ -128,7 +131,7 @@ def not_before(
 
 
 def parse_terminate_notice_ms(said: object) -> int:
-    """The `notBeforeTimeout` of a scale set, 5 to 15 minutes. Refuses anything else."""
+    """Return the `notBeforeTimeout` of a scale set. Raises Refused if it is not 5 to 15 minutes."""
     notice_ms = _duration_ms(said, Code.TERMINATE_NOTICE_INVALID, "choose from PT5M to PT15M")
     refuse_terminate_notice(notice_ms)
     return notice_ms

@@ -1,8 +1,8 @@
-"""Instances get their update domain, fault domain and address here. Pure.
+"""This module gives instances their update domain, fault domain and address.
 
-A declaration says how many domains there are and which addresses may be used, and seldom which
-instance gets which. So an instance keeps the place and the address that it has, and a new one goes
-to the domain that has the fewest of its peers.
+A declaration says how many domains there are and which addresses may be used, but seldom which
+instance gets which. An instance keeps the domains and the address that it has. A new instance gets
+the domain with the fewest instances of its kind.
 """
 
 from collections import defaultdict
@@ -20,15 +20,16 @@ from fairwarning.core.resources import (
 )
 
 Known = Mapping[InstanceName, Instance]
-"""The instances that live now, by name."""
+"""The live instances, by name."""
 
 
 def placed_roster(
     resource: VirtualMachine | AvailabilitySet | CloudService, before: Roster
 ) -> Roster:
-    """The roster to declare for the resource where `before` is now.
+    """Return the roster that a declaration of the resource should have, if the roster is `before`
+    now.
 
-    Raises Refused if the resource breaks a rule. Scale sets are in `scale_sets.py`.
+    Raises Refused if the resource breaks a rule. For scale sets use `scale_sets.py`.
     """
     (scope,) = expand(resource)
     roster = scope.roster
@@ -47,7 +48,9 @@ def placed_roster(
 def with_addresses(
     instances: Sequence[Instance], known: Known, addresses: Iterable[str]
 ) -> tuple[Instance, ...]:
-    """Give each instance one address; an address that an instance has already stays with it."""
+    """Return the instances with one of the addresses each. An instance keeps the address that it
+    has; if there are too few addresses, the last instances get none.
+    """
     free = dict.fromkeys(addresses)
     held: dict[InstanceName, str] = {}
     for each in instances:
@@ -69,10 +72,9 @@ def with_domains(
     domains: tuple[int, int],
     members: Iterable[Member] = (),
 ) -> tuple[Instance, ...]:
-    """Give each instance its update and fault domain, of which there are `domains`.
+    """Return the instances with their update and fault domain. `domains` is the number of both.
 
-    What a member says of its place comes first, then where the instance is, then where there is
-    room.
+    The domain is the one that the member names, else the present one, else the least used one.
     """
     names = [each.name for each in instances]
     update = {name: known[name].update_domain for name in names if name in known}
@@ -107,6 +109,8 @@ def _spread(
 
 
 def _role(name: InstanceName) -> str:
-    """Each role of a cloud service is spread for itself; elsewhere all instances are peers."""
+    """Return the role of an instance of a cloud service, because each role is spread separately.
+    Elsewhere all instances have the role "".
+    """
     role, mark, _ = name.partition("_IN_")
     return role if mark else ""

@@ -1,7 +1,7 @@
-"""This module names every way in which the rules say no.
+"""This module lists the codes of all refusals.
 
-A refusal is an answer, not a fault: it has a stable code and a sentence that says what to do.
-`docs/refusals.md` has a section for each code, and a test keeps it so.
+A refusal is an answer, not an error in the program. It has a stable code and a sentence that says
+what to do. `docs/refusals.md` has a section for each code, which a test checks.
 """
 
 from enum import StrEnum
@@ -54,7 +54,7 @@ class Code(StrEnum):
 
 
 class Refused(Exception):
-    """The rules say no, and nothing has changed."""
+    """The rules do not allow what was asked for. Nothing has changed."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""This module makes the scopes that the engine keeps from the resources that an operator declares.
+"""This module makes scopes from the resources that an operator declares.
 
-Instances are spread over update and fault domains round-robin, as Azure does. A scale set of more
-than a hundred instances becomes several scopes, one for each placement group.
+Instances are spread over update and fault domains in turn, as in Azure. A scale set with more than
+a hundred instances becomes several scopes, one for each placement group.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a resource lives, and whether its fleet is only for rehearsing."""
+    """Where a resource is, which driver it has, and whether it is only a test."""
 
     subscription: str = DEFAULT_SUBSCRIPTION
     resource_group: str = DEFAULT_RESOURCE_GROUP
@@ -48,7 +48,7 @@ class Place:
     driver_settings: Mapping[str, str] = field(default_factory=dict)
     origin: str = "api"
     left_out: frozenset[str] = frozenset()
-    """The keys that the declaration of the resource leaves out, as a fleet file calls them."""
+    """The keys of a fleet file that the declaration of the resource does not set."""
 
     @property
     def says_driver(self) -> bool:
@@ -57,17 +57,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """An instance as it is declared: by name, before it is placed."""
+    """An instance as it is declared. It may have no domains yet."""
 
     name: str
     addresses: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     handle: str = ""
     update_domain: int | None = None
-    """The domain to be in; None means that one is chosen, and kept."""
+    """The update domain of the instance. None means that one is chosen once, and then kept."""
     fault_domain: int | None = None
     left_out: frozenset[str] = frozenset()
-    """The keys that its declaration leaves out."""
+    """The keys of a fleet file that the declaration of the member does not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class AvailabilitySet:
     name: str
     members: tuple[Member, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
-    """The tags of every member; a member's own tags come first."""
+    """The tags of all members. If a member has a tag with the same key, the member's tag wins."""
     update_domains: int = 5
     fault_domains: int = 2
     policy: Policy = Policy()
@@ -105,9 +105,9 @@ class ScaleSet:
     capacity: int = 0
     orchestration: Orchestration = Orchestration.UNIFORM
     addresses: tuple[str, ...] = ()
-    """The addresses that are handed out in order, one for each instance."""
+    """The addresses for the instances, in order. Each instance gets one."""
     suffixes: tuple[str, ...] = ()
-    """For a flexible set: the eight characters that each name ends with, from the caller."""
+    """The last eight characters of the name of each instance. Only a flexible set needs them."""
     tags: Mapping[str, str] = field(default_factory=dict)
     terminate_notice_ms: int | None = None
     priority: Priority = Priority.REGULAR
@@ -134,8 +134,8 @@ Resource = VirtualMachine | AvailabilitySet | ScaleSet | CloudService
 
 
 def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0) -> ScopeId:
-    """The id of a scope: readable, unique across the fleet and stable, such as
-    `SUBSCRIPTION/GROUP/scale-set/workers/0`.
+    """Return the id of a scope, such as `SUBSCRIPTION/GROUP/scale-set/workers/0`. It is unique in
+    the fleet and never changes.
     """
     parts = [place.subscription, place.resource_group, kind, name]
     if kind is ScopeKind.SCALE_SET:
@@ -144,9 +144,9 @@ def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0)
 
 
 def expand(resource: Resource, *, first_number: int = 0) -> tuple[Scope, ...]:
-    """The scopes that a declaration stands for. Raises Refused if it breaks a rule.
+    """Return the scopes of a resource. Raises Refused if the resource breaks a rule.
 
-    The instances of a uniform scale set are numbered from `first_number` on.
+    The first instance of a uniform scale set gets the number `first_number`.
     """
     scopes: tuple[Scope, ...]
     match resource:
@@ -278,8 +278,8 @@ def _scale_set_names(resource: ScaleSet, first_number: int) -> list[InstanceName
 
 
 def suffixes_of(name: str) -> Iterator[str]:
-    """Endless suffixes for names, the same each time: a file that is read twice means the same
-    instances.
+    """Yield suffixes for instance names without end. They are the same each time, so that a file
+    that is read twice means the same instances.
     """
     for number in count():
         digest = int.from_bytes(sha256(f"{name}/{number}".encode()).digest())
@@ -287,7 +287,7 @@ def suffixes_of(name: str) -> Iterator[str]:
 
 
 def distinct_suffixes(name: str, number: int) -> tuple[str, ...]:
-    """The first `number` suffixes that differ from each other."""
+    """Return the first `number` different suffixes of `suffixes_of`."""
     found: dict[str, None] = {}
     for suffix in suffixes_of(name):
         if len(found) == number:
@@ -305,12 +305,16 @@ def base36(number: int) -> str:
 
 
 def uniform_hostname(prefix: str, number: int) -> str:
-    """The computer name of a uniform instance: the prefix and its id in base 36, six digits."""
+    """Return the computer name of a uniform instance: the prefix, and its number as six digits in
+    base 36.
+    """
     return f"{prefix}{base36(number).rjust(6, '0')}"
 
 
 def flexible_hostname(prefix: str, name: str) -> str:
-    """The computer name of a flexible instance: the prefix and six characters of its own."""
+    """Return the computer name of a flexible instance: the prefix, and six characters derived from
+    its name.
+    """
     digest = int.from_bytes(sha256(name.encode()).digest())
     return f"{prefix}{base36(digest % 36**6).rjust(6, '0')}"
 

@@ -45,7 +45,9 @@ _PLACE = re.compile(r"[A-Za-z0-9_.()-]{0,89}[A-Za-z0-9_()-]")
 
 
 def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
-    """Add instances. They are of the newest model, whatever they say."""
+    """Add instances. They get the newest model, whatever model they have. Raises Refused if one
+    breaks a rule.
+    """
     roster = draft.scope.roster
     instances = tuple(replace(each, model=roster.model, deleted_ms=None) for each in instances)
     for instance in instances:
@@ -122,7 +124,7 @@ def next_model(
     reimage_notice_ms: int | None,
     profile: str,
 ) -> Model:
-    """The model with these values, under a new generation if it says something new."""
+    """Return the model with these values. If one of them is new, the generation is one higher."""
     said = replace(
         model,
         terminate_notice_ms=terminate_notice_ms,
@@ -157,8 +159,8 @@ def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
 
 
 def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> InstancesUpgraded:
-    """The change that brings these instances to the latest model. The history says which are no
-    longer warned of their end.
+    """Return the transition that gives these instances the latest model. It also says which of them
+    lose their terminate notice.
     """
     has_none = roster.model.terminate_notice_ms is None
     models = {name: roster.instances[name].model for name in names}
@@ -179,12 +181,14 @@ def change_policy(draft: Draft, policy: Policy) -> None:
 
 
 def refuse_scope(scope: Scope) -> None:
-    """Refuse a scope that is declared for the first time and breaks a rule."""
+    """Raise Refused if a scope that is declared for the first time breaks a rule."""
     refuse_roster(scope.id, scope.roster)
 
 
 def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
-    """Refuse a roster that breaks a rule, in the first declaration and in each later one."""
+    """Raise Refused if the roster breaks a rule. This is for the first declaration and all later
+    ones.
+    """
     refuse_name(roster.resource)
     if roster.kind is ScopeKind.SCALE_SET and not roster.is_numbered:
         refuse_flexible_name(roster.resource)
@@ -212,8 +216,8 @@ def _room(kind: ScopeKind) -> int:
 
 
 def refuse_place(what: str, text: str) -> None:
-    """Refuse a part of a scope's id that has a slash, or anything that a path or a shell would trip
-    over.
+    """Raise Refused if a part of the id of a scope has a character that is not allowed, such as a
+    slash. `what` names the part in the message.
     """
     if not _PLACE.fullmatch(text):
         raise Refused(
@@ -262,8 +266,8 @@ def refuse_name(name: str) -> None:
 
 
 def refuse_flexible_name(name: str) -> None:
-    """Refuse a name for a flexible scale set that its instances, which are named after it, could
-    not have.
+    """Raise Refused if the name of a flexible scale set is so long that the names of its instances
+    would be too long.
     """
     if len(name) > FLEXIBLE_SET_CHARS_MAX:
         raise Refused(
@@ -275,10 +279,11 @@ def refuse_flexible_name(name: str) -> None:
 
 
 def refuse_address(text: str) -> None:
-    """Refuse an address that is not in its canonical form, so that equal addresses are equal
-    strings.
+    """Raise Refused if the text is not an IP address in its canonical form. So equal addresses are
+    equal strings.
 
-    A link-local IPv6 address may be there once on each link, so it can't say which instance asks.
+    A link-local IPv6 address is refused too, because it may exist once on each link and so does not
+    identify an instance.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])

@@ -1,14 +1,14 @@
-"""Scale sets are named, placed, grown and shrunk here, for fleet files, the APIs and `scale`. Pure.
+"""This module names, places, grows and shrinks scale sets, for fleet files, the APIs and `scale`.
 
-The rules, whoever asks:
+The same rules apply to all of them:
 
 - A scale set shrinks from the highest number, or from the last name if it is flexible.
-- The numbers of a uniform set are never used again, in none of its placement groups, as in Azure.
-  A set that was removed and is declared again is a new one and begins at 0.
-- An instance that is about to be deleted does not count, but keeps its place and its address until
-  it is gone.
-- New instances fill the placement groups in order. One more is opened when a hundred are in each.
-- A new instance goes to the update and fault domain that has the fewest, under the latest model.
+- The number of an instance of a uniform set is never used again in the set, as in Azure.
+  A set that was removed and is declared again is a new set, and its numbers begin at 0.
+- An instance that is being deleted does not count towards the capacity, but keeps its place and
+  its address until it is deleted.
+- New instances fill the placement groups in order. If each group has a hundred, a new one is made.
+- A new instance gets the latest model, and the update and fault domain with the fewest instances.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,16 +36,18 @@ Member = tuple[Scope, Instance]
 
 
 class Growth(NamedTuple):
-    """The new instances of a scale set, each with its place."""
+    """The new instances of a scale set, in their placement groups."""
 
     added: tuple[tuple[Scope, tuple[Instance, ...]], ...]
-    """Those that go to placement groups that are there."""
+    """The existing placement groups that get new instances, with these instances."""
     created: tuple[Scope, ...]
-    """Further placement groups, with their instances."""
+    """The new placement groups. They contain their instances."""
 
 
 def members(groups: Iterable[Scope]) -> list[Member]:
-    """The live instances that are to stay, in order of number, or of name in a flexible set."""
+    """Return the live instances that are not being deleted, in order of number, or of name in a
+    flexible set.
+    """
     found = []
     for scope in groups:
         going = leavers(scope)
@@ -59,7 +61,9 @@ def _order(member: Member) -> tuple[int, str]:
 
 
 def next_number(groups: Iterable[Roster]) -> int:
-    """The number of the next instance of a uniform set. `groups` are all that the set has."""
+    """Return the number of the next instance of a uniform set. `groups` are all placement groups of
+    the set.
+    """
     rosters = list(groups)
     if all(each.is_gone for each in rosters):
         return 0
@@ -68,12 +72,16 @@ def next_number(groups: Iterable[Roster]) -> int:
 
 
 def set_id(scope: Scope) -> str:
-    """The id of the whole scale set: that of each of its scopes without the placement group."""
+    """Return the id of the whole scale set, which is the id of any of its scopes without the
+    placement group.
+    """
     return scope.id.rpartition("/")[0]
 
 
 def instance_template(groups: Sequence[Scope]) -> Instance:
-    """The instance that new ones resemble: the last of the set, even if that one is gone."""
+    """Return the instance that new instances resemble. It is the last instance of the set, or the
+    last deleted one if none is left.
+    """
     everyone = [each for scope in groups for each in scope.roster.instances.values()]
     staying = [instance for _, instance in members(groups)]
     return next(iter([*staying[::-1], *everyone[::-1]]), Instance(name=InstanceName("any")))
@@ -87,13 +95,13 @@ def new_instances(
     addresses: Sequence[str],
     new_id: Callable[[], str],
 ) -> tuple[Instance, ...]:
-    """Name `number` instances that resemble `template`; `grow` then places them.
+    """Return `number` new instances that resemble `template`. `grow` then places them.
 
-    Each gets one of the addresses, as long as there are any.
+    Each gets one of `addresses`. If there are too few, the last instances get none.
     """
     roster = groups[0].roster
     suffixes = (new_id()[-SUFFIX_CHARS:].lower() for _ in count())
-    # Whoever scales a removed set up by its name goes on with it: the core keeps its numbers.
+    # If a removed set is scaled up by its name, it is the same set and its numbers go on.
     first = max(each.roster.next_number for each in groups)
     names = _new_names(roster.resource, groups, first if roster.is_numbered else None, suffixes)
     given = chain(((each,) for each in addresses), iter(tuple, None))
@@ -117,7 +125,7 @@ def grow(
 ) -> Growth:
     """Give each new instance its placement group and its domains.
 
-    The instance `leaving` makes room in its domains at once, but not yet in its group.
+    The instance `leaving` no longer counts in its domains, but still counts in its group.
     """
     staying: dict[ScopeId, list[Instance]] = {}
     for scope, instance in members(groups):
@@ -137,11 +145,11 @@ def grow(
 def declared_rosters(
     resource: ScaleSet, groups: Sequence[Scope], *, without_notice: bool = False
 ) -> dict[ScopeId, Roster]:
-    """The roster to declare for each placement group, also for those that are left empty.
+    """Return the roster to declare for each placement group, including groups that become empty.
 
-    `groups` are all scopes that this scale set has now, in order. An instance that is left out
-    and is due a Terminate event, which the core then announces, keeps its address until that is
-    over, unless `without_notice`. Raises Refused if the resource breaks a rule.
+    `groups` are all present scopes of this scale set, in order. An instance that is left out and is
+    due a Terminate event keeps its address until that event is over, unless `without_notice` is
+    set. Raises Refused if the resource breaks a rule.
     """
     before = {_group_of(scope.id): scope.roster for scope in groups}
     first_number = next_number(before.values())
@@ -153,7 +161,7 @@ def declared_rosters(
         own.setdefault(_group_of(scope.id), []).append(instance)
     warned = [] if without_notice else _warned(groups, own, going)
     if own or warned or any(going.values()):
-        # A further group is of the model of the others, which says more than the file does.
+        # A new group gets the model of the other groups, which has more settings than the file.
         first = min(group for group, roster in before.items() if roster.live)
         model = declared_model(before[first], template)
         prefix = before[first].computer_name_prefix
@@ -189,7 +197,7 @@ def _warned(
     own: Mapping[int, Sequence[Instance]],
     going: Mapping[int, Sequence[Instance]],
 ) -> list[Instance]:
-    """The instances that are left out now and stay until their Terminate event is over."""
+    """Return the instances that are left out now and stay until their Terminate event is over."""
     staying = {each.name for some in (*own.values(), *going.values()) for each in some}
     return [
         each
@@ -206,7 +214,7 @@ def _fill(
     going: Mapping[int, Sequence[Instance]],
     template: Instance,
 ) -> None:
-    """Add instances until there are as many as the resource says."""
+    """Add instances to `own` until there are as many as the capacity of the resource."""
     is_uniform = resource.orchestration is Orchestration.UNIFORM
     first = next_number(each.roster for each in groups) if is_uniform else None
     suffixes = chain(resource.suffixes, suffixes_of(resource.name))
@@ -222,7 +230,9 @@ def _fill(
 def _new_names(
     resource: str, groups: Iterable[Scope], first: int | None, suffixes: Iterable[str]
 ) -> Iterator[InstanceName]:
-    """Endless names: numbers from `first` on, or the suffixes of a flexible set that are free."""
+    """Yield new names without end: numbers from `first` on, or unused suffixes if `first`
+    is None.
+    """
     if first is not None:
         for number in count(first):
             yield InstanceName(f"{resource}_{number}")
@@ -235,7 +245,9 @@ def _new_names(
 
 
 def _by_group(sizes: Sequence[int], arriving: Sequence[Instance]) -> dict[int, list[Instance]]:
-    """The new instances of each placement group; `sizes` says how many are in each now."""
+    """Return the new instances of each placement group. `sizes` has the present size of
+    each group.
+    """
     found: dict[int, list[Instance]] = {}
     rest = list(arriving)
     for group in count():
@@ -256,7 +268,7 @@ def _with_domains(
 
 
 def _further_group(first: Scope, number: int, own: Sequence[Instance]) -> Scope:
-    """A placement group under the same rules and with the same model."""
+    """Return a new placement group with the rules and the model of `first`."""
     roster = replace(first.roster, instances={}, next_number=0, is_removed=False)
     everyone = [replace(each, model=roster.model) for each in _with_domains(roster, (), own)]
     return Scope(
@@ -275,7 +287,9 @@ def _equipped(
     resource: ScaleSet,
     leaving: Iterable[Instance],
 ) -> dict[int, list[Instance]]:
-    """Addresses belong to the whole set, so they are handed out over all its groups at once."""
+    """Return the instances with tags, priority, eviction and addresses. Addresses are given out
+    over all groups at once, because they belong to the whole set.
+    """
     everyone = [
         replace(each, tags=resource.tags, priority=resource.priority, eviction=resource.eviction)
         for _, some in sorted(own.items())
@@ -294,7 +308,9 @@ def _roster(
     known: Known,
     used: int,
 ) -> Roster:
-    """An instance that is going makes room in its domains already, so it is placed apart."""
+    """Return the roster of one group. Instances in `going` are placed separately, because they no
+    longer count in their domains.
+    """
     domains = (template.update_domains, template.fault_domains)
     everyone = (*with_domains(own, known, domains), *with_domains(going, known, domains))
     return replace(

@@ -1,11 +1,11 @@
-"""This module says whether a scheduled event may start now, and if not, what it waits for.
+"""This module decides whether a scheduled event may start now, and if not, what it waits for.
 
-Theory of operation. An event is *ready* when somebody agreed or its time has come (promise 1). A
-ready event is *blocked* while a started one is in its way: on one of its instances, or, between
-platform events, in another update domain of the scope (promise 3). An approved Terminate is *held*
-while another of the scope is pending, unapproved and not yet due (promise 8). Blocking depends on
-the scope alone and holding on other events' NotBefore, so a blocked event needs no timer of its
-own: what unblocks it is a transition.
+Theory of operation. An event is *ready* when it is approved or its time has come (promise 1). A
+ready event is *blocked* while a started event affects one of its instances, or, if both are
+platform events, another update domain of the scope (promise 3). An approved Terminate is *held*
+while another Terminate of the scope is pending, not approved and not yet due (promise 8). A blocked
+event needs no timer, because only a transition can unblock it. A held event has a deadline, which
+depends on NotBefore.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from fairwarning.core.model import Event, EventType, Phase, Power, Scope, Source
 
 
 def start_cause(event: Event, now: Instant) -> StartCause | None:
-    """Why the event may start, or None if it must wait for an approval or its time."""
+    """Return why the event may start, or None if it must wait for an approval or its time."""
     if not event.announced:
         return StartCause.AUTOMATIC
     if event.is_approved:
@@ -38,7 +38,7 @@ def _in_the_way(event: Event, started: Event) -> bool:
 
 
 def in_the_way(scope: Scope, event: Event) -> tuple[Event, ...]:
-    """The events that keep this one waiting, or would if it were approved now."""
+    """Return the events that keep this event waiting, or would do so if it were approved now."""
     started = (each for each in scope.in_phase(Phase.STARTED) if _in_the_way(event, each))
     deletes = (
         each
@@ -57,11 +57,11 @@ def is_held(scope: Scope, event: Event, now: Instant) -> bool:
 
 
 def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
-    """When an approved Terminate may start although nobody approves the others; None if none holds
-    it.
+    """Return when an approved Terminate starts even if the others are not approved. It is None if
+    no other event holds it.
 
-    Both rules of Azure's page: it waits for every pending delete of the scope that nobody has
-    approved, simultaneous or not, but never beyond its own NotBefore.
+    These are the rules of Azure: it waits for all pending deletes of the scope that are not
+    approved, but never beyond its own NotBefore.
     """
     if event.type is not EventType.TERMINATE or not event.is_approved:
         return None
@@ -74,13 +74,17 @@ def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
 
 
 def is_all_down(scope: Scope) -> bool:
-    """Whether no live instance runs, so that nobody could be disturbed and nobody could approve."""
+    """Return whether the scope has live instances but none is running. Then no instance could
+    approve.
+    """
     live = scope.roster.live
     return bool(live) and all(each.power is not Power.RUNNING for each in live)
 
 
 def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
-    """The first event that may start now: earliest NotBefore first, then oldest, then by id."""
+    """Return the next event that may start now and why, or None. The event with the earliest
+    NotBefore comes first, then the oldest, then the smallest id.
+    """
     waiting = sorted(
         scope.in_phase(Phase.SCHEDULED),
         key=lambda each: (each.not_before_ms, each.created_ms, each.id),
@@ -93,7 +97,9 @@ def startable(scope: Scope, now: Instant) -> tuple[Event, StartCause] | None:
 
 
 def next_deadline(scope: Scope, timing: Timing) -> Instant | None:
-    """When time matters next. Between two deadlines the clock cannot change a scope."""
+    """Return the next instant at which something is due, or None. Before it, time alone changes
+    nothing.
+    """
     return min(_deadlines(scope, timing), default=None)
 
 
@@ -108,14 +114,16 @@ def _deadlines(scope: Scope, timing: Timing) -> Iterator[Instant]:
 
 
 def idle_deadline(scope: Scope, timing: Timing) -> Instant:
-    """When a silent scope becomes idle; the grace covers requests that are noted late."""
+    """Return when the scope is deactivated if no instance asks. The grace covers requests that are
+    noted late.
+    """
     assert scope.last_seen_ms is not None
     return later(scope.last_seen_ms, timing.idle_ms + timing.idle_grace_ms)
 
 
 def why_waiting(scope: Scope, event: Event, now: Instant) -> str | None:
-    """Why the event has not started yet, as a sentence; None if it has started, is over, or starts
-    this instant.
+    """Return what the event waits for, as a part of a sentence. It is None if the event has
+    started, is over, or starts now.
     """
     if event.phase is not Phase.SCHEDULED:
         return None
@@ -129,7 +137,7 @@ def why_waiting(scope: Scope, event: Event, now: Instant) -> str | None:
         return None
     falls_ms = barrier_falls_ms(scope, event)
     assert falls_ms is not None
-    # Those that are due hold nobody any more.
+    # Events that are due no longer hold others.
     pending = [each for each in others if each.not_before_ms > now]
     return (
         f"until {_named(pending)} is approved too, as deletes of a scope go together; at "

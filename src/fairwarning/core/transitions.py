@@ -1,5 +1,5 @@
-"""A transition is what can happen to a scope. The journal is a list of them; applying them in order
-gives the scope.
+"""A transition is one change of a scope. The journal is a list of transitions; applying them in
+order gives the scope.
 """
 
 from msgspec import Struct
@@ -35,7 +35,7 @@ class Approved(Struct, frozen=True, kw_only=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """The first instance was shown the event."""
+    """An instance was shown the event for the first time."""
 
     event_id: EventId
     name: InstanceName
@@ -64,7 +64,7 @@ class Cancelled(Struct, frozen=True, kw_only=True):
 
 
 class HandedOver(Struct, frozen=True, kw_only=True):
-    """A node took the work, in the same commit in which it became possible."""
+    """A node took the work, in the same commit in which the work became ready."""
 
     event_id: EventId
     attempt: int
@@ -79,8 +79,8 @@ class LeaseRenewed(Struct, frozen=True, kw_only=True):
 
 
 class AttemptLost(Struct, frozen=True, kw_only=True):
-    """The node fell silent or gave the work back. What it did is not known, so the driver is asked
-    first.
+    """The node stopped answering or gave the work back. It is unknown what it has done, so the
+    driver is asked before the next attempt.
     """
 
     event_id: EventId
@@ -107,13 +107,16 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class Activated(Struct, frozen=True, kw_only=True):
-    """The document counts from 1 from here on, under a tag of its own."""
+    """The scope was activated. Its documents are numbered from 1, with a new entity tag."""
 
     at_ms: Instant
-    """When the scope was activated. It also identifies the activation: no other of the scope has
-    it."""
+    """When the scope was activated. It also identifies the activation, because it is different for
+    each activation of the scope.
+    """
     reason: str = ""
-    """Why a scope that was activated begins anew; empty if an instance asked for the document."""
+    """Why a scope that was activated already was activated again. Empty if an instance asked for
+    the document.
+    """
 
 
 class Deactivated(Struct, frozen=True, kw_only=True):
@@ -121,9 +124,7 @@ class Deactivated(Struct, frozen=True, kw_only=True):
 
 
 class DocumentChanged(Struct, frozen=True, kw_only=True):
-    """What instances can see is different now. A transaction has one at most, however
-    much changed.
-    """
+    """The document that instances see has changed. A transaction has at most one of these."""
 
     incarnation: int
 
@@ -136,7 +137,9 @@ class InstanceDeleted(Struct, frozen=True, kw_only=True):
     name: InstanceName
     at_ms: Instant
     without_notice: bool = False
-    """It was due a Terminate event, and somebody said explicitly that it leaves without."""
+    """Whether the instance was due a Terminate event and was deleted without it, at the explicit
+    request of the operator.
+    """
 
 
 class PowerChanged(Struct, frozen=True, kw_only=True):
@@ -151,7 +154,7 @@ class ModelChanged(Struct, frozen=True, kw_only=True):
 class InstancesUpgraded(Struct, frozen=True, kw_only=True):
     names: tuple[InstanceName, ...]
     lose_notice: tuple[InstanceName, ...] = ()
-    """The instances that had a terminate notice and have none from now on."""
+    """The instances that had a terminate notice and lose it by this upgrade."""
 
 
 class PolicyChanged(Struct, frozen=True, kw_only=True):
@@ -159,37 +162,38 @@ class PolicyChanged(Struct, frozen=True, kw_only=True):
 
 
 class RosterDeclared(Struct, frozen=True, kw_only=True):
-    """The operator declared the instances and rules of the scope; this is all of them."""
+    """The operator declared the scope. `roster` has all its instances and rules."""
 
     roster: Roster
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Something happened outside all scopes: a token was made, a rollout paused. It is history
-    only.
+    """Something happened outside all scopes, such as a new token or a paused rollout. It is only
+    kept for the history.
     """
 
     subject: str
-    """What it is about, as `rollout:patch-tuesday`."""
+    """The thing that it happened to, such as `rollout:patch-tuesday`."""
     action: str
-    """A past participle: `created`, `paused`, `revoked`."""
+    """What happened to it, as a past participle: `created`, `paused`, `revoked`."""
     detail: str = ""
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """A line of the journal that this version cannot read: a newer one wrote it, or it is damaged.
+    """A line of the journal that this version cannot read. A newer version wrote it, or it is
+    damaged.
 
-    Nothing can be concluded from it. It is shown in histories and passed over by all others.
+    Histories show it; all other readers must ignore it.
     """
 
     kind: str
     body: str
-    """The line as it is stored. It may hold secrets, because nobody knows what is in it."""
+    """The line as it is stored. It may contain secrets, because its meaning is unknown."""
     event_id: EventId | None = None
 
 
 class Forgotten(Struct, frozen=True, kw_only=True):
-    """Finished events and deleted instances past their retention leave the scope."""
+    """Old finished events and deleted instances were removed from the scope."""
 
     event_ids: tuple[EventId, ...]
     names: tuple[InstanceName, ...]
@@ -224,12 +228,12 @@ ScopeTransition = (
 KnownTransition = ScopeTransition | Noted
 """A transition that this version writes."""
 Transition = KnownTransition | Unknown
-"""A transition that a journal may hold."""
+"""A transition that can be in a journal."""
 
 HOUSEKEEPING = (LeaseRenewed, Forgotten)
-"""These are stored with the scope, but are no part of its history."""
+"""The transitions that are stored with the scope but are not part of its history."""
 
 
 def kind_of(transition: Transition) -> str:
-    """The name of a transition in the journal."""
+    """Return the name of the transition in the journal."""
     return transition.kind if isinstance(transition, Unknown) else type(transition).__name__

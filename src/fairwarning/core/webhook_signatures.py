@@ -1,7 +1,7 @@
-"""This module signs what we post, by the Standard Webhooks scheme. Pure; the time comes in.
+"""This module signs the webhooks that we send, by the Standard Webhooks scheme.
 
-The signed text is `ID.TIMESTAMP.BODY`, the signature HMAC-SHA256 in base64 behind `v1,`, the key
-the base64 behind `whsec_`.
+The signed text is `ID.TIMESTAMP.BODY`. The signature is `v1,` and the HMAC-SHA256 in base64. The
+secret is `whsec_` and the key in base64.
 """
 
 import base64
@@ -18,7 +18,7 @@ KEY_BYTES_MAX = 64
 
 
 class BadSecret(ValueError):
-    """The text is no signing secret. The message never repeats the text."""
+    """The text is not a signing secret. The message never contains the text."""
 
 
 def secret_of(key: bytes) -> str:

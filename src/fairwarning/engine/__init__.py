@@ -1,1 +1,3 @@
-"""The only writer: commands in, transactions on one scope, timers, drivers, a change feed."""
+"""The engine runs commands as transactions on scopes, keeps timers, calls drivers, and has a change
+feed. Nothing else changes scopes.
+"""

@@ -1,6 +1,4 @@
-"""This module keeps the faults that are set now on this node. None survives a restart, which ends a
-rehearsal.
-"""
+"""This module keeps the faults that are set on this node. A restart clears them."""
 
 import random
 import secrets
@@ -21,7 +19,9 @@ class TooManyFaults(Exception):
 
 
 class Faults:
-    """The faults strike in the order in which they were set, at most one for each request."""
+    """The faults that are set. They are tried in the order in which they were set, and at most one
+    strikes each request.
+    """
 
     def __init__(self, clock: Clock, seed: int | None = None) -> None:
         self._clock = clock
@@ -29,10 +29,10 @@ class Faults:
         self._set: dict[str, Fault] = {}
         self._listeners: list[Callable[[Sequence[Fault]], None]] = []
         self.struck: dict[str, int] = {}
-        """How often each kind has struck since the start."""
+        """How many requests each kind of fault has struck since the start."""
 
     def listen(self, listener: Callable[[Sequence[Fault]], None]) -> None:
-        """Call the listener with the faults that are set, whenever they may have changed."""
+        """Call the listener with the list of faults, now and whenever the list may have changed."""
         self._listeners.append(listener)
         listener([*self._set.values()])
 
@@ -46,7 +46,9 @@ class Faults:
         return fault
 
     def clear(self, id: str | None = None) -> int:
-        """Clear one fault, or all. Returns how many were cleared."""
+        """Clear the fault with this id, or all faults if `id` is None. Returns how many were
+        cleared.
+        """
         gone = [*self._set] if id is None else [id] if id in self._set else []
         for each in gone:
             del self._set[each]
@@ -58,7 +60,7 @@ class Faults:
         return [*self._set.values()]
 
     def draw(self, name: InstanceName, part: Part) -> Fault | None:
-        """The fault that strikes this request, or None."""
+        """Return the fault that strikes this request and count it, or return None."""
         now = self._clock.now()
         for fault in self._set.values():
             chance = self._dice.random() if fault.probability < 1 else 0.0

@@ -1,7 +1,7 @@
-"""This module notes in the store which scopes are asked for, so that idle ones are recognised.
+"""This module writes to the store which scopes get requests, so that idle scopes are recognised.
 
-Polls only set a flag. Now and then the flags become one write, often enough that the grace of the
-idle rule covers the delay.
+A poll only sets a flag. From time to time all flags are written at once, often enough that the
+grace of the idle rule covers the delay.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class SeenNotes:
         self._views = views
         self._every_ms = max(timing.idle_grace_ms // 3, 1)
         self._noted: list[View] = []
-        """Those that were written last."""
+        """The views that were written last."""
         self._alarm: Alarm | None = None
 
     def start(self) -> asyncio.Task[None]:
@@ -42,7 +42,7 @@ class SeenNotes:
                 _log.exception("could not note who asked, trying again later")
 
     def repeat(self) -> None:
-        """The store may have lost the last notes: they are written again at once."""
+        """Write the last notes again at once, because the store may have lost them."""
         for view in self._noted:
             view.is_asked = True
         if self._alarm is not None:
@@ -54,10 +54,10 @@ class SeenNotes:
             self._noted = []
             return
         for view in asked:
-            # Before it is written: whoever asks meanwhile is noted the next time.
+            # Reset it before writing, so that a request during the write is noted the next time.
             view.is_asked = False
         try:
-            # By the store's clock, by which idle time is counted too.
+            # Use the clock of the store, because idle time is counted by it too.
             now = (await self._store.due(1)).now_ms
             await self._store.note_seen({view.scope_id: now for view in asked})
         except BaseException:

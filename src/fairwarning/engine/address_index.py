@@ -1,10 +1,10 @@
-"""This module says which instance has an address, by the newest rosters that this node knows.
+"""This module finds the instance that has an address, by the newest rosters that this node knows.
 
-Theory of operation. In the store an address has one owner. The news of two scopes may come in any
-order, so here both may claim an address for a while: the scope that has it, and one that has let it
-go without our knowing yet. As long as two claim it, it is nobody's, because an answer to the wrong
-instance would break isolation; the caller reads both again. As soon as one lets go, the other is
-its owner.
+Theory of operation. In the store an address has one owner. But changes of two scopes may arrive
+here in any order, so for a while two scopes may claim the same address: the new owner, and one that
+has given the address up without this node knowing it yet. While two scopes claim an address, it has
+no owner here, because an answer to the wrong instance would break isolation. The caller then reads
+both scopes again. When one gives the address up, the other is the owner.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,15 +21,19 @@ class AddressIndex:
         self._owners: dict[str, Member] = {}
         self.find: Callable[[str], Member | None] = self._owners.get
         self._claims: dict[ScopeId, Mapping[str, InstanceName]] = {}
-        """What the newest known roster of each scope says; only of scopes that have addresses."""
+        """The addresses in the newest known roster of each scope. Scopes without addresses are
+        missing.
+        """
         self._contested: dict[str, set[ScopeId]] = {}
-        """Those who claim an address that more than one claims."""
+        """The claiming scopes of each address that more than one scope claims."""
 
     def claims_of(self, scope_id: ScopeId) -> Mapping[str, InstanceName]:
         return self._claims.get(scope_id, _NONE)
 
     def claim(self, scope_id: ScopeId, addresses: Mapping[str, InstanceName]) -> set[ScopeId]:
-        """Replace all that the scope claims. Returns the other scopes that claim some of it."""
+        """Replace the addresses that the scope claims. Returns the other scopes that claim one of
+        them.
+        """
         before = self.claims_of(scope_id)
         if addresses:
             self._claims[scope_id] = addresses

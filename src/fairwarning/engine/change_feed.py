@@ -1,8 +1,9 @@
-"""The change feed is the journal as a stream: every entry once, in commit order, from any position
-on.
+"""The change feed is the journal as a stream. It gives each entry once, in commit order, from any
+position on.
 
-If the store's past has changed, a reader goes on from the newest entry that both pasts share: it is
-told all that has happened since, and what it was told of the lost past stays told.
+If the store has lost a part of its past, a reader continues after the newest entry that is still
+there. It gets everything that has been committed since. Entries that it got and that are lost are
+not taken back.
 """
 
 import asyncio
@@ -22,11 +23,13 @@ class Feed:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._readers: dict[asyncio.Event, None] = {}
-        """Woken in this order; a set would have another one in each run."""
+        """The readers to wake, in this order. A set would have a different order in each run."""
         self._branches: dict[Position, Position] = {}
-        """For positions of a lost past, the newest entry before them that is not lost."""
+        """For each lost position, the newest entry before it that is not lost."""
         self.find_loss: Callable[[], Awaitable[None]] | None = None
-        """Finds out what was lost, where somebody follows the journal all the time."""
+        """A function that finds out what was lost. It is None if this node does not follow the
+        journal.
+        """
 
     def on_signal(self, _: Signal) -> None:
         for wake in self._readers:
@@ -34,7 +37,7 @@ class Feed:
 
     @contextmanager
     def waking(self) -> Iterator[asyncio.Event]:
-        """An event that every signal sets."""
+        """Give an asyncio event that every signal sets."""
         wake = asyncio.Event()
         self._readers[wake] = None
         try:
@@ -43,10 +46,12 @@ class Feed:
             self._readers.pop(wake)
 
     async def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
-        """Never ends. An outage of the store pauses it; nothing is skipped."""
+        """Yield the entries after `after`, without end. While the store is down it waits; it skips
+        nothing.
+        """
         reader: JournalReader | None = None
         is_lost = False
-        """Whether the entry at `after` is known to be gone."""
+        """Whether the entry at `after` is known to be lost."""
         with self.waking() as wake:
             while True:
                 wake.clear()
@@ -71,14 +76,18 @@ class Feed:
                     await pause(wake, RECHECK_S if self._store.is_shared else None)
 
     def note_branch(self, common: Mark, lost: tuple[Mark, ...]) -> None:
-        """These entries are gone; whoever stands at one of them goes on behind `common`."""
+        """Note that the entries `lost` are gone. A reader at one of them continues after
+        `common`.
+        """
         for mark in lost:
             self._branches[mark.position] = common.position
         while len(self._branches) > BRANCHES_MAX:
             del self._branches[next(iter(self._branches))]
 
     async def _reader_at(self, position: Position, *, is_lost: bool = False) -> JournalReader:
-        """A reader that goes on behind the entry at this place, if that is not lost."""
+        """Return a reader that continues after the entry at this position, or at the nearest
+        position before it that is not lost.
+        """
         reader = JournalReader(self._store)
         if position == START:
             return reader
@@ -86,12 +95,12 @@ class Feed:
             position = self._branches.get(position, position)
             found = await self._store.journal(after=position, limit=1, inclusive=True)
             if found and found[0].position == position:
-                # With some before it: if they are lost too, the reader knows how far to go back.
+                # Remember some entries before it too, in case they are lost as well.
                 await reader.begin_before(position, MARKS_MAX)
                 reader.passed(found[0])
                 return reader
-        # The end of the journal at some time, or a place in a past that is lost. Another entry
-        # may have its number by now, so who follows the journal is asked what both pasts share.
+        # The position was the end of the journal once, or its entry is lost. Another entry may have
+        # the position by now, so `find_loss` must find the newest entry that is not lost.
         if self.find_loss is not None:
             await self.find_loss()
         if position in self._branches:

@@ -1,4 +1,4 @@
-"""This module has the system's clock, and a virtual one that tests and rehearsals move by hand."""
+"""This module has the system clock, and a virtual clock that tests and rehearsals move."""
 
 import asyncio
 import heapq
@@ -10,12 +10,12 @@ from fairwarning.core.instants import SECOND_MS, Instant, later
 from fairwarning.engine.protocols import Alarm
 
 _SLICE_MS = 1_000
-"""The event loop counts monotonic time; a step of the wall clock is noticed this soon."""
+"""How long a sleeper waits before it reads the wall clock again, which may have been set."""
 
 
 class SystemAlarm:
-    """The alarm of one sleeper. It uses a bare timer to be cheap: every impact under way has two of
-    these.
+    """The alarm of one sleeper on the system clock. It is cheap, because each impact under way has
+    two alarms.
     """
 
     def __init__(self, clock: "SystemClock") -> None:
@@ -69,7 +69,7 @@ class SystemClock:
         return Instant(time.time_ns() // 1_000_000)
 
     def steady_ms(self) -> int:
-        # Unlike CLOCK_MONOTONIC it goes on while the machine is suspended, as leases do.
+        # Unlike CLOCK_MONOTONIC it also counts while the machine is suspended, as leases do.
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
     def alarm(self) -> SystemAlarm:
@@ -93,7 +93,7 @@ class VirtualAlarm:
             await waiter
         finally:
             if waiter.cancelled():
-                # Cancelled in its sleep: whoever cleans up is at work until it closes.
+                # Cancelled while waiting: its owner cleans up and counts as busy until it closes.
                 self._clock.works()
         self._rung = False
 
@@ -114,8 +114,8 @@ class VirtualAlarm:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved. It knows who is at work, so `advance` can wait
-    for them.
+    """A clock that stands still until it is moved. It knows who is busy, so `advance` can wait for
+    them.
     """
 
     def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
@@ -127,7 +127,7 @@ class VirtualClock:
         self._sleepers: list[tuple[Instant, int, asyncio.Future[None]]] = []
         self._order = count()
         self.speed = 0.0
-        """How fast a `Pacer` drives it; 0: it stands still until told."""
+        """The speed at which a `Pacer` moves the clock. 0 means that no pacer moves it."""
 
     def now(self) -> Instant:
         return self._now
@@ -140,8 +140,8 @@ class VirtualClock:
         return VirtualAlarm(self)
 
     async def advance(self, by_ms: int) -> None:
-        """Move the clock. Every timer on the way fires in order, each after all that came before is
-        done.
+        """Move the clock forward. The timers in between fire in order, each when the work of the
+        timer before it is done.
         """
         await self.advance_to(Instant(self._now + by_ms))
 
@@ -156,18 +156,20 @@ class VirtualClock:
         self._now = max(self._now, target)
 
     async def settle(self) -> None:
-        """Return when everybody who uses this clock is asleep."""
+        """Return when everybody who uses this clock is waiting."""
         while self._busy:
             self._idle.clear()
             await self._idle.wait()
 
     def step(self, by_ms: int) -> None:
-        """Set the clock forward or back without ringing anything, as an operator's mistake does."""
+        """Set the clock forward or back without waking anybody, as when an operator sets a clock
+        wrongly.
+        """
         self._now = Instant(self._now + by_ms)
         self._stepped_ms += by_ms
 
     def next_ms(self) -> Instant | None:
-        """When the first sleeper wants to be woken, or None."""
+        """Return when the next sleeper is to be woken, or None."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
@@ -191,12 +193,12 @@ class VirtualClock:
 
 
 STRIDE_MS = 20
-"""How often a running virtual clock is moved, in real time."""
+"""The real time between two moves of a running virtual clock."""
 SPEED_MAX = 100_000
 
 
 class Pacer:
-    """A pacer makes a virtual clock run by itself, faster or slower than the real one."""
+    """A pacer makes a virtual clock run, faster or slower than real time."""
 
     def __init__(
         self,
@@ -226,7 +228,9 @@ class Pacer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def stride(self) -> None:
-        """Moves the hands by what has passed since the last time."""
+        """Move the clock by the time that has passed since the last call, multiplied by
+        the speed.
+        """
         now_s = self._seconds()
         self._owed_ms += (now_s - self._read_s) * SECOND_MS * self._speed
         self._read_s = now_s

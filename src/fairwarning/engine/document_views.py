@@ -1,15 +1,15 @@
-"""This module keeps the documents of every scope of the fleet ready in memory.
+"""This module keeps the documents of all scopes in memory.
 
-Theory of operation. A poll must not touch the store, so each scope has a `View` that is replaced
-when its scope changes: by the signal of this node's own commits, before the caller hears of them,
-and by a re-read when another node signals. The higher revision wins, so the order in which news
-arrives does not matter. A view keeps its scope only while it shows events; an idle fleet costs a
-few hundred bytes an instance.
+Theory of operation. A poll must not use the store, so each scope has a `View`. A commit of this
+node updates the view before the caller gets its answer. When another node signals a change, the
+scope is read again. The higher revision wins, so the order in which changes arrive does not matter.
+A view keeps its scope only while it shows events; an idle fleet takes a few hundred bytes for each
+instance.
 
-That rule holds as long as the store keeps its past. When it has stepped back, a new era begins: a
-view of an earlier era is replaced by what is read in this one, whatever its revision, and until
-then it stays as it is. A scope is shown again only after it has begun anew, if a number of its
-activation may have been served with another document.
+This is right as long as the store keeps its past. When the store has stepped back (lost a part of
+its past), a new era begins. A view of an earlier era stays as it is until its scope is read in the
+new era, and is then replaced whatever its revision is. If a document number may already have been
+served with another document, the scope first begins a new activation.
 """
 
 import asyncio
@@ -35,14 +35,16 @@ from fairwarning.engine.step_back import StepBack, must_begin_anew
 
 PAGE_SCOPES_MAX = 1_000
 RELOAD_SCOPES_MAX = 200
-"""How many scopes are read in a page during a reload: polls wait while a page is decoded."""
+"""The number of scopes in a page during a reload. It is small because polls wait while a page is
+decoded.
+"""
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]
 
 
 class OtherPast(StoreDown):
-    """The store has less of a scope than this node has shown. Nothing was changed."""
+    """The store has an older state of a scope than this node has shown. Nothing was changed."""
 
 
 class Summary(NamedTuple):
@@ -57,7 +59,7 @@ class Views:
     def __init__(self, store: Store, begin_anew: BeginsAnew) -> None:
         self._store = store
         self.may_lag = store.is_shared
-        """Whether another node may have shown a document that is not here yet."""
+        """Whether another node may have shown a document that this node does not have yet."""
         self._begin_anew = begin_anew
         self._views: dict[ScopeId, View] = {}
         self._members: dict[ScopeId, dict[InstanceName, Member]] = {}
@@ -65,23 +67,25 @@ class Views:
         self.by_address: Callable[[str], Member | None] = self._addresses.find
         self._by_name: dict[str, Member | list[Member]] = {}
         self._deleted: dict[ScopeId, frozenset[InstanceName]] = {}
-        """Whom the rosters still know as deleted; only of scopes that have such."""
+        """The deleted instances that each roster still contains. Scopes without such instances are
+        missing.
+        """
         self._rereads = Rereads(self._read)
         self._called: dict[str, list[ScopeId]] = {}
         self._called_at = -1
         self.generation = 0
-        """Goes up when an address or a name comes or goes."""
+        """A number that rises when an address or a name is added or removed."""
         self._era = 0
         self._step_back: StepBack | None = None
-        """What some views have not followed yet."""
+        """The step back of the store that some views have not followed yet, or None."""
         self.contradicted: set[ScopeId] = set()
-        """Scopes of which the store knows less than it said before: it has stepped back."""
+        """The scopes that are older in the store than before, which proves a step back."""
         self.on_contradiction: Callable[[], None] = lambda: None
         self.on_news: Callable[[ScopeId, int], None] = lambda _, __: None
-        """Hears the revision of each view that changes."""
+        """A function that is called with the scope id and the new revision when a view changes."""
 
     async def load(self) -> None:
-        """Read the fleet once, at the start."""
+        """Read all scopes once, at the start."""
         async for page in self._stored(PAGE_SCOPES_MAX):
             for scope in page:
                 await self._take(scope, self._era)
@@ -90,32 +94,35 @@ class Views:
         await self._rereads.close()
 
     def put(self, scope: Scope) -> None:
-        """Show the scope as a commit of this node has left it. Such news may come late."""
+        """Show the scope as a commit of this node has left it. The call may come late; an older
+        scope is then ignored.
+        """
         view = self._views.get(scope.id)
         if view is None or (view.era == self._era and scope.revision > view.revision):
             if self._accept(scope):
                 self.on_news(scope.id, scope.revision)
         elif self.may_lag and not view.is_of(scope):
-            # It came late, or the store has stepped back. Only the store can tell.
+            # The call came late, or the store has stepped back. A read of the store shows which.
             self._rereads.read_soon(scope.id)
 
     def refuse_other_past(self, stored: Scope) -> None:
-        """A scope that this node is about to change must be the one that it shows.
+        """Raise OtherPast if the stored scope is older than the scope that this node shows, or
+        differs at the same revision.
 
-        If the store has less, or another of the same revision, it has stepped back, and a change
-        would give a number that was shown to a second document. Raises OtherPast.
+        The store has then stepped back, and a change would give a document number that was shown to
+        a second document.
         """
         view = self._views.get(stored.id)
         if view is None or view.era != self._era or stored.revision > view.revision:
             return
         if not view.is_of(stored):
-            # It is no proof: this answer of the store may have been on its way for long.
+            # This is no proof of a step back, because this answer of the store may be old.
             self._rereads.read_soon(stored.id)
             raise OtherPast("the store has less than this node has shown; ask again in a moment")
 
     def on_signal(self, signal: Signal) -> None:
-        """Follow a signal: a commit of this node brings its scope along; another node's is read
-        again.
+        """Follow a signal. The signal of a commit of this node has the scope; otherwise the scope
+        is read again.
         """
         if signal.scope is not None:
             self.put(signal.scope)
@@ -123,23 +130,23 @@ class Views:
             self._rereads.read_soon(signal.scope_id)
 
     def on_entry(self, entry: Entry) -> None:
-        """Read what the journal tells, because signals of other nodes may be lost and the journal
-        loses nothing.
+        """Read the scope of this journal entry again if its view is older. This is needed because
+        signals of other nodes can be lost, and journal entries cannot.
         """
         if not entry.scope_id:
-            # A line outside all scopes: there is nothing to see anew.
+            # The entry belongs to no scope.
             return
         view = self._views.get(entry.scope_id)
         if view is None or view.revision < entry.revision:
             self._rereads.read_soon(entry.scope_id)
 
     async def refresh(self, *scope_ids: ScopeId) -> None:
-        """Show what is stored now of these scopes, or newer. Raises StoreDown."""
+        """Show these scopes as they are stored now, or newer. Raises StoreDown."""
         await self._rereads.read_all(scope_ids)
 
     @property
     def behind_since_s(self) -> float:
-        """Since when news of some scope waits to be shown; infinite if there is none."""
+        """The time since which a changed scope waits to be shown. It is infinite if none waits."""
         return self._rereads.oldest_s
 
     @property
@@ -148,13 +155,15 @@ class Views:
         return self._step_back is not None
 
     def begin_era(self, step_back: StepBack) -> None:
-        """Count only what is read from now on."""
+        """Begin a new era after a step back. From now on only scopes that are read in this era
+        count.
+        """
         self._era += 1
         self._step_back = step_back.joined(self._step_back)
         self.contradicted.clear()
 
     async def reload(self) -> None:
-        """Follow a step back with all views. Raises StoreDown; call it again then."""
+        """Read all scopes again after a step back. If it raises StoreDown, call it again."""
         era = self._era
         async for page in self._stored(RELOAD_SCOPES_MAX):
             for scopes in batches([each for each in page if self._must_begin_anew(each)]):
@@ -187,9 +196,10 @@ class Views:
                 self.on_news(scope_id, scope.revision)
 
     def _is_less(self, scope: Scope | None, scope_id: ScopeId, known: int) -> bool:
-        """Whether the store has lost what it said of this scope before it was asked again.
+        """Return whether the store has an older state of this scope than before.
 
-        It never removes a scope, and a revision is never another scope than it was.
+        A store never removes a scope, and a revision of a scope never changes, so this proves a
+        step back.
         """
         if known < 0:
             return False
@@ -199,12 +209,12 @@ class Views:
         return scope.revision == view.revision and not view.is_of(scope)
 
     async def _take(self, scope: Scope, era: int) -> None:
-        """Show a scope that was read in this era."""
+        """Show a scope that was read in the era `era`."""
         view = self._views.get(scope.id)
         if view is not None and era == self._era and self._must_begin_anew(scope):
             scope = await self._anew(scope, view)
         if era != self._era:
-            # Read from a past that may be gone.
+            # The scope was read in an earlier era, so it may be lost.
             self._rereads.read_soon(scope.id)
         elif view is None or view.era != era or scope.revision > view.revision:
             self._accept(scope)
@@ -218,7 +228,7 @@ class Views:
     async def _anew(self, scope: Scope, view: View) -> Scope:
         assert scope.activated_ms is not None
         assert self._step_back is not None
-        # Behind all that is shared, so that every node can tell it from what was before.
+        # Later than all that is not lost, so that each node can distinguish it from the past.
         known = (scope.activated_ms, view.activated_ms, self._step_back.common_ms)
         command = BeginAnew(
             activated_ms=scope.activated_ms,
@@ -228,8 +238,8 @@ class Views:
         return (await self._begin_anew(scope.id, command)).scope
 
     async def begin_anew(self, view: View) -> None:
-        """Begin a new activation, because an instance has a document of this one that the store has
-        lost.
+        """Begin a new activation, because an instance has a document of the present one that the
+        store has lost.
         """
         assert view.activated_ms is not None
         command = BeginAnew(
@@ -238,8 +248,8 @@ class Views:
         self.put((await self._begin_anew(view.scope_id, command)).scope)
 
     def _accept(self, scope: Scope) -> bool:
-        """Show the scope. False if it can't follow from what is shown, so that the store has
-        stepped back.
+        """Show the scope. Returns False if it contradicts the document that is shown, so that the
+        store has stepped back.
         """
         view = self._views.get(scope.id)
         if view is None:
@@ -259,29 +269,29 @@ class Views:
         return found if isinstance(found, list) else [found]
 
     def deleted(self, name: str) -> list[ScopeId]:
-        """The scope in which an instance of this name was deleted, as long as the scope remembers
-        it.
+        """Return the scopes in which an instance of this name was deleted, as long as their rosters
+        contain it.
         """
         return [id for id, names in self._deleted.items() if name in names]
 
     def has_scope(self, scope_id: ScopeId) -> bool:
-        """Whether there is such a scope with an instance in it."""
+        """Return whether the scope exists and has an instance."""
         return bool(self._members.get(scope_id))
 
     def ids(self) -> list[ScopeId]:
-        """The ids of all scopes that have instances."""
+        """Return the ids of all scopes that have instances."""
         return [id for id, members in self._members.items() if members]
 
     def test_views(self) -> list[View]:
-        """The views of the activated scopes of test fleets."""
+        """Return the views of all activated scopes of test fleets."""
         return [v for v in self._views.values() if v.is_test and v.activated_ms is not None]
 
     def has_test_scope(self) -> bool:
         return any(self._views[id].is_test for id in self.ids())
 
     def scopes_called(self, last: str) -> Sequence[ScopeId]:
-        """The scopes whose id has this name as its last part, or as the last but one: a scale set's
-        name.
+        """Return the scopes whose id has this text as its last part or the part before it, which is
+        the name of a scale set.
         """
         if self._called_at != self.generation:
             self._called_at = self.generation
@@ -289,7 +299,9 @@ class Views:
         return self._called.get(last, ())
 
     def search(self, text: str) -> list[ScopeId]:
-        """The scopes that have this text in their id or in an instance's name, in any case."""
+        """Return the scopes that have this text in their id or in the name of an instance, in upper
+        or lower case.
+        """
         wanted = text.lower()
         return sorted(
             id
@@ -298,20 +310,26 @@ class Views:
         )
 
     def some_names(self, limit: int) -> list[str]:
-        """The first names by the alphabet, of the first thousand that came."""
+        """Return the first names in alphabetical order, out of the thousand that were
+        added first.
+        """
         return sorted(islice(self._by_name, 1_000))[:limit]
 
     def is_asked(self, scope_id: ScopeId) -> bool:
-        """Whether an instance of the scope has asked this node of late, or waits now."""
+        """Return whether an instance of the scope has asked this node since the last note, or waits
+        now.
+        """
         view = self._views.get(scope_id)
         return view is not None and bool(view.is_asked or view.listeners)
 
     def asked(self) -> list[View]:
-        """The views to note as seen: asked since last time, or with somebody waiting now."""
+        """Return the views that were asked since the last note, or that have somebody
+        waiting now.
+        """
         return [each for each in self._views.values() if each.is_asked or each.listeners]
 
     def summary(self) -> "Summary":
-        """How large the fleet is, and how many of it have asked this node."""
+        """Return the size of the fleet, and how many instances have polled this node."""
         sizes = [members for members in self._members.values() if members]
         return Summary(
             scopes=len(sizes),
@@ -320,7 +338,7 @@ class Views:
         )
 
     def sample(self, now_s: float, since_s: float) -> None:
-        """Work out which instances poll and how often, since the last sample."""
+        """Update the polling rate of each instance that has polled since the last sample."""
         for members in self._members.values():
             for member in members.values():
                 count = member.polls - member.sampled
@@ -356,33 +374,35 @@ class Views:
         for name in sorted(gone):
             self._retire(known.pop(name))
         if gone or not before.items() <= addresses.items():
-            # Long-polls of an instance that is no more, or from an address that is another's.
+            # End long-polls of deleted instances, or from addresses that belong to others now.
             view.wake()
         for rival in sorted(rivals):
-            # One of the two has let go. Until that is known the address is nobody's.
+            # One of the two has given it up. Until we know which, the address has no owner.
             self._views[rival].wake()
             self._rereads.read_soon(rival)
         if rivals:
             self._rereads.read_soon(view.scope_id)
 
     def _remove(self, view: View) -> None:
-        """Remove a scope that the store does not know, and never did in the past that
-        it has now.
-        """
+        """Remove the view of a scope that the store no longer has after a step back."""
         self._change_members(view, set(), {})
         del self._views[view.scope_id]
         del self._members[view.scope_id]
         self._deleted.pop(view.scope_id, None)
 
     def _note_deleted(self, id: ScopeId, roster: Roster, live: set[InstanceName]) -> None:
-        """Remember deleted instances. Most scopes have none, and cost nothing here."""
+        """Remember the deleted instances of the roster. Most scopes have none and take no memory
+        here.
+        """
         if len(live) < len(roster.instances):
             self._deleted[id] = frozenset(roster.instances.keys() - live)
         else:
             self._deleted.pop(id, None)
 
     def _add_name(self, member: Member) -> None:
-        """Enter a name. Names are unique in most fleets, so most entries are no list."""
+        """Add a name to the index. Most names are unique, so most entries are a member and not a
+        list.
+        """
         others = self._by_name.get(member.name)
         if others is None:
             self._by_name[member.name] = member

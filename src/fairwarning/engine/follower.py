@@ -1,12 +1,12 @@
-"""The follower keeps the views true to a store that other nodes write too, and that may lose its
-past.
+"""The follower keeps the views equal to a store that other nodes write too, and that may lose a
+part of its past.
 
-Theory of operation. Signals can be lost, the journal cannot, so whatever it tells is read. That the
-store has stepped back (a fail-over that lost data, a backup that was restored) is noticed in three
-ways: entries that were read from the journal are gone; a scope is read with a lower revision than
-before; or a commit that this node knows of never appears in the journal, in which case its scope is
-read again. It is then followed: all views are read anew, and a scope of which instances may have
-been shown a lost document begins anew under another tag.
+Theory of operation. Signals can be lost but journal entries cannot, so the follower reads the
+journal. It notices in three ways that the store has stepped back (a fail-over that lost data, or a
+restored backup): entries that were read are gone; a scope has a lower revision than before; or a
+commit of this node never appears in the journal, and a read of its scope shows that it is lost.
+Then all views are read again. If instances may have seen a lost document of a scope, that scope
+begins a new activation with another tag.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ REMEMBERED_MAX = 10_000
 CHECK_EVERY_S = 1.0
 READ_AGAIN_MAX = 200
 LOOKS_MAX = 4
-"""How often a scope is read again for a revision that the journal does not show."""
+"""How often a scope is read again for a revision that is not in the journal."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,21 +44,21 @@ _log = logging.getLogger(__name__)
 class UnconfirmedRevision(NamedTuple):
     revision: int
     looks: int = 0
-    """How often its scope was read again because of it."""
+    """How often the scope was read again because of this revision."""
 
 
 _NOTHING = UnconfirmedRevision(-1)
 
 
 class UnconfirmedRevisions:
-    """The revisions that this node was told of and has not met in the journal yet."""
+    """The revisions that this node knows of and has not read in the journal yet."""
 
     def __init__(self) -> None:
         self._new: dict[ScopeId, UnconfirmedRevision] = {}
         self._old: dict[ScopeId, UnconfirmedRevision] = {}
-        """Those that were there at the last look."""
+        """The revisions that were already known at the last call of `overdue`."""
         self._own: dict[ScopeId, dict[int, Instant]] = {}
-        """When this node has committed a revision: that one must have a line in the journal."""
+        """The time of each commit of this node. Each must have an entry in the journal."""
         self._met: dict[ScopeId, tuple[int, Instant]] = {}
         """The newest revision of each scope that the journal has shown, and its time."""
 
@@ -67,9 +67,9 @@ class UnconfirmedRevisions:
             self._new[scope_id] = UnconfirmedRevision(revision)
 
     def may_expect(self, scope_id: ScopeId, revision: int, at_ms: Instant) -> bool:
-        """Note a commit of this node; its reply may be later than its line in the journal.
+        """Note a commit of this node. Its entry may already have been read from the journal.
 
-        False if the journal has shown another commit as this revision.
+        Returns False if the journal has another commit at this revision.
         """
         met, met_ms = self._met.get(scope_id, (0, at_ms))
         if revision > met:
@@ -78,7 +78,9 @@ class UnconfirmedRevisions:
         return revision != met or at_ms == met_ms
 
     def is_met_by(self, entry: Entry) -> bool:
-        """False if the journal has passed over a commit of this node, or has another instead."""
+        """Note that this entry was read. Returns False if the journal skips a commit of this node
+        or has another at its revision.
+        """
         self._met[entry.scope_id] = (entry.revision, entry.at_ms)
         for told in (self._new, self._old):
             if entry.revision >= told.get(entry.scope_id, _NOTHING).revision:
@@ -93,12 +95,14 @@ class UnconfirmedRevisions:
         return is_right and is_complete
 
     def overdue(self) -> list[ScopeId]:
-        """The revisions that were already there when this was called the last time."""
-        # First what this node has committed itself: other news is mostly only late.
+        """Return the scopes whose revisions were already missing at the last call, so that the
+        caller reads them again.
+        """
+        # Commits of this node come first; other revisions are mostly just late.
         by_weight = sorted(self._old.items(), key=lambda each: each[0] not in self._own)
         taken = dict(by_weight[:READ_AGAIN_MAX])
         left = dict(by_weight[READ_AGAIN_MAX:])
-        # Not for ever: a renewed lease has no line in the journal.
+        # Stop after some tries, because a renewed lease has no entry in the journal.
         again = {
             scope_id: heard._replace(looks=heard.looks + 1)
             for scope_id, heard in taken.items()
@@ -108,14 +112,16 @@ class UnconfirmedRevisions:
         return list(taken)
 
     def clear(self) -> list[ScopeId]:
-        """Forget all revisions."""
+        """Forget all revisions. Returns the scopes that had revisions which were not in the
+        journal.
+        """
         left = sorted({*self._new, *self._old, *self._own})
         self._new, self._old, self._own, self._met = {}, {}, {}, {}
         return left
 
 
 class Follower:
-    """The follower of a node on a shared store."""
+    """The follower of a node whose store is shared with other nodes."""
 
     def __init__(
         self, store: Store, feed: Feed, views: Views, on_step_back: Callable[[], None]
@@ -126,19 +132,19 @@ class Follower:
         self._reader = JournalReader(store, marks_max=REMEMBERED_MAX)
         self._unconfirmed = UnconfirmedRevisions()
         self._waiting: list[asyncio.Future[None]] = []
-        """Those who want to know whether the store has stepped back."""
+        """The callers that wait to know whether the store has stepped back."""
         self._wake: asyncio.Event | None = None
         self._looked_s = self._proved_s = float("-inf")
         self._true_s = float("-inf")
-        """When a look began that came to the end of the journal."""
+        """When the last look began that reached the end of the journal."""
         self.step_backs = 0
         views.on_news = self._unconfirmed.note
         views.on_contradiction = self._ring
         feed.find_loss = partial(self.check, at_once=True)
 
     async def begin(self) -> None:
-        """Begin at the end of the journal, before the views are loaded, so that no change falls in
-        between.
+        """Begin at the end of the journal. Call this before the views are loaded, so that no change
+        is missed.
         """
         self._true_s = _now_s()
         await self._reader.begin_at_end(REMEMBERED_AT_START)
@@ -151,7 +157,7 @@ class Follower:
         return asyncio.create_task(self._run(), name="follower")
 
     def expect(self, receipt: Receipt) -> None:
-        """Note a commit of this node, whose lines the journal must show."""
+        """Note a commit of this node. Its entries must appear in the journal."""
         if any(not isinstance(each, HOUSEKEEPING) for each in receipt.transitions):
             scope = receipt.scope
             if not self._unconfirmed.may_expect(scope.id, scope.revision, receipt.at_ms):
@@ -159,10 +165,10 @@ class Follower:
                 self._ring()
 
     async def check(self, *, at_once: bool = False) -> None:
-        """Look whether the store has stepped back, unless that was done a moment ago.
+        """Check whether the store has stepped back, unless this was done a moment ago.
 
-        `at_once` looks also then. Returns when the scopes that are known to be concerned are shown
-        as they are stored. Raises StoreDown.
+        With `at_once` it always checks. Returns when the scopes that are known to be affected are
+        shown as they are stored. Raises StoreDown.
         """
         if self._wake is None:
             return
@@ -191,19 +197,19 @@ class Follower:
                 answer(self._waiting)
 
     async def _safe_round(self) -> float:
-        """Do a round, and return how long to wait for the next one unless somebody rings."""
+        """Do a round. Returns how many seconds to wait for the next one, unless somebody rings."""
         try:
             has_more = await self._round()
         except StoreDown:
             return OUTAGE_PAUSE_S
         except Exception:
-            # Whatever it is, the views must not be left alone for it.
+            # The follower must go on after any error, or the views would become old.
             _log.exception("following the store stumbled and goes on")
             return OUTAGE_PAUSE_S
         return 0 if has_more else RECHECK_S
 
     async def _round(self) -> bool:
-        """Read what is new. Returns whether there may be more to read at once."""
+        """Read the new entries. Returns whether there may be more to read at once."""
         waiting, self._waiting = self._waiting, []
         began_s = _now_s()
         try:
@@ -240,20 +246,20 @@ class Follower:
         return bool(page)
 
     async def _prove(self) -> None:
-        """Look up what the journal has not shown although all of it is read."""
+        """Read the scopes again whose revisions are missing although the whole journal was read."""
         if _now_s() - self._proved_s >= CHECK_EVERY_S:
             self._proved_s = _now_s()
             await self._views.refresh(*self._unconfirmed.overdue())
 
     async def _follow(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
-        # Where something new is known to wait comes first, then what instances ask for.
+        # Scopes that are known to differ come first, then scopes that instances ask for.
         changed = sorted(self._views.contradicted)
-        # What was not met in the journal may be lost too, and written anew under its number.
+        # Revisions that were not in the journal may be lost too, and their numbers used again.
         others = {*self._unconfirmed.clear(), *(each.scope_id for each in lost if each.scope_id)}
         others.difference_update(changed)
         asked_first = sorted(others, key=lambda each: (not self._views.is_asked(each), each))
         concerned = [*changed, *asked_first]
-        # First of all, so that nothing that happens from now on is missed.
+        # Before anything else, so that no later change is missed.
         if common is None:
             await self._reader.begin_at_end(REMEMBERED_AT_START)
         else:

@@ -1,8 +1,9 @@
-"""This module knows how long a node's lease on one impact lasts, renews it and gives it back.
+"""This module renews the lease of a node on one impact, and gives it back.
 
-The store says until when a lease lasts, by its own clock. A node measures it from the moment when
-it began the transaction, on a clock that no step changes: the store read its clock after that
-moment, so the lease lasts at least as long, however late the reply came.
+The store sets the end of a lease by its own clock. The node counts the duration of the lease from
+the moment when it began the transaction, on a clock that cannot be set. The store read its clock
+after that moment, so the lease lasts at least as long as the node counts, however late the answer
+came.
 """
 
 import logging
@@ -17,14 +18,14 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
 RETRY_PAUSE_MS = 500
-"""The pause between two tries to reach a store that is down."""
+"""The pause between two attempts to reach a store that is down."""
 
 Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
 _log = logging.getLogger(__name__)
 
 
 class Lease:
-    """This node's hold on one impact, as far as it can be known here."""
+    """The lease of this node on one impact, as far as this node knows."""
 
     def __init__(
         self,
@@ -40,43 +41,46 @@ class Lease:
         self._node = order.node
         self._failures = failures
         self.is_over = False
-        """The driver's part has ended, or was ended."""
+        """Whether the call of the driver has ended or was cancelled."""
         self._until_ms = until_ms
-        """By the steady clock; the store may say that it is longer."""
+        """The end of the lease by the steady clock. By the clock of the store it may be later."""
         self._stored_until_ms = order.lease_until_ms
-        """By the store's clock."""
+        """The end of the lease by the clock of the store."""
         self._clock = clock
         self._submit = submit
         self._spare_ms = min(timing.lease_ms, timing.attempt_ms) // 3
 
     def is_continued_by(self, work: Work) -> bool:
-        """Whether the call that is under way here serves this attempt of our node too."""
+        """Return whether the driver call that is running here also serves this attempt of
+        our node.
+        """
         if self.is_over:
             return False
-        # The node has another name since the store stepped back; its calls went on.
+        # The node got another name when the store stepped back. Its calls went on.
         is_renamed = work.node != self._node
-        # The lease ran out while the store was away. Nobody else has had it since, and it has
-        # not failed: a call that takes too long is a failure, and is not to go on for ever.
+        # The lease ended while the store was down. No other node had the work since, and it has
+        # not failed. A call that takes too long counts as failed and must end.
         is_next = work.attempt == self.attempt + 1 and work.failures == self._failures
         return is_renamed or is_next
 
     def extend(self, work: Work, until_ms: int) -> None:
-        """Take the call under way as this attempt from now on."""
+        """Let the running driver call serve this attempt from now on."""
         assert work.node is not None
         assert work.lease_until_ms is not None
         self.attempt, self._node, self._failures = work.attempt, work.node, work.failures
         self._until_ms, self._stored_until_ms = until_ms, work.lease_until_ms
 
     def renewed_order(self) -> Order:
-        """The order to carry out now, with the lease as it was renewed."""
+        """Return the order with the end of the lease after the last renewal."""
         if self._stored_until_ms == self.order.lease_until_ms:
             return self.order
         return replace(self.order, lease_until_ms=self._stored_until_ms)
 
     async def confirm(self, alarm: Alarm) -> None:
-        """Return only while the lease is known to hold, with time to spare; else LeaseLost.
+        """Return when the lease is known to hold for some more time. Raises LeaseLost if it is
+        lost.
 
-        If need be it is renewed first, and a store that is down is waited for.
+        If needed, the lease is renewed first. While the store is down, this waits.
         """
         while not self._holds():
             try:
@@ -87,14 +91,14 @@ class Lease:
             else:
                 if granted_ms is not None and granted_ms < self._spare_ms:
                     raise LeaseLost("the time for this attempt is nearly over")
-                # Otherwise the reply was late, and the lease is ours: it is renewed once more.
+                # Otherwise the answer was late, and we have the lease; renew it once more.
 
     async def renew(self) -> int | None:
-        """Renew the lease, and return how long it lasts from here, in milliseconds.
+        """Renew the lease. Returns how long it lasts from now on, in milliseconds.
 
-        Returns None if the next attempt was handed to us while the reply was on its way, so that it
-        says nothing of the lease that we have now. Raises LeaseLost if the scope says that the work
-        is no longer ours, or StoreDown.
+        Returns None if this node got the next attempt in the meantime, so that the answer says
+        nothing about the present lease. Raises LeaseLost if this node no longer has the work, or
+        StoreDown.
         """
         order, attempt, node = self.order, self.attempt, self._node
         began_ms = self._clock.steady_ms()
@@ -105,10 +109,10 @@ class Lease:
             if (attempt, node) != (self.attempt, self._node):
                 return None
             raise LeaseLost(str(refused)) from None
-        # The event is gone if this very commit has ended it, and others after it.
+        # The event may have left the scope, if this commit has ended it.
         event = receipt.scope.events.get(order.key)
         work = None if event is None else event.work
-        # The outbox has seen this receipt first, and may have extended the lease by it.
+        # The outbox has handled this receipt already, and may have extended the lease.
         if work is not None and (work.attempt, work.node) == (self.attempt, self._node):
             assert work.lease_until_ms is not None
             self._stored_until_ms = work.lease_until_ms
@@ -131,8 +135,9 @@ class Lease:
 
 
 def known_until_ms(receipt: Receipt, work: Work, began_ms: int) -> int:
-    """Until when the lease lasts at least: the store read its clock after the transaction was
-    begun.
+    """Return the end of the lease by the steady clock, or an earlier time.
+
+    It is safe because the store read its clock after the transaction was begun.
     """
     assert work.lease_until_ms is not None
     return began_ms + (work.lease_until_ms - receipt.at_ms)

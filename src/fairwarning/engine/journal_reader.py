@@ -1,10 +1,10 @@
-"""The journal reader reads the journal and notices when what it has read is no longer there.
+"""The journal reader reads the journal, and notices when entries that it has read are gone.
 
-Theory of operation. A healthy store never changes its past. After a fail-over that lost data, or
-when a backup is restored under running nodes, it does: entries that were read are gone, and
-positions may be given out again. So each page is asked for together with the last entry that was
-read. If that is not the first of the page, the past has changed. The reader then looks for the
-newest entry that both pasts share, among the last ones that it remembers.
+Theory of operation. A healthy store never changes its past. But after a fail-over that lost data,
+or when a backup is restored under running nodes, entries that were read are gone, and their
+positions may be used again. So the reader asks for each page together with the last entry that it
+has read. If the page does not begin with that entry, the past has changed. The reader then searches
+the entries that it remembers for the newest one that is still there.
 """
 
 from collections import deque
@@ -19,7 +19,9 @@ MARKS_MAX = 100
 
 
 class Mark(NamedTuple):
-    """What is remembered of an entry: enough to tell it from another at the same position."""
+    """The part of an entry that the reader remembers. It is enough to distinguish two entries at
+    the same position.
+    """
 
     position: Position
     scope_id: ScopeId
@@ -29,12 +31,14 @@ class Mark(NamedTuple):
 
 
 class PastChanged(Exception):
-    """Entries that were read are no longer in the store. `lost` has them, the oldest first."""
+    """Entries that were read are no longer in the store. `lost` has them, oldest first."""
 
     def __init__(self, common: Mark | None, lost: tuple[Mark, ...]) -> None:
         super().__init__(f"{len(lost)} entries of the journal are gone")
         self.common = common
-        """The newest entry that was read and is still there; None: none of those remembered."""
+        """The newest entry that was read and is still there. None if no remembered entry
+        is there.
+        """
         self.lost = lost
 
 
@@ -49,7 +53,9 @@ class JournalReader:
     ) -> None:
         self._store = store
         self._after = after
-        """Where it begins, as long as it has passed nothing."""
+        """The position where the reader begins. It is used only until the first entry was
+        passed.
+        """
         self._marks: deque[Mark] = deque(maxlen=marks_max)
 
     @property
@@ -57,7 +63,9 @@ class JournalReader:
         return self._marks[-1] if self._marks else None
 
     async def page(self, limit: int) -> list[Entry]:
-        """The entries behind the last one that was passed. Raises PastChanged or StoreDown."""
+        """Return the entries after the last one that was passed. Raises PastChanged or
+        StoreDown.
+        """
         if not self._marks:
             return await self._store.journal(after=self._after, limit=limit)
         last = self._marks[-1]
@@ -67,20 +75,24 @@ class JournalReader:
         return page[1:]
 
     def passed(self, entry: Entry) -> None:
-        """Begin the next page behind this entry."""
+        """Let the next page begin after this entry."""
         self._marks.append(mark_of(entry))
 
     def go_back(self, common: Mark) -> None:
-        """Go on behind this entry, one of those that are remembered."""
+        """Let the next page begin after this entry, which must be one of those that are
+        remembered.
+        """
         while self._marks[-1] != common:
             self._marks.pop()
 
     async def begin_before(self, position: Position, number: int = 1) -> None:
-        """Go on with what comes at this place or behind it, in the store's present order."""
+        """Let the next page begin at this position. The last `number` entries before it are
+        remembered.
+        """
         self._begin(await self._store.history(before=position, limit=number))
 
     async def begin_at_end(self, number: int) -> None:
-        """Continue with the entries that are committed from now on.
+        """Let the next page begin with the entries that are committed from now on.
 
         The last `number` entries before them are remembered, to notice a step back.
         """
@@ -92,7 +104,9 @@ class JournalReader:
         self._marks.extend(mark_of(each) for each in reversed(newest_first))
 
     async def _changed(self) -> PastChanged:
-        """The pasts share a beginning, so the end of it is found by halving."""
+        """Return the exception that says which remembered entries are lost. It finds the first lost
+        one by binary search.
+        """
         marks = list(self._marks)
         shared, lost = 0, len(marks) - 1
         while shared < lost:

@@ -1,17 +1,15 @@
-"""The outbox carries out the impacts that this node has taken, and reports what became of them.
+"""The outbox calls the drivers for the impacts that this node has taken, and reports the results.
 
-Theory of operation. `HandedOver` is committed together with the start, so a crash at any line
-leaves the work in the scope, under a lease that runs out. Nothing here is remembered across a
-restart: the node that takes over asks the driver what became of the key. While a driver works, the
-lease is renewed; if the scope says that the work is no longer ours, the driver call is dropped
-without a report.
+Theory of operation. `HandedOver` is committed together with the start, so after a crash the work is
+still in the scope, under a lease that ends. The outbox keeps nothing across a restart; the node
+that takes over asks the driver what became of the key. While a driver works, the lease is renewed.
+If the node has lost the work, the driver call is cancelled without a report.
 
-Receipts may come late and in any order, so each is compared with the newest revision of its scope
-that was seen here. An older one says nothing. So an attempt that was started and has ended can
-never look new again.
+Receipts may come late and in any order. A receipt that is older than the newest known revision of
+its scope is ignored, so an attempt that has ended never looks new again.
 
-A reply of the store may also be late by more than the lease, so a driver is called only while the
-lease is known to hold for some time yet (`impact_lease.py`).
+An answer of the store may also come after the lease has ended. So a driver is called only while the
+lease is known to hold for some more time (`impact_lease.py`).
 """
 
 import asyncio
@@ -54,33 +52,36 @@ class Outbox:
         self._timing = timing
         self._tasks: dict[asyncio.Task[None], Lease] = {}
         self._newest: dict[ScopeId, int] = {}
-        """The newest revision of each scope that was seen here."""
+        """The newest revision of each scope that the outbox has seen."""
         self._attempts: dict[ScopeId, dict[EventId, int]] = {}
-        """The last attempt that was taken of each event under way."""
+        """The last attempt that was taken for each event under way."""
         self._asks_first = False
-        """Attempts may have been lost with the store's past, so the first one is no proof."""
+        """Whether the driver is asked before the first attempt too, because the store may have lost
+        attempts.
+        """
         self._is_closed = False
         self._left: list[Lease] = []
-        """What was handed to us after we closed, and is to be given back."""
+        """The work that was handed to this node after it was stopped. It is to be given back."""
 
     def open(self) -> None:
         self._is_closed = False
 
     def change_node(self, node: NodeId) -> None:
-        """Begin again under another name, after the store has stepped back to an older state.
+        """Continue under another name, after the store has stepped back to an older state.
 
-        Its revisions now count from there. What it says was handed to the old name may have
-        been carried out already, so it is left until its lease runs out. From now on the driver
-        is asked before the first attempt too. Impacts under way go on.
+        Revisions are now counted from that state. Work that the store has handed to the old name
+        may have been done already, so it is left until its lease ends. From now on the driver is
+        asked before the first attempt too. Impacts under way go on.
         """
         self._node = node
         self._asks_first = True
         self._newest, self._attempts = {}, {}
 
     def take(self, receipt: Receipt, began_ms: int) -> None:
-        """Start what this commit or an earlier one has handed to us, once each.
+        """Start the work that this commit or an earlier one has handed to this node, each attempt
+        once.
 
-        `began_ms` is when its transaction was begun, by the steady clock.
+        `began_ms` is when the transaction began, by the steady clock.
         """
         scope = receipt.scope
         if scope.revision <= self._newest.get(scope.id, 0):
@@ -121,14 +122,14 @@ class Outbox:
         task = asyncio.create_task(run, name=f"impact {order.key}")
         self._tasks[task] = lease
         task.add_done_callback(self._forget)
-        # Not by the task itself: one that is cancelled before its first turn never runs.
+        # Not in the task itself: a task that is cancelled before its first turn never runs.
         task.add_done_callback(lambda _: alarm.close())
 
     def _earlier_calls(self, event_id: EventId) -> dict[asyncio.Task[None], Lease]:
         return {task: each for task, each in self._tasks.items() if each.order.key == event_id}
 
     async def stop(self) -> None:
-        """End the driver calls. From now on nothing is begun, and `give_back` must follow."""
+        """Cancel the driver calls. From now on nothing is begun. Call `give_back` next."""
         self._is_closed = True
         running = dict(self._tasks)
         for task in running:
@@ -137,10 +138,11 @@ class Outbox:
         self._left += running.values()
 
     async def give_back(self) -> None:
-        """Give back all work that is still ours, so that another node, or the next start, need not
-        wait.
+        """Give back the work that this node still has, so that nobody must wait until the lease
+        ends.
 
-        Call it once no commit of this node is on its way, or the work of that commit would be kept.
+        Call this when no commit of this node is under way. Otherwise the work of that commit is not
+        given back.
         """
         left, self._left = self._left, []
         await asyncio.gather(*(lease.give_back() for lease in left))
@@ -153,8 +155,8 @@ class Outbox:
     async def _run(
         self, driver: str, lease: Lease, alarm: Alarm, earlier: Sequence[asyncio.Task[None]]
     ) -> None:
-        """Carry out the impact. `earlier` attempts may still hang here although their time is over;
-        they are ended.
+        """Carry out the impact. `earlier` attempts that are still running here are
+        cancelled first.
         """
         for task in earlier:
             task.cancel()
@@ -176,7 +178,9 @@ class Outbox:
                 await asyncio.gather(job, return_exceptions=True)
 
     async def _attempt(self, name: str, lease: Lease, alarm: Alarm, keeper: Alarm) -> Report | None:
-        """Turn whatever the driver does into a report; None if the work is no longer ours."""
+        """Call the driver and return its report. The report is None if this node no longer has the
+        work.
+        """
         order = lease.order
         try:
             driver = self._drivers.get(name)
@@ -186,7 +190,7 @@ class Outbox:
             if order.may_be_under_way:
                 if await driver.find(order) is Found.DONE:
                     return ReportDone(event_id=order.key)
-                # The answer may have taken as long as it liked.
+                # The answer may have taken a long time.
                 await lease.confirm(alarm)
             await driver.carry_out(lease.renewed_order(), alarm, lease)
         except LeaseLost as lost:
@@ -200,14 +204,14 @@ class Outbox:
         else:
             return ReportDone(event_id=order.key)
         finally:
-            # Before it closes, or a virtual clock could see everybody asleep in between.
+            # Ring before the alarm closes, or a virtual clock could find everybody asleep.
             keeper.ring()
 
     async def _report_of(
         self, job: asyncio.Task[Report | None], lease: Lease, alarm: Alarm
     ) -> Report | None:
-        """Renew the lease until the job ends, and return its report; None if the work was taken
-        away meanwhile.
+        """Renew the lease until the job ends, and return its report. It is None if this node has
+        lost the work.
         """
         pause_ms = self._timing.lease_ms // 2
         while True:
@@ -218,7 +222,7 @@ class Outbox:
             try:
                 await lease.renew()
             except StoreDown:
-                # Half a lease from now it would be too late.
+                # Try again soon: after another half of the lease it would be too late.
                 pause_ms = RETRY_PAUSE_MS
             except LeaseLost:
                 return None
@@ -229,7 +233,7 @@ class Outbox:
         order = lease.order
         while True:
             if isinstance(report, ReportFailure):
-                # While the store was away, this node may have got the next attempt as well.
+                # While the store was down, this node may have got the next attempt.
                 report = replace(report, attempt=lease.attempt)
             try:
                 await self._submit(order.scope_id, report)

@@ -1,4 +1,4 @@
-"""This module has what the engine needs from outside (store, clock, driver) as small protocols."""
+"""This module has the protocols of the store, the clock and the drivers that the engine uses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -25,37 +25,38 @@ from fairwarning.core.model import (
 from fairwarning.core.transitions import Noted, Transition
 
 Position = NewType("Position", str)
-"""A place in the journal. Opaque; only the store that made it can read it."""
+"""A position in the journal. Only the store that made it can interpret it."""
 
 START = Position("")
 T = TypeVar("T")
 
 
 class StoreDown(Exception):
-    """The store cannot be reached, or cannot write. Nothing that was promised is lost.
+    """The store cannot be reached, or cannot write. Nothing that was stored is lost.
 
-    A command that ended like this may or may not have happened; asking again is safe.
+    A command that raised this may or may not have been carried out. It is safe to repeat it.
     """
 
 
 class ScopeBusy(Exception):
-    """Another node is at work on this scope, and the caller did not want to wait."""
+    """Another node is changing this scope, and the caller has asked not to wait (`skip_busy`)."""
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """What a step may know apart from its scope."""
+    """The time and the count that a step gets beside its scope."""
 
     now_ms: Instant
     pending_operations: int = 0
-    """How many operations are pending in the subscription; counted only if the transaction asked
-    for it."""
+    """The number of pending operations in the subscription. It is 0 unless the transaction has
+    `counting`.
+    """
 
 
 Step = Callable[[Scope, Moment], Change]
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One line of the journal: what happened, when, who asked, and why."""
+    """An entry of the journal: what happened, when, by whom and why."""
 
     position: Position
     scope_id: ScopeId
@@ -67,7 +68,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """Proof that a change is durable."""
+    """The result of a change that is durable."""
 
     scope: Scope
     at_ms: Instant
@@ -78,48 +79,59 @@ class Due(Struct, frozen=True, kw_only=True):
     now_ms: Instant
     scope_ids: tuple[ScopeId, ...]
     next_deadline_ms: Instant | None
-    """The earliest deadline that is still ahead."""
+    """The earliest deadline in the future, or None."""
 
 
 class Signal(Struct, frozen=True, kw_only=True):
-    """A signal says that a scope changed and must be looked at. A lost one only delays."""
+    """A signal says that a scope has changed and must be read. If one is lost, the change is only
+    seen later.
+    """
 
     scope_id: ScopeId
     next_deadline_ms: Instant | None
     scope: Scope | None = None
-    """The scope as it is now, if this node made the change; another node's must be read."""
+    """The scope after the change, if this node made it. None if another node made it; then read the
+    scope.
+    """
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """A small document of the control plane: a token, a rollout, a notification target."""
+    """A small document of the control plane, such as a token, a rollout or a notification
+    target.
+    """
 
     kind: str
     key: str
     revision: int
-    """1 when it is new, and one more with each change."""
+    """The revision. It is 1 for a new record, and rises by one with each change."""
     body: str
-    """JSON; the store does not look into it."""
+    """The content as JSON. The store does not interpret it."""
 
 
 class RecordChanged(Exception):
-    """Somebody else changed the record first; read it again."""
+    """Another caller has changed the record first. Read it again."""
 
 
 class Fence(Struct, frozen=True, kw_only=True):
-    """A fence names a record that must be unchanged when a change is stored, or nothing is stored.
+    """A fence names a record that must be unchanged when a change is stored. Otherwise nothing is
+    stored.
 
-    The check and the change are one commit. So whoever changes the record afterwards finds all that
-    was done behind the fence, and whoever comes too late does nothing.
+    The check and the change are one commit. So a caller that changes the record later sees
+    everything that was stored with the fence, and a change that comes too late is not stored.
     """
 
     record: Record
-    """Its body is compared too: a record that was removed begins again at revision 1."""
+    """The record as it must be. Its body is compared too, because a record that was deleted and
+    written again begins at revision 1.
+    """
     then: str | None = None
-    """The body that the record gets in the same commit, at the next revision; None: it stays."""
+    """The new body of the record, which is written in the same commit. None leaves the record
+    unchanged.
+    """
 
 
 class FenceBroken(Exception):
-    """The record of a fence was changed by somebody else. Nothing was stored."""
+    """Somebody else has changed the record of a fence. Nothing was stored."""
 
     def __init__(self, fence: Fence) -> None:
         record = fence.record
@@ -128,7 +140,9 @@ class FenceBroken(Exception):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """A choice of events among all that ever were. An empty field allows any."""
+    """A filter for the events of the store, finished ones included. An empty field allows any
+    value.
+    """
 
     phases: tuple[Phase, ...] = ()
     types: tuple[EventType, ...] = ()
@@ -138,7 +152,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A mark is a place in the list of events, which is sorted by creation and then by id."""
+    """A position in the list of events, which is sorted by creation and then by id."""
 
     created_ms: Instant
     event_id: EventId
@@ -148,15 +162,18 @@ Listener = Callable[[Signal], None]
 
 
 class Store(Protocol):
-    """The store keeps scopes and their journal. It decides nothing; `tests/stores` is its contract.
+    """The store keeps scopes and their journal. It makes no decisions. `tests/stores` tests what it
+    must do.
 
-    Every method raises StoreDown when the store cannot answer. Those that take fences raise
-    FenceBroken if one of them does not hold, and have then stored nothing.
+    Each method raises StoreDown if the store cannot answer. A method with `fences` raises
+    FenceBroken if a record of a fence has changed; it has then stored nothing.
     """
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes may write too, so that lost signals must be made up for."""
+        """Whether other nodes may write to the store too. If so, signals can be lost, and readers
+        must check for changes.
+        """
         ...
 
     async def open(self) -> None: ...
@@ -164,13 +181,13 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` in the event loop after each commit, of this node or of another."""
+        """Call `listener` in the event loop after each commit of this node or of another."""
         ...
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
-        """Create all of the scopes or none. Refuses an id or an address that is taken."""
+        """Create all of the scopes or none. Raises Refused if an id or an address is in use."""
         ...
 
     async def transact(
@@ -184,49 +201,52 @@ class Store(Protocol):
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Run `step` on the latest scope, alone, and keep what it returns.
+        """Run `step` on the latest scope without other changes to it meanwhile, and store its
+        result.
 
-        The scope and its journal entries are stored together or not at all. Whatever `step`
-        raises comes out unchanged and nothing is stored. `now` is the store's own clock, so
-        that a cluster has one. `counting` makes `pending_operations` exact, at the price of
-        waiting for other counting transactions of the subscription. `skip_busy` raises
-        ScopeBusy instead of waiting for another node.
+        The scope and its journal entries are stored together or not at all. An exception of `step`
+        is passed on, and nothing is stored. `Moment.now_ms` is from the clock of the store, so that
+        all nodes have the same time. With `counting`, `Moment.pending_operations` is exact, but the
+        transaction may wait for others of the subscription that count. With `skip_busy`, ScopeBusy
+        is raised instead of waiting for another node.
         """
         ...
 
     async def read(self, scope_id: ScopeId) -> Scope:
-        """The scope as of one instant. Refuses an unknown id."""
+        """Return the scope. Raises Refused if the id is unknown."""
         ...
 
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
-        """The ids of scopes in order, so that a reader can page through the fleet."""
+        """Return the ids of up to `limit` scopes after `after`, in order."""
         ...
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        """The scopes of the same page."""
+        """Return up to `limit` scopes after `after`, in the order of their ids."""
         ...
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        """Any event that ever was, also a finished one. Refuses an unknown id."""
+        """Return an event and its scope, even if the event is finished. Raises Refused if the id is
+        unknown.
+        """
         ...
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
-        """The scope and instance that have this address, or None."""
+        """Return the scope and instance that have this address, or None."""
         ...
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        """Note that instances of these scopes asked for their document; it is no part of the
-        history.
+        """Note that instances of these scopes have asked for their document. This makes no journal
+        entry.
         """
         ...
 
     async def due(self, limit: int) -> Due:
-        """The scopes whose deadline has come, most overdue first."""
+        """Return up to `limit` scopes whose deadline has passed, the oldest deadline first."""
         ...
 
     async def end(self) -> Position:
-        """The end of the journal. A reader that goes on from here misses nothing that is committed
-        from now on.
+        """Return the end of the journal. A reader that begins here gets everything that is
+        committed from now on.
         """
         ...
 
@@ -238,9 +258,10 @@ class Store(Protocol):
         limit: int,
         inclusive: bool = False,
     ) -> list[Entry]:
-        """Entries in commit order. A reader that goes on from the last position misses none.
+        """Return entries in commit order. A reader that continues from the last position misses
+        none.
 
-        `inclusive` also gives the entry at `after` itself, if there is one.
+        With `inclusive`, the entry at `after` itself is returned too, if it exists.
         """
         ...
 
@@ -252,17 +273,19 @@ class Store(Protocol):
         event_id: EventId | None = None,
         limit: int,
     ) -> list[Entry]:
-        """Entries of the journal, newest first; `event_id` chooses those of one event."""
+        """Return entries of the journal, newest first. With `event_id`, only those of one event."""
         ...
 
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
-        """Events that ever were, newest first. A page costs the same wherever it lies."""
+        """Return events, newest first, finished ones included. Later pages are as fast as the
+        first.
+        """
         ...
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
-        """How many events there are of each type and phase."""
+        """Return how many events there are of each type and phase."""
         ...
 
     async def record(self, kind: str, key: str) -> Record | None: ...
@@ -270,8 +293,8 @@ class Store(Protocol):
     async def records(
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
-        """Records in order of key (compared byte by byte), `after` excluded and
-        `until` included.
+        """Return records in the order of their keys, compared by bytes. `after` is excluded,
+        `until` is included.
         """
         ...
 
@@ -287,10 +310,10 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        """Write a record; with a note, also a line of history, in the same commit.
+        """Write a record and return it. With `note`, a journal entry is written in the same commit.
 
-        `expected` is the revision that it must have now, 0 for none; raises RecordChanged. The line
-        has scope_id "" and revision 0.
+        Raises RecordChanged if the revision is not `expected`; 0 means that the record must not
+        exist. The journal entry has scope_id "" and revision 0.
         """
         ...
 
@@ -305,27 +328,31 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        """Delete a record. Returns whether there was one."""
+        """Delete a record. Returns whether it existed. Raises RecordChanged if its revision is not
+        `expected`.
+        """
         ...
 
 
 class Alarm(Protocol):
-    """The alarm of one sleeper waits for an instant or until it is rung, whichever is first."""
+    """An alarm lets one sleeper wait until an instant, or until somebody rings."""
 
     async def wait(self, until: Instant | None) -> None:
-        """Return at `until`, or as soon as somebody rings; at once if it was rung before."""
+        """Return at `until` or when somebody rings, whichever is first. If it was rung before,
+        return at once.
+        """
         ...
 
     async def pause(self, for_ms: int | None) -> None:
-        """Wait for a duration, which no step of the clock makes longer or shorter, or until
-        somebody rings.
+        """Wait for a duration, or until somebody rings. Setting the clock does not change the
+        duration.
         """
         ...
 
     def ring(self) -> None: ...
 
     def close(self) -> None:
-        """End the alarm. A virtual clock no longer waits for its sleeper."""
+        """End the alarm. A virtual clock no longer waits for its owner."""
         ...
 
 
@@ -333,41 +360,47 @@ class Clock(Protocol):
     def now(self) -> Instant: ...
 
     def steady_ms(self) -> int:
-        """Milliseconds since some instant, which no step of the clock changes."""
+        """Return the milliseconds since some fixed instant. Setting the clock does not
+        change them.
+        """
         ...
 
     def alarm(self) -> Alarm:
-        """An alarm for one activity; a virtual clock takes it to be busy until it
-        waits or closes.
+        """Return an alarm for one activity. A virtual clock counts the activity as busy until it
+        waits or closes the alarm.
         """
         ...
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """An order is an impact to carry out, the same in every attempt but for its number and its
-    node.
+    """An order is an impact that a driver is to carry out. Only the attempt, the node and the lease
+    differ between attempts.
     """
 
     key: EventId
     attempt: int
-    """1, 2, …: whoever has seen a higher one of this key must refuse a lower one."""
+    """The number of the attempt, from 1 on. A driver that has seen a higher one for this key must
+    refuse a lower one.
+    """
     node: NodeId
     """The node that has this attempt."""
     lease_until_ms: Instant
-    """Until when the node is known to have it, by the store's clock; a living node renews that."""
+    """The end of the lease of the node, by the clock of the store. The node renews it while it
+    works.
+    """
     may_be_under_way: bool = False
-    """Whether an earlier attempt may have begun it, so that `find` must be asked first."""
+    """Whether an earlier attempt may have begun the impact, so that `find` must be called first."""
     type: EventType
     operation: OperationKind | None = None
-    """What an owner asked for, where the type alone does not say; None if the platform did it."""
+    """The operation that the owner asked for. None if the platform caused the event."""
     scope_id: ScopeId
     instances: tuple[Instance, ...]
     duration_s: int
     lasts_s: int | None = None
-    """How long a rehearsal is to look under way; only the simulated driver asks."""
+    """How long the impact is to last in a rehearsal. Only the simulated driver uses it."""
     started_ms: Instant
     settings: Mapping[str, str] = {}
-    """The driver's settings of this scope."""
+    """The settings of the driver for this scope."""
 
 
 class Found(StrEnum):
@@ -378,33 +411,38 @@ class Found(StrEnum):
 
 
 class DriverFailed(Exception):
-    """The driver could not do it. It will be asked again, a limited number of times."""
+    """The driver could not carry out the impact. It is tried again a limited number of times."""
 
 
 class LeaseLost(Exception):
-    """Another node has the work now, or may have it. Nothing more may be done here."""
+    """Another node has the work now, or may have it. This node must stop its work on it."""
 
 
 class Lease(Protocol):
     async def confirm(self, alarm: Alarm) -> None:
-        """Return only while this node's lease is known to hold; otherwise raise LeaseLost."""
+        """Return if the lease of this node is known to hold. Otherwise raise LeaseLost."""
         ...
 
 
 class Driver(Protocol):
-    """A driver really freezes, reboots, redeploys, stops or deletes an instance."""
+    """A driver does the real work: it freezes, reboots, redeploys, starts, stops or deletes an
+    instance.
+    """
 
     async def find(self, order: Order) -> Found:
-        """What became of this key. It is asked before each order that may be under way."""
+        """Return what became of the impact with this key. It is called before each order that may
+        be under way.
+        """
         ...
 
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
-        """Return when the impact is over; raise DriverFailed if it could not be done.
+        """Carry out the impact, and return when it is over. Raises DriverFailed if that is not
+        possible.
 
-        A key acts at most once: if it is under way, join it; if it is done, return. A lower attempt
-        than one already seen of its key is refused. The lease was confirmed just before the call; a
-        driver that waits for anything before acting confirms it again. Sleep with `alarm` and with
-        nothing else, so that a virtual clock can move.
+        A key must act at most once: if it is under way, wait for it; if it is done, return. Refuse
+        an attempt that is lower than one already seen for the key. The lease was confirmed just
+        before the call; a driver that waits before it acts must confirm it again. Wait only with
+        `alarm`, so that a virtual clock can move.
         """
         ...
 
@@ -414,10 +452,10 @@ Ids = Callable[[], EventId]
 
 
 class Apart(Protocol):
-    """A way to do long work of our own where it holds nobody up."""
+    """A way to run long computations so that other work need not wait for them."""
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
-        """Do the work. `is_long` says that it may take more than a moment; then it changes nothing
-        that it is given.
+        """Run `work` with the arguments `given`, and return its result. `is_long` says that it may
+        take more than a moment; then it must not change its arguments.
         """
         ...

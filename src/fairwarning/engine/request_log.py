@@ -1,6 +1,6 @@
-"""The request log keeps what instances of test fleets asked lately, while somebody looks on.
+"""The request log keeps the latest requests of instances of test fleets while somebody watches.
 
-To look at every request costs the endpoint its fast path, so it is done for a while only.
+Watching makes the endpoint slower, so it is on for a limited time only.
 """
 
 import asyncio
@@ -22,32 +22,32 @@ class Request(Struct, frozen=True, kw_only=True):
     scope_id: ScopeId
     instance: InstanceName
     kind: str
-    """`events`, `approve`, `instance` or `versions`."""
+    """What was asked for: `events`, `approve`, `instance` or `versions`."""
     version: str
     agent: str
     events: tuple[str, ...]
-    """The ids that it approves, as the caller wrote them."""
+    """The event ids that the request approves, as the caller wrote them."""
     fault: FaultKind | None
-    """The fault that struck the request."""
+    """The fault that struck the request, or None."""
 
 
 class Requests:
     def __init__(self) -> None:
         self.count = 0
-        """Ever noted; it differs when there is something new."""
+        """The number of all requests noted so far. It changes when there is a new request."""
         self.switch: Callable[[bool], None] = lambda _: None
-        """Told whether requests are to be looked at."""
+        """A function that is called with True when watching begins and with False when it ends."""
         self._kept: deque[Request] = deque(maxlen=KEPT)
         self._until_s = 0.0
         self._end: asyncio.TimerHandle | None = None
 
     @property
     def left_s(self) -> float:
-        """How long requests are still noted, by the real clock, by which people look on."""
+        """For how many more seconds requests are noted, in real time."""
         return max(0.0, self._until_s - time.monotonic()) if self._end is not None else 0.0
 
     def watch(self, for_s: float) -> None:
-        """Note requests from now on, for this long at most."""
+        """Note requests from now on, for `for_s` seconds at most."""
         was_off = self._end is None
         if self._end is not None:
             self._end.cancel()
@@ -57,7 +57,7 @@ class Requests:
             self.switch(True)
 
     def stop(self) -> None:
-        """Note no more requests. Those that were noted can still be read."""
+        """Stop noting requests. Those that were noted can still be read."""
         if self._end is not None:
             self._end.cancel()
             self._end = None
@@ -68,5 +68,5 @@ class Requests:
         self._kept.appendleft(request)
 
     def list(self) -> "list[Request]":
-        """The requests that were noted, newest first."""
+        """Return the requests that were noted, newest first."""
         return [*self._kept]

@@ -1,8 +1,7 @@
-"""This module reads scopes again when there may be news of them: one read of a scope at a time,
-none lost.
+"""This module reads scopes again that may have changed. Each scope is read by one task at a time.
 
-What is asked for while a scope is being read is read once more behind it, because the read that is
-under way may have begun too early. An outage of the store only delays.
+If a scope is asked for while it is being read, it is read once more, because the running read may
+have begun too early. If the store is down, the read is repeated until it succeeds.
 """
 
 import asyncio
@@ -26,11 +25,11 @@ class Rereads:
         self._read = read
         self._running: dict[ScopeId, asyncio.Task[None]] = {}
         self._since_s: dict[ScopeId, float] = {}
-        """When the read that is under way, or is tried again and again, was asked for."""
+        """When the read that is running, or is being repeated, was asked for."""
         self._again: set[ScopeId] = set()
-        """Asked for once more while being read."""
+        """The scopes that were asked for again while they were being read."""
         self._waiting: dict[ScopeId, list[asyncio.Future[None]]] = {}
-        """Those who need a read that begins after they asked."""
+        """The callers that wait for a read that begins after their call."""
         self._is_closed = False
 
     def read_soon(self, scope_id: ScopeId) -> None:
@@ -58,7 +57,7 @@ class Rereads:
 
     @property
     def oldest_s(self) -> float:
-        """Since when news of some scope waits to be read; infinite if there is none."""
+        """The time since which a scope waits to be read. It is infinite if none waits."""
         return min(self._since_s.values(), default=float("inf"))
 
     async def close(self) -> None:
@@ -67,7 +66,7 @@ class Rereads:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # A task that was cancelled before its first turn has answered nobody.
+        # A task that was cancelled before its first turn has not answered its callers.
         for waiting in self._waiting.values():
             for each in waiting:
                 each.cancel()
@@ -92,17 +91,17 @@ class Rereads:
                     return
                 self._since_s[scope_id] = asyncio.get_running_loop().time()
         finally:
-            # In the same turn as the last look at `_again`, so that no news falls in between.
+            # In the same turn as the last check of `_again`, so that no request is lost in between.
             del self._running[scope_id], self._since_s[scope_id]
             for each in waiting + self._waiting.pop(scope_id, []):
                 each.cancel()
 
 
 def answer(waiting: Iterable[asyncio.Future[None]], error: Exception | None = None) -> None:
-    """Lets those go on who wait, or tells them why not."""
+    """Let the waiting callers go on, or raise `error` in them."""
     for each in waiting:
         if each.done():
-            continue  # It has left.
+            continue  # This caller has gone away.
         if error is None:
             each.set_result(None)
         else:

@@ -1,4 +1,6 @@
-"""Rollouts are kept as records of the store, each written only over the revision that was read."""
+"""This module keeps rollouts as records of the store. A record is written only if it is unchanged
+since it was read.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -28,14 +30,18 @@ class RolloutRecords:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._until: str | None = None
-        """No rollout that is older than this key's has anything left to do."""
+        """The key of the oldest rollout that may be unfinished, or None if it is not known."""
         self._read: dict[str, Kept] = {}
-        """Unfinished ones as last read: one with thousands of steps is slow to decode."""
+        """The unfinished rollouts as they were last read. They are kept because large ones are slow
+        to decode.
+        """
         self._era = 0
-        """Counts the pasts of the store. What was asked for in an earlier one is not remembered."""
+        """A number that rises with each step back of the store. Records that were asked for before
+        it are not remembered.
+        """
 
     def forget(self) -> None:
-        """Forget what is remembered, because the store has stepped back: a revision may have
+        """Forget all that is remembered, because the store has stepped back and a revision may have
         another body.
         """
         self._until = None
@@ -57,16 +63,17 @@ class RolloutRecords:
         return None if record is None else self._kept(record, era)
 
     async def page(self, after: str, limit: int) -> list[Rollout]:
-        """A page of rollouts, newest first."""
+        """Return a page of rollouts, newest first."""
         era, begin = self._era, _key(after) if is_rollout_id(after) else ""
         records = await self._store.records(KIND, after=begin, limit=limit)
         return [self._kept(record, era).rollout for record in records]
 
     async def unfinished(self, now: Instant) -> list[Kept]:
-        """The unfinished rollouts, read back to the oldest that was unfinished the last time.
+        """Return the unfinished rollouts. It reads back to the oldest one that was unfinished the
+        last time.
 
-        It reads at least a day, because nodes' clocks differ, and a new one may not have the newest
-        id.
+        It reads at least one day back, because the clocks of nodes differ and a new rollout may not
+        have the newest id.
         """
         era = self._era
         found = [k async for k in self._back_to(self._until) if k.rollout.ended_ms is None]
@@ -75,7 +82,9 @@ class RolloutRecords:
         return found
 
     async def find_seeded(self, seed: str, now: Instant) -> RolloutId:
-        """The rollout of the last day that was created with this seed."""
+        """Return the rollout of the last day that was created with this seed. Raises Refused if
+        there is none.
+        """
         async for kept in self._back_to(_yesterday(now)):
             if kept.rollout.seed == seed:
                 return kept.rollout.id
@@ -101,8 +110,8 @@ class RolloutRecords:
         why: str = "",
         action: str | None = None,
     ) -> Kept:
-        """Write the rollout; with an action, the history has a line. Raises RecordChanged if
-        another was first.
+        """Write the rollout. With `action`, a journal entry is written too. Raises RecordChanged if
+        the revision is not `expected`.
         """
         note = None
         if action is not None:
@@ -116,7 +125,7 @@ class RolloutRecords:
         return Kept(rollout=rollout, revision=record.revision)
 
     def _kept(self, record: Record, era: int) -> Kept:
-        """`era` is the one in which the record was asked for."""
+        """Return the decoded record. `era` is the era in which the record was asked for."""
         if era != self._era:
             return _decode(record)
         found = self._read.get(record.key)
@@ -128,8 +137,8 @@ class RolloutRecords:
 
 
 def _key(id: str | RolloutId) -> str:
-    """The key of a record. Ids begin with their time; with each digit turned round, the newest key
-    comes first.
+    """Return the key of a rollout. Each digit of the id is replaced by 9 minus the digit, so that
+    the newest rollout has the first key.
     """
     return id.translate(_NINES)
 

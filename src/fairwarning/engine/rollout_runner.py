@@ -1,10 +1,10 @@
-"""The rollout runner asks the pure `advance` what a rollout does next, notes it, and does it.
+"""The rollout runner asks `advance` what a rollout does next, stores that, and does it.
 
-Theory of operation. Nothing is remembered here: each look begins with the record and the scopes as
-they are stored, so a restart, or a second node, goes on where the first left off. The first change
-of a record wins; whoever is too late reads again. The runner sleeps until the instant that
-`advance` names, and a signal of a scope that matters wakes it. On a shared store a signal can be
-lost, so there it also looks again now and then.
+Theory of operation. The runner keeps no state: each look begins with the record and the scopes as
+they are stored, so after a restart, or on another node, a rollout continues where it was. If two
+nodes change a record, the first one wins and the other reads it again. The runner sleeps until the
+instant that `advance` returns, and a signal of a scope of a rollout wakes it. On a shared store a
+signal can be lost, so there it also looks from time to time.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ OUTAGE_PAUSE_MS = 500
 REFUSED_PAUSE_MS = 1_000
 
 _OUTSIDE = ScopeId("")
-"""The scope id of signals that tell of changed rollouts, perhaps by another node."""
+"""The scope id of signals that say that a rollout has changed, perhaps on another node."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,8 +47,9 @@ class RolloutRunner:
         self._alarm: Alarm | None = None
         self._listens = False
         self.turn = asyncio.Lock()
-        """Held from the note of an announcement to the announcement itself, so that on this
-        node nothing is announced after a pause or a cancel has been answered."""
+        """A lock that is held from storing an announcement until it is made. So this node announces
+        nothing after a pause or a cancel was answered.
+        """
 
     def start(self) -> asyncio.Task[None]:
         if not self._listens:
@@ -64,23 +65,25 @@ class RolloutRunner:
             self._alarm.ring()
 
     async def now(self) -> Instant:
-        """By the store's clock, which says when events were announced and ended."""
+        """Return the time by the clock of the store, which also dates the events."""
         return (await self._store.due(1)).now_ms if self._store.is_shared else self._clock.now()
 
     async def look(self) -> Instant | None:
-        """Carries on whatever can be; says when to look again."""
+        """Advance all unfinished rollouts as far as possible. Returns when to look again,
+        or None.
+        """
         self._watched = {_OUTSIDE}
         wake: list[Instant] = []
         for listed in await self._records.unfinished(await self.now()):
             async with self.turn:
                 try:
                     kept = await self._records.read(listed.rollout.id)
-                    # None if the store has stepped back behind its start since it was listed.
+                    # It is None if the store has lost it in a step back since it was listed.
                     at = None if kept is None else await self._carry_on(kept)
                 except (StoreDown, asyncio.CancelledError):
                     raise
                 except Exception:
-                    # The other rollouts must not end with it.
+                    # An error in one rollout must not stop the others.
                     _log.exception("rollout %s stumbled and goes on", listed.rollout.id)
                     at = later(await self.now(), OUTAGE_PAUSE_MS)
             if at is not None:
@@ -109,7 +112,7 @@ class RolloutRunner:
                 await alarm.pause(OUTAGE_PAUSE_MS)
                 continue
             except Exception:
-                # Whatever it is, rollouts must not end with it.
+                # The runner must go on after any error.
                 _log.exception("the rollouts stumbled and go on")
                 await alarm.pause(OUTAGE_PAUSE_MS)
                 continue
@@ -141,7 +144,9 @@ class RolloutRunner:
         return await self._records.keep(rollout, expected=kept.revision, by=ENGINE, action=action)
 
     async def _do(self, rollout: Rollout, next: Advance) -> bool:
-        """False if the fleet has changed meanwhile so that it must be decided anew."""
+        """Announce and withdraw what `next` says. Returns False if a command was refused, so that
+        it must be decided again.
+        """
         by = Actor(kind="rollout", name=rollout.id)
         orders: tuple[Announce | Withdraw, ...] = next.withdraw + next.announce
         return all([await self._submit(each, by, rollout.spec.name) for each in orders])
@@ -151,14 +156,14 @@ class RolloutRunner:
             await self._engine.submit(what.scope_id, what.command, by=by, why=why)
         except Refused as refused:
             if refused.code is Code.EVENT_ID_USED:
-                return True  # Another node was first, or this one before a crash.
+                return True  # Another node, or this one before a crash, has done it.
             _log.info("%s waits: %s", by, refused.message)
             return False
         return True
 
     async def _scopes(self, rollout: Rollout, now: Instant) -> dict[ScopeId, Scope | None]:
         wanted = concerns(rollout, now)
-        # Before they are read, so that no change falls in between.
+        # Watch them before they are read, so that no change is missed.
         self._watched.update(wanted)
         return {scope_id: await self._read(scope_id) for scope_id in wanted}
 
@@ -171,7 +176,9 @@ class RolloutRunner:
     async def _past(
         self, rollout: Rollout, scopes: dict[ScopeId, Scope | None]
     ) -> dict[EventId, Event]:
-        """Events under way that their scope no longer holds, and what took their place."""
+        """Return the events of the active steps by id, read from the store if their scope no longer
+        has them. Events that replaced them are included.
+        """
         past: dict[EventId, Event] = {}
         for step in rollout.steps:
             scope = scopes.get(step.scope_id)

@@ -1,6 +1,6 @@
-"""This module creates, shows, pauses, resumes and cancels rollouts for whoever asks.
+"""This module creates, shows, pauses, resumes and cancels rollouts.
 
-What is decided here is only noted in the rollout's record; `rollout_runner.py` acts on it.
+It only writes the record of a rollout; `rollout_runner.py` acts on it.
 """
 
 import asyncio
@@ -33,7 +33,9 @@ from fairwarning.engine.service import Engine
 PAGE_SCOPES_MAX = 1_000
 READ_ONE_BY_ONE_MAX = 50
 SHORT_MAX = 100
-"""Up to this product of scopes and calendar entries an estimate takes only a moment."""
+"""An estimate is quick if the number of scopes times the number of calendar entries is at most
+this.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +43,14 @@ T = TypeVar("T")
 
 
 class Rollouts:
-    """The rollouts of a node. Everything raises StoreDown when the store cannot answer."""
+    """The rollouts of a node. All methods raise StoreDown if the store cannot answer."""
 
     def __init__(
         self, engine: Engine, store: Store, clock: Clock, apart: Apart | None = None
     ) -> None:
-        """`apart` does what may take seconds; without it, it is done here and now."""
+        """`apart` runs computations that may take seconds. Without it they run in the
+        event loop.
+        """
         self._engine = engine
         self._store = store
         self._records = RolloutRecords(store)
@@ -56,16 +60,16 @@ class Rollouts:
         self._apart = apart or _here
 
     def through(self, store: Store) -> "Rollouts":
-        """The same rollouts, with another way to write what is asked of them."""
+        """Return the same rollouts with another store, through which their records are written."""
         other = copy(self)
         other._records = RolloutRecords(store)
         return other
 
     async def start(self) -> None:
-        """Begin to carry rollouts on.
+        """Begin to run rollouts.
 
-        It comes before the engine's own start, so that what became overdue while no node was up,
-        and whose window is closed by now, is taken back before it can begin.
+        Call this before the engine starts. Then an event that became due while no node was running,
+        and whose window has closed, is withdrawn before it can start.
         """
         try:
             await self._runner.look()
@@ -74,14 +78,14 @@ class Rollouts:
         self._running = self._runner.start()
 
     async def stop(self) -> None:
-        """Stop. Rollouts go on at the next start, or on another node."""
+        """Stop running rollouts. They continue at the next start, or on another node."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
             self._running = None
 
     async def preview(self, spec: RolloutSpec) -> Plan:
-        """What `create` would do, and when. Refuses what it would refuse."""
+        """Return what `create` would do, and when. Raises Refused as `create` would."""
         refuse_spec(spec)
         scopes = await self._chosen(spec)
         now = await self._runner.now()
@@ -90,7 +94,9 @@ class Rollouts:
     async def create(
         self, spec: RolloutSpec, *, by: Actor, why: str = "", seed: str | None = None
     ) -> Rollout:
-        """Create a rollout. With a seed, `made_for` finds it for a day."""
+        """Create a rollout. Raises Refused if it breaks a rule. For a day, `made_for` finds it by
+        its seed.
+        """
         refuse_text("reason", why + by.name)
         refuse_spec(spec)
         scopes = await self._chosen(spec)
@@ -106,22 +112,26 @@ class Rollouts:
                 ),
                 seed=seed,
             )
-            # Before it is kept: whoever hears that this failed has no rollout.
+            # Before the rollout is stored, so that there is no rollout if this fails.
             estimated = await self._estimated(rollout, {each.id: each for each in scopes}, now)
             try:
                 await self._records.keep(rollout, expected=0, by=by, why=why, action="created")
             except RecordChanged:
-                continue  # The id is taken; another is drawn.
+                continue  # The id is in use; try another.
             self._runner.ring()
             return estimated
 
     async def made_for(self, seed: str) -> Rollout:
-        """The rollout that was created with this seed. Refuses if there is none of the last day."""
+        """Return the rollout that was created with this seed. Raises Refused if there is none of
+        the last day.
+        """
         found = await self._records.find_seeded(seed, await self._runner.now())
         return await self.get(found)
 
     async def get(self, id: str) -> Rollout:
-        """The rollout, with estimates in the steps that are still to come."""
+        """Return the rollout with estimates in its unfinished steps. Raises Refused if the id is
+        unknown.
+        """
         rollout = (await self._records.find(id)).rollout
         if rollout.phase is not RolloutPhase.RUNNING:
             return rollout
@@ -130,18 +140,18 @@ class Rollouts:
         return await self._estimated(rollout, present, await self._runner.now())
 
     async def page(self, after: str = "", limit: int = 50) -> list[Rollout]:
-        """Rollouts newest first, from the one after `after` on, without estimates."""
+        """Return rollouts after `after`, newest first, without estimates."""
         return await self._records.page(after, limit)
 
     async def pause(self, id: str, *, by: Actor, why: str = "") -> Rollout:
-        """Announce nothing more. What is announced goes on."""
+        """Pause the rollout. Nothing more is announced, but events that are announced go on."""
         return await self._decide(id, _to(RolloutPhase.PAUSED), "paused", by, why)
 
     async def resume(self, id: str, *, by: Actor, why: str = "") -> Rollout:
         return await self._decide(id, _to(RolloutPhase.RUNNING), "resumed", by, why)
 
     async def cancel(self, id: str, *, by: Actor, why: str = "") -> Rollout:
-        """Cancel what is announced; what has started goes on to its end."""
+        """Cancel the rollout and its announced events. Events that have started go on."""
         return await self._decide(id, _cancelled(by, why), "cancelled", by, why)
 
     async def _decide(
@@ -169,7 +179,7 @@ class Rollouts:
         return await self._apart(estimate, rollout, scopes, now, is_long=is_long)
 
     async def _chosen(self, spec: RolloutSpec) -> tuple[Scope, ...]:
-        """The scopes in the order that was asked for; of a whole fleet, those that
+        """Return the scopes of the rollout in its order. If it names none, return all scopes that
         have instances.
         """
         if not spec.scope_ids:
@@ -177,7 +187,7 @@ class Rollouts:
         return tuple([await self._store.read(id) for id in dict.fromkeys(spec.scope_ids)])
 
     async def _present(self, scope_ids: Collection[ScopeId]) -> Scopes:
-        """The scopes that still exist."""
+        """Return those of the scopes that exist."""
         if len(scope_ids) > READ_ONE_BY_ONE_MAX:
             return {scope.id: scope async for scope in self._fleet() if scope.id in scope_ids}
         found: dict[ScopeId, Scope] = {}
@@ -199,7 +209,7 @@ async def _here(work: Callable[..., T], *given: Any, is_long: bool = False) -> T
 
 
 def _is_long(spec: RolloutSpec, scopes: Collection[object]) -> bool:
-    """Each step of each scope looks for its place in the calendar."""
+    """Return whether an estimate may take long. Each step of each scope searches the calendar."""
     return len(scopes) * (1 + len(spec.windows) + len(spec.blackouts)) > SHORT_MAX
 
 

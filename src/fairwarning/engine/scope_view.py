@@ -1,4 +1,6 @@
-"""A view is one scope as its instances see it, with the instances that look."""
+"""A view has the documents of one scope as its instances see them. A member is one instance with
+its view.
+"""
 
 import logging
 from collections.abc import Callable
@@ -9,13 +11,15 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import EventId, InstanceName, Scope, ScopeId
 
 EARLIER_MAX = 20
-"""A store does not step back behind so many activations of one scope, each of a day or more."""
+"""How many earlier activations of a scope are remembered. A store is not expected to step back
+further.
+"""
 
 _log = logging.getLogger(__name__)
 
 
 class View:
-    """The documents of one scope, ready in memory."""
+    """The documents of one scope, kept in memory."""
 
     __slots__ = ("_documents", "_shown", "_tag", "activated_ms", "earlier", "era", "forms",
                  "incarnation",
@@ -26,28 +30,35 @@ class View:
         self.is_test = is_test
         self.revision = -1
         self.era = -1
-        """Since which step back of the store this has been read; see `Views`."""
+        """The era in which the scope was read. `Views` begins a new era at each step back of the
+        store.
+        """
         self.activated_ms: Instant | None = None
         self.earlier: tuple[Instant, ...] = ()
-        """Activations that this has shown before, the last few; most scopes have none."""
+        """The last few earlier activations that this view has shown. Most scopes have none."""
         self.incarnation = 0
         self.is_asked = False
-        """Whether an instance has asked since this was last noted in the store."""
+        """Whether an instance has asked since the last note in the store."""
         self.listeners: dict[Callable[[], None], None] | None = None
-        """Called once, at the next change, in this order; made only while somebody waits."""
+        """The functions to call once, in this order, at the next change. None while
+        nobody waits.
+        """
         self.forms: dict[int, tuple[bytes, bytes]] = {}
-        """Where the endpoint keeps what it made of the documents; emptied at each change."""
+        """The responses that the endpoint has made from the documents. It is emptied at each
+        change.
+        """
         self.unseen: frozenset[EventId] = frozenset()
-        """Events in the document that no instance has been shown."""
+        """The events in the document that no instance has been shown yet."""
         self._documents: dict[str, bytes] = {}
         self._shown: Scope | None = None
-        """The scope, while there is something to show; an idle fleet keeps none."""
+        """The scope, or None if it has no events to show."""
         self._tag: str | None = None
 
     def put(self, scope: Scope, *, is_same_past: bool = True) -> None:
-        """Show this scope from now on, and wake the held polls if the document is another.
+        """Show this scope from now on, and wake the waiting polls if the document has changed.
 
-        In one past of the store the same incarnation is the same document. In two it need not be.
+        The same incarnation is the same document only as long as the store has not stepped back.
+        `is_same_past` says whether this is so.
         """
         same = (scope.activated_ms, scope.incarnation) == (self.activated_ms, self.incarnation)
         self.revision = scope.revision
@@ -63,7 +74,7 @@ class View:
         self.wake()
 
     def is_of(self, scope: Scope) -> bool:
-        """Whether this shows the scope at exactly this revision."""
+        """Return whether this view shows the scope at exactly this revision."""
         if scope.revision != self.revision or scope.activated_ms != self.activated_ms:
             return False
         if scope.activated_ms is None:
@@ -73,9 +84,10 @@ class View:
         )
 
     def is_contradicted_by(self, newer: Scope) -> bool:
-        """Whether a scope of a higher revision shows another document under a number of this one.
+        """Return whether a scope of a higher revision has another document under the same number,
+        or a lower number in the same activation.
 
-        In one past of the store a number never goes down within an activation.
+        Both are possible only if the store has stepped back.
         """
         if newer.activated_ms is None or newer.activated_ms != self.activated_ms:
             return False
@@ -86,16 +98,16 @@ class View:
 
     @property
     def tag(self) -> str:
-        """The tag of the document, made when it is first asked for."""
+        """The entity tag of the document. It is computed when it is first used."""
         if self._tag is None:
             shown = () if self._shown is None else visible_events(self._shown)
             self._tag = document_tag(self.activated_ms, self.incarnation, shown)
         return self._tag
 
     def take_unseen(self, version: ApiVersion) -> tuple[EventId, ...]:
-        """The events to report as seen now that a document of this version is shown.
+        """Return the events to report as seen when a document of this version is shown.
 
-        What the version does not show stays unseen. Each event is given out once.
+        Events that the version does not show stay unseen. Each event is returned once.
         """
         shown = () if self._shown is None else visible_events(self._shown)
         taken = tuple(e.id for e in shown if e.id in self.unseen and e.type in version.types)
@@ -111,7 +123,7 @@ class View:
                 _log.exception("a waiting client of %s could not be told", self.scope_id)
 
     def document(self, version: ApiVersion) -> bytes:
-        """The body of the document, for an activated scope."""
+        """Return the body of the document. The scope must be activated."""
         found = self._documents.get(version.name)
         if found is None:
             if self._shown is None:
@@ -135,7 +147,9 @@ class View:
 
 
 class Member:
-    """An instance and the view of its scope. One object for as long as the instance lives."""
+    """An instance and the view of its scope. The object stays the same while the instance
+    is live.
+    """
 
     __slots__ = ("agent", "allowance", "is_live", "last_s", "name", "per_minute", "polls",
                  "sampled", "second", "view")  # fmt: skip
@@ -146,12 +160,14 @@ class Member:
         self.is_live = True
         self.second = 0
         self.allowance = 0
-        """Requests left in `second`, for the endpoint's rate limit."""
+        """How many requests are left in the second `second`, for the rate limit of the endpoint."""
         self.polls = 0
-        """Since this node started; all that a poll has time to count."""
+        """The number of polls since this node started. A poll counts nothing else, to be fast."""
         self.agent = ""
         self.sampled = 0
-        """`polls` at the last sample."""
+        """The value of `polls` at the last sample."""
         self.per_minute = 0.0
         self.last_s = 0.0
-        """When a sample last found that it had polled, since 1970; 0: never."""
+        """The time of the last sample that found new polls, in seconds since 1970. 0
+        means never.
+        """

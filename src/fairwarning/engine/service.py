@@ -1,4 +1,4 @@
-"""The engine turns a command into one transaction, and carries out what follows from it."""
+"""The engine runs each command as one transaction, and carries out what follows from it."""
 
 import asyncio
 import logging
@@ -42,8 +42,9 @@ from fairwarning.engine.timers import Ticker
 _log = logging.getLogger(__name__)
 
 Observer = Callable[[Receipt, Actor, str, float], None]
-"""A function that is called after each commit of this node: what, by whom, why, and in how many
-seconds."""
+"""A function that is called after each commit of this node, with the receipt, the actor, the reason
+and the seconds that the commit took.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Rules:
 
 
 class Engine:
-    """The engine of one node. Any number of nodes may share a store; none leads."""
+    """The engine of one node. Any number of nodes may share a store, and all of them are equal."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class Engine:
         self._node = node
         self._name = node
         self._era = 0
-        """Goes up when the store has stepped back."""
+        """A number that rises when the store has stepped back."""
         self._ids = ids
         self._rules = rules or Rules()
         self._ticker = Ticker(store, clock, self._tick)
@@ -91,7 +92,9 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
         self._transactions: dict[asyncio.Task[Receipt], asyncio.Future[Receipt]] = {}
-        """Those under way, with what their callers wait for, also of one who has gone away."""
+        """The transactions under way, each with the future on which its caller waits. The caller
+        may have gone away.
+        """
         self._listens = False
         self._observers: list[Observer] = []
 
@@ -102,7 +105,9 @@ class Engine:
         self._listen()
 
     async def show(self) -> Views:
-        """Keep every document ready in memory from now on, for an endpoint on this node."""
+        """Load all documents into memory and keep them up to date, for an endpoint on this node.
+        Raises StoreDown.
+        """
         views = self._views = Views(self._store, self._submit_own)
         self._listen()
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
@@ -125,7 +130,9 @@ class Engine:
         return self._views
 
     async def stop(self) -> None:
-        """Stop. Work under way is given back; it goes on at the next start, under the same key."""
+        """Stop the engine. Work under way is given back; it continues at the next start or on
+        another node, under the same key.
+        """
         self._takes_work = False
         if self._running is not None:
             self._running.cancel()
@@ -138,7 +145,7 @@ class Engine:
         if self._views is not None:
             await self._views.close()
         await self._outbox.stop()
-        # A commit that was on its way may still hand work to this node.
+        # A commit under way may still hand work to this node.
         await asyncio.gather(*self._transactions, return_exceptions=True)
         await self._outbox.give_back()
 
@@ -146,31 +153,34 @@ class Engine:
         self._observers.append(observer)
 
     def on_step_back(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when the store has lost some of its past."""
+        """Call `listener` when the store has lost a part of its past."""
         self._on_step_backs.append(listener)
 
     @property
     def step_backs(self) -> int:
-        """How often the store has lost some of its past since the start."""
+        """How often the store has lost a part of its past since the start."""
         return 0 if self._follower is None else self._follower.step_backs
 
     @property
     def views_lag_s(self) -> float | None:
-        """How long ago the views were known to show all that is stored.
+        """How many seconds ago the views were known to show everything that is stored.
 
-        None: nobody else writes to the store, so they show all whenever it answers.
+        It is None if no other node writes to the store, because then the views always show
+        everything.
         """
         return None if self._follower is None else self._follower.lag_s
 
     async def check_past(self) -> None:
-        """Return once the views follow the store, if it has stepped back. Raises StoreDown."""
+        """Check whether the store has stepped back. Returns when the views follow the store again.
+        Raises StoreDown.
+        """
         if self._follower is not None:
             await self._follower.check()
 
     async def _follow(self, scope_id: ScopeId) -> None:
-        """Return once the views show what is stored of a scope again. Raises StoreDown.
+        """Return when the views show the scope as it is stored. Raises StoreDown.
 
-        The follower itself must never wait for this: it would wait for its own end.
+        The follower must never call this, because it would wait for itself.
         """
         assert self._follower is not None
         await self.views.refresh(scope_id)
@@ -182,7 +192,9 @@ class Engine:
     async def declare(
         self, resources: Iterable[Resource], *, by: Actor, why: str = ""
     ) -> tuple[Scope, ...]:
-        """Add resources to the fleet, all or none."""
+        """Add resources to the fleet, all or none, and return their scopes. Raises Refused if one
+        breaks a rule.
+        """
         scopes = tuple(scope for resource in resources for scope in expand(resource))
         await self.create(scopes, by=by, why=why)
         return scopes
@@ -190,7 +202,7 @@ class Engine:
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
-        """Add scopes as they are, all or none. Refuses an id or an address that is taken."""
+        """Add scopes as they are, all or none. Raises Refused if an id or an address is in use."""
         refuse_text("reason", why + by.name)
         await self._store.create(scopes, by=by, why=why, fences=fences)
 
@@ -203,8 +215,8 @@ class Engine:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Carry out the command, and return once the change is durable. Raises Refused, FenceBroken
-        or StoreDown.
+        """Carry out the command. Returns when the change is durable. Raises Refused, FenceBroken or
+        StoreDown.
         """
         refuse_text("reason", why + by.name)
         try:
@@ -223,7 +235,9 @@ class Engine:
     async def approve(
         self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> Receipt:
-        """Approve an event of which only the id is known, from outside its scope."""
+        """Approve an event by its id, when its scope is not known. Raises Refused, FenceBroken or
+        StoreDown.
+        """
         scope_id, _ = await self._store.find_event(event_id)
         command = Approve(event_id=event_id, by=by)
         return await self.submit(scope_id, command, by=by, why=why, fences=fences)
@@ -232,7 +246,9 @@ class Engine:
         return self._feed.changes(after)
 
     async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
-        """Refuse an event that is over. A scope forgets its past, the store does not."""
+        """Raise Refused if the event is over. The store knows this even if the scope has forgotten
+        the event.
+        """
         found, event = await self._store.find_event(event_id)
         if found == scope_id:
             raise Refused(
@@ -254,7 +270,7 @@ class Engine:
 
     def _on_step_back(self) -> None:
         self._era += 1
-        # Under another name, so that what the old past handed to us is never begun by the new one.
+        # Take another name, so that work that was handed to the old name is not begun again.
         self._node = NodeId(f"{self._name}.{self._era}")
         self._outbox.change_node(self._node)
         for listener in self._on_step_backs:
@@ -276,14 +292,14 @@ class Engine:
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Run the transaction. A caller may go away; the transaction and its work go
-        on to the end.
+        """Run the transaction. If the caller is cancelled, the transaction still runs to
+        its end.
         """
         loop = asyncio.get_running_loop()
         transaction = loop.create_task(
             self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)
         )
-        # What `asyncio.shield` does, with two callbacks less.
+        # This does the same as `asyncio.shield`, with two callbacks less.
         outcome: asyncio.Future[Receipt] = loop.create_future()
         self._transactions[transaction] = outcome
         transaction.add_done_callback(self._end_transaction)
@@ -294,7 +310,7 @@ class Engine:
         if transaction.cancelled():
             outcome.cancel()
             return
-        # Retrieved in any case: a caller who has gone away does not ask why it failed.
+        # Always retrieve the exception, because a caller that has gone away does not.
         error = transaction.exception()
         if outcome.done():
             return
@@ -326,7 +342,7 @@ class Engine:
             skip_busy=skip_busy,
             fences=fences,
         )
-        # A receipt that was on its way meanwhile may be of the past that the store has lost.
+        # If the store has stepped back meanwhile, this receipt may be of the lost past.
         if era == self._era:
             self._outbox.take(receipt, began_ms)
         for observer in self._observers:
@@ -337,7 +353,7 @@ class Engine:
         rules = self._rules
 
         def step(scope: Scope, moment: Moment) -> Change:
-            # Looked at when it runs: a node that stops takes nothing more.
+            # Evaluated when the step runs, because a node that is stopping takes no more work.
             node = self._node if self._takes_work else None
             if self._follower is not None:
                 self.views.refuse_other_past(scope)

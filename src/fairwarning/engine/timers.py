@@ -1,9 +1,9 @@
 """The ticker does what is due, on time, without polling the store.
 
-Theory of operation. The store knows the earliest deadline of all scopes; the ticker asks for it
-once and sleeps until then. Every commit sends a signal with its scope's deadline, and an earlier
-one wakes the ticker. On a shared store a signal can be lost, so there it also looks again now and
-then.
+Theory of operation. The store knows the earliest deadline of all scopes. The ticker asks for it
+once and sleeps until then. Each commit sends a signal with the deadline of its scope; an earlier
+deadline wakes the ticker. On a shared store a signal can be lost, so there the ticker also looks
+from time to time.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Ticker:
         self._is_asleep = False
 
     def on_signal(self, signal: Signal) -> None:
-        """Wake the ticker, but only for a deadline before the one that it sleeps towards."""
+        """Wake the ticker if the deadline is earlier than the time until which it sleeps."""
         deadline = signal.next_deadline_ms
         if deadline is None:
             return
@@ -69,7 +69,7 @@ class Ticker:
             await self._sleep(OUTAGE_PAUSE_MS)
             return
         except Exception:
-            # Whatever it is, the other scopes' timers must not end with it.
+            # The ticker must go on after any error, for the other scopes.
             _log.exception("the ticker stumbled and goes on")
             await self._sleep(OUTAGE_PAUSE_MS)
             return
@@ -84,7 +84,7 @@ class Ticker:
         if not self._store.is_shared:
             await self._asleep(self._alarm.wait(deadline))
             return
-        # The store's clock says how long; ours, which may differ or step, only measures it.
+        # The clock of the store says how long to wait. Ours may differ, so it only measures that.
         left_ms = RECHECK_MS if deadline is None else min(deadline - due.now_ms, RECHECK_MS)
         await self._asleep(self._alarm.pause(left_ms))
 
@@ -100,8 +100,8 @@ class Ticker:
             self._is_asleep = False
 
     async def _tick_all(self, due: Due) -> bool:
-        """Tick these scopes. Returns whether one must be looked at again: another node held it, or
-        its tick broke.
+        """Tick these scopes. Returns whether a scope must be tried again, because another node had
+        it or its tick failed.
         """
         results = await asyncio.gather(
             *(self._tick(scope_id) for scope_id in due.scope_ids), return_exceptions=True

@@ -1,4 +1,4 @@
-"""A fleet file is read here, compared with the fleet, and applied."""
+"""This package reads a fleet file, compares it with the fleet, and applies it."""
 
 from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
 from fairwarning.fleet_file.plan import (

@@ -1,5 +1,5 @@
-"""This module carries a plan out, with one transaction for each scope, and then creates what is
-new.
+"""This module carries out a plan. It changes each existing scope in one transaction, and then
+creates the new scopes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,9 @@ PAGE_SCOPES_MAX = 500
 
 
 async def current_scopes(store: Store) -> list[Scope]:
-    """All scopes of the store, also those without instances, because their ids are taken."""
+    """Return all scopes of the store. Scopes without instances are included, because their ids are
+    in use.
+    """
     found: list[Scope] = []
     after: ScopeId | None = None
     while page := await store.scopes(after=after, limit=PAGE_SCOPES_MAX):
@@ -29,11 +31,11 @@ async def current_scopes(store: Store) -> list[Scope]:
 async def apply(
     engine: Engine, plan: Plan, *, force: bool, by: Actor, why: str = ""
 ) -> tuple[EventId, ...]:
-    """Carry out the plan. Returns the Terminate events by which instances leave. Raises Refused or
+    """Carry out the plan. Returns the Terminate events that it has announced. Raises Refused or
     StoreDown.
 
-    What can be refused is refused before anything changes. If somebody else changes the fleet
-    meanwhile, or the store fails, some scopes are done; planning and applying again completes it.
+    The plan is checked before anything changes. But if somebody else changes the fleet meanwhile,
+    or the store fails, only some scopes are changed. To complete it, plan and apply again.
     """
     refuse_plan(plan, force=force)
     creates = [plan.creates] if plan.creates else []
@@ -49,7 +51,7 @@ async def carry_out(
     by: Actor,
     why: str,
 ) -> tuple[EventId, ...]:
-    """Carry out a plan in batches that was checked already, as `apply` does."""
+    """Carry out a plan that was checked already, in batches. Otherwise it is like `apply`."""
     latest: dict[ScopeId, Roster] = {}
     begun: list[EventId] = []
     for step in chain.from_iterable(declares):
@@ -70,7 +72,7 @@ async def carry_out(
 
 
 def _left_out(before: Roster, wanted: Roster) -> list[InstanceName]:
-    """The instances that a step leaves out. Whether one of them needs a Terminate to leave is
-    decided when the change is made.
+    """Return the instances that a step leaves out. Whether one of them needs a Terminate event is
+    decided later, in the transaction.
     """
     return [each.name for each in before.live if not wanted.has_live(each.name)]

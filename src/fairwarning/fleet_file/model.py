@@ -1,4 +1,6 @@
-"""The values of a fleet file: the fleet that an operator wants, and the plan that leads there."""
+"""This module has the values of a fleet file: the fleet that an operator wants, and the plan to
+reach it.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +13,7 @@ from fairwarning.core.resources import Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """The resources that are to be there."""
+    """The resources that an operator wants."""
 
     resources: tuple[Resource, ...] = ()
 
@@ -25,27 +27,29 @@ class Action(StrEnum):
 class FleetChange(Struct, frozen=True, kw_only=True):
     action: Action
     what: str
-    """What changes: `instance web-3`, or `scope SUBSCRIPTION/GROUP/availability-set/web`."""
+    """What changes, such as `instance web-3` or `scope SUBSCRIPTION/GROUP/availability-set/web`."""
     scope: ScopeId
     detail: str = ""
     events: tuple[EventId, ...] = ()
-    """Pending events that this cancels; without force it is refused."""
+    """The pending events that this change cancels. Without force the change is then refused."""
     terminate_notice_ms: int | None = None
-    """How long before it leaves an instance is told that is due a Terminate event."""
+    """The terminate notice of an instance that is removed. None if it is not due a
+    Terminate event.
+    """
     without_notice: bool = False
-    """Whether an instance that is due a Terminate event leaves at once all the same."""
+    """Whether the instance is due a Terminate event but is removed at once."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """A step is one declaration, in one transaction."""
+    """A step is one declaration of one scope, in one transaction."""
 
     before: Scope
     """The scope as it was when the plan was made."""
     roster: Roster
     without_notice: frozenset[InstanceName] = frozenset()
-    """The instances that are due a Terminate event and are removed at once."""
+    """The instances that are due a Terminate event but are removed at once."""
     says_driver: bool = True
-    """False if the declaration leaves the driver out, so that the roster has the default."""
+    """Whether the declaration names a driver. If not, the roster has the default driver."""
 
     @property
     def scope_id(self) -> ScopeId:
@@ -55,7 +59,7 @@ class Step(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     changes: tuple[FleetChange, ...] = ()
     kept: tuple[ScopeId, ...] = ()
-    """The scopes that are not in the file, and are not the file's to remove."""
+    """The scopes that are not in the file and that a file may not remove."""
     declares: tuple[Step, ...] = ()
-    """To be submitted as Declare, in this order, before anything is created."""
+    """The declarations to submit, in this order, before `creates`."""
     creates: tuple[Scope, ...] = ()

@@ -1,10 +1,10 @@
-"""A partial declaration leaves what it does not say as it is.
+"""A partial declaration keeps the present value of each key that it does not contain.
 
-`Place.left_out` and `Member.left_out` name the keys that were not written. What belongs to the
-resource is filled in before its instances are placed, what belongs to an instance afterwards,
-because only an instance that lived before has something to keep. A resource that was removed is
-made anew: of it stay the driver, and the handle of an instance that is still remembered, so that no
-declaration changes unasked what a driver acts on.
+`Place.left_out` and `Member.left_out` have the keys that were not written. Missing values of a
+resource are filled in before its instances are placed. Missing values of an instance are filled in
+afterwards, because only an existing instance has values to keep. A resource that was removed is
+made new. It keeps only its driver, and the handles of instances that its roster still contains, so
+that a declaration does not change by accident what a driver acts on.
 """
 
 import dataclasses
@@ -35,7 +35,9 @@ _OF_INSTANCES = ("addresses", "tags", "priority", "eviction")
 
 
 def stands(groups: Iterable[Scope]) -> bool:
-    """Whether the resource of these scopes exists. A set may have no instances; a VM has one."""
+    """Return whether the resource of these scopes exists. A set without instances may exist; a VM
+    without its instance does not.
+    """
     rosters = [each.roster for each in groups]
     if any(each.live for each in rosters):
         return True
@@ -43,8 +45,8 @@ def stands(groups: Iterable[Scope]) -> bool:
 
 
 def completed(resource: Resource, groups: Sequence[Scope]) -> Resource:
-    """The resource with its present values where the declaration says nothing. `groups` are its
-    scopes.
+    """Return the resource with its present values for all keys that the declaration leaves out.
+    `groups` are the scopes of the resource.
     """
     if not groups:
         return resource
@@ -72,7 +74,9 @@ def completed(resource: Resource, groups: Sequence[Scope]) -> Resource:
 
 
 def kept(roster: Roster, scope: Scope | None, resource: Resource) -> Roster:
-    """The roster with each instance's present values where the declaration says nothing."""
+    """Return the roster with the present values of each instance for all keys that the declaration
+    leaves out.
+    """
     if scope is None:
         return roster
     before, everyone = scope.roster, roster.live
@@ -98,8 +102,8 @@ def _policy(resource: Resource, roster: Roster) -> Policy:
 
 
 def _scale_set(resource: ScaleSet, roster: Roster, groups: Sequence[Scope]) -> ScaleSet:
-    """The scale set with its present size; an instance that is about to be deleted
-    does not count.
+    """Return the scale set with its present values for missing keys. Instances that are being
+    deleted do not count.
     """
     staying = sum(len(each.roster.live) - len(leavers(each)) for each in groups)
     kind = Orchestration.UNIFORM if roster.is_numbered else Orchestration.FLEXIBLE
@@ -117,8 +121,8 @@ def _scale_set(resource: ScaleSet, roster: Roster, groups: Sequence[Scope]) -> S
 
 
 def _filled(resource: R, roster: Roster, more: dict[str, Any]) -> R:
-    """The resource with the missing values filled in; `more` has them by their keys in a fleet
-    file.
+    """Return the resource with missing values filled in. `more` has present values by their keys in
+    a fleet file.
     """
     values = {key: getattr(roster, key) for key in _SAME_NAMES} | more
     fields = {"terminate_notice": "terminate_notice_ms", "instances": "members"}
@@ -131,7 +135,9 @@ def _filled(resource: R, roster: Roster, more: dict[str, Any]) -> R:
 
 
 def _likeness(groups: Sequence[Scope]) -> dict[str, Any]:
-    """The values that new instances get: those of the instance that came last."""
+    """Return the tags, priority and eviction that new instances get, which are those of the last
+    instance.
+    """
     everyone = [each for scope in groups for each in scope.roster.instances.values()]
     last = next(reversed([each for each in everyone if each.is_live] or everyone), None)
     if last is None:
@@ -157,7 +163,7 @@ def _left_out(resource: Resource, name: InstanceName) -> frozenset[str]:
     if not isinstance(resource, AvailabilitySet):
         return left_out
     own = next((each.left_out for each in resource.members if each.name == name), MEMBER_KEYS)
-    # A member's tags are the set's and its own, so what either says is said.
+    # The tags of a member come from the set and from the member, so either may give them.
     return own if "tags" in left_out else own - {"tags"}
 
 

@@ -1,12 +1,10 @@
-"""This module plans how the fleet as it is becomes the fleet that is wanted: what changes, and in
-which order.
+"""This module plans the changes that turn the present fleet into the fleet that is wanted.
 
-Theory of operation. Each scope is one transaction, so a plan is a list of them: first the scopes
-that are there, each with the whole roster to declare, then those that are new. An address may pass
-from one scope to another, so the scope that gives it up comes first; scopes that trade addresses
-with each other give them up in a step of their own. Every step leads towards the same end, so
-planning and applying again completes what was interrupted. Resources that the file does not own
-(`origin`) are never removed by it.
+Theory of operation. Each scope is changed in one transaction, so a plan is a list of steps: first
+the existing scopes, each with its whole roster, then the new scopes. An address may move from one
+scope to another, so the scope that gives it up comes first. Scopes that exchange addresses give
+them up in an extra step. If applying a plan is interrupted, planning and applying again completes
+it. A file never removes resources that were not declared by a file (`origin`).
 """
 
 from collections import defaultdict
@@ -44,7 +42,7 @@ _KINDS: Mapping[type[Resource], ScopeKind] = {
 
 
 def exists(scope: Scope) -> bool:
-    """Whether the scope has instances. One that has lost all is history only; its id stays in the
+    """Return whether the scope has live instances. The id of a scope without instances stays in the
     store.
     """
     return bool(scope.roster.live)
@@ -53,20 +51,20 @@ def exists(scope: Scope) -> bool:
 def plan(
     current: Sequence[Scope], desired: Fleet, *, prune: bool, without_notice: bool = False
 ) -> Plan:
-    """Plan the changes. `current` is everything that the store has. Raises Refused if the fleet is
-    impossible.
+    """Return the plan of the changes. `current` are all scopes of the store. Raises Refused if the
+    fleet breaks a rule.
 
-    With `prune` the declaration is the whole fleet: resources of earlier files that this one does
-    not name are removed, and what it leaves out has its default. Without it, what is left out stays
-    as it is (`partial_declaration.py`). `without_notice` removes at once the instances that are due
-    a Terminate event.
+    With `prune` the declaration is the whole fleet: resources of earlier files that it does not
+    name are removed, and missing keys get their defaults. Without `prune`, everything that is left
+    out stays as it is (`partial_declaration.py`). With `without_notice`, instances that are due a
+    Terminate event are removed at once.
     """
     known = {scope.id: scope for scope in current}
     resources = desired.resources
     wanted = _wanted(current, resources, is_partial=not prune, without_notice=without_notice)
     others = [each for each in current if exists(each) and each.id not in wanted]
     left_out = {resource_key(each.roster) for each in others}
-    # An empty placement group too: a scale set is removed when all of them are.
+    # Include empty placement groups: a scale set is removed when all its groups are.
     pruned = {
         each.id: _emptied(each.roster)
         for each in current
@@ -115,8 +113,8 @@ def _due(scope: Scope, wanted: Roster) -> frozenset[InstanceName]:
 
 
 def refuse_existing(current: Iterable[Scope], desired: Fleet) -> None:
-    """Refuse a declaration that is to create something if it would change what is there."""
-    # Azure's names are the same in any spelling.
+    """Raise Refused if a resource that is to be created exists already."""
+    # Names in Azure are not case-sensitive.
     there = {_spelled_alike(key) for key in _standing(current)}
     for resource in desired.resources:
         key = resource_key_of(resource)
@@ -130,7 +128,9 @@ def refuse_existing(current: Iterable[Scope], desired: Fleet) -> None:
 
 
 def refuse_plan(plan: Plan, *, force: bool) -> None:
-    """Refuse whatever would stop the plan halfway, as far as it can be known before it begins."""
+    """Raise Refused if a step of the plan would be refused, as far as this can be known before it
+    begins.
+    """
     for step in plan.declares:
         unwarned = step.without_notice
         refuse_declaration(step.before, step.roster, force=force, without_notice=unwarned)
@@ -143,11 +143,11 @@ def removal(
     groups: Sequence[Scope] = (),
     without_notice: bool = False,
 ) -> Plan:
-    """Plan the removal of the whole scope, or of these instances. Raises Refused if one is not
-    there.
+    """Return the plan that removes the whole scope, or the instances `names`. Raises Refused if one
+    does not exist.
 
-    `groups` are all scopes of the resource: with the last one that has an instance to stay, the
-    resource itself is removed.
+    `groups` are all scopes of the resource. If no other group has an instance that stays, the whole
+    resource is removed.
     """
     roster = _removed(scope, names)
     unwarned = _due(scope, roster) if without_notice else frozenset()
@@ -165,9 +165,11 @@ def removal(
 
 
 def confirmation(plan: Plan) -> str:
-    """A text that stands for exactly the instances that leave without notice; empty if none does.
+    """Return a text that identifies the instances that the plan removes without notice. It is empty
+    if there are none.
 
-    It also stands for their scopes as they are, so that an old preview does not count.
+    It also depends on the revisions of their scopes, so that the text of an old preview is not
+    accepted.
     """
     steps = sorted(
         (step.scope_id, str(step.before.revision), *sorted(step.without_notice))
@@ -239,15 +241,15 @@ def _standing(current: Iterable[Scope]) -> set[tuple[str, ...]]:
 
 
 def _refuse_alike(current: Iterable[Scope], resources: Iterable[Resource]) -> None:
-    """Refuse names that differ only in spelling: for Azure they are the same, so ARM would confuse
-    them.
+    """Raise Refused if two names differ only in upper and lower case. For Azure they are the same
+    name.
     """
     there = _standing(current)
     taken = {_spelled_alike(key): key for key in there}
     for resource in resources:
         key = resource_key_of(resource)
         other = taken.setdefault(_spelled_alike(key), key)
-        # Two that are there already stay; nothing is to be made worse.
+        # If both exist already, they are allowed.
         if other != key and not {key, other} <= there:
             raise Refused(
                 Code.SCOPE_EXISTS,
@@ -274,8 +276,8 @@ def _refuse_shared_addresses(
     rosters: Mapping[ScopeId, Roster],
     without_notice: Mapping[ScopeId, Names],
 ) -> None:
-    """Refuse an address of two instances. One that leaves by a Terminate event keeps its addresses
-    until then.
+    """Raise Refused if two instances would have the same address. An instance that leaves by a
+    Terminate event has its addresses until then.
     """
     owners: dict[str, str] = {}
     for owner, instance in _owners(current, rosters, without_notice):
@@ -308,7 +310,9 @@ def _owners(
 
 
 def _in_order(declares: Mapping[ScopeId, Roster], known: Mapping[ScopeId, Scope]) -> Iterator[Step]:
-    """The steps in an order in which no address is given out that another scope still has."""
+    """Yield the steps in an order in which no scope gets an address that another scope
+    still has.
+    """
     holder = {
         address: scope_id for scope_id in declares for address in _addresses(known[scope_id].roster)
     }
@@ -330,8 +334,8 @@ def _in_order(declares: Mapping[ScopeId, Roster], known: Mapping[ScopeId, Scope]
 def _lenders(
     scope_id: ScopeId, left: Mapping[ScopeId, Roster], holder: Mapping[str, ScopeId]
 ) -> dict[ScopeId, set[str]]:
-    """The scopes that must give up addresses before this one can have its roster, and which
-    addresses.
+    """Return the scopes that must give up addresses before this scope can have its roster, each
+    with these addresses.
     """
     found: dict[ScopeId, set[str]] = defaultdict(set)
     for address in _addresses(left[scope_id]):

@@ -1,5 +1,5 @@
-"""This module says in words what a declaration would change, for people who must
-decide about it.
+"""This module describes in words what a declaration would change, so that people can decide about
+it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,12 +31,14 @@ def changes_of_new(scope: Scope) -> tuple[FleetChange, ...]:
 
 
 def changes_of(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[FleetChange, ...]:
-    """The changes to a scope, none if it is already what `wanted` says, or on its way there."""
+    """Return the changes to a scope. There are none if the scope is already as `wanted` says, or
+    will be so when pending events are over.
+    """
     before, after = scope.roster, declared(scope, wanted, without_notice)
     doomed = tuple(cancelled_by(scope, wanted, without_notice))
     if after.live and not before.live:
         return (_of_scope(Action.ADD, scope.id, _names(after)),)
-    # Whoever is due a Terminate is named, in a line of his own.
+    # Each instance that is due a Terminate gets a line of its own.
     is_removed = before.live and not after.live
     if is_removed and not any(is_due_terminate(scope, each) for each in before.live):
         return (_of_scope(Action.REMOVE, scope.id, _names(before), doomed),)
@@ -45,7 +47,9 @@ def changes_of(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tupl
 
 
 def _leaver(scope: Scope, instance: Instance) -> FleetChange | None:
-    """The change by which the instance leaves; None if its Terminate is pending already."""
+    """Return the change that removes the instance by a Terminate event. It is None if that event is
+    pending already.
+    """
     if pending_terminate(scope, instance.name) is not None:
         return None
     notice_ms = _notice_ms(scope, instance)
@@ -164,7 +168,9 @@ def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _changed_keys(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """The names of the settings that change, without the values, which may be secret."""
+    """Return a text with the names of the settings that change. It has no values, because they may
+    be secret.
+    """
     keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     return f"driver settings {', '.join(keys)} changed" if keys else ""
 

@@ -1,4 +1,4 @@
-"""This module says what is wrong with a fleet file, where, and what was expected instead."""
+"""This module describes mistakes in a fleet file: what is wrong, where, and what was expected."""
 
 import difflib
 import re
@@ -15,7 +15,7 @@ from fairwarning.fleet_file.schema import (
 )
 
 Path = tuple[str | int, ...]
-"""`("scale_set", 0, "capacity")`."""
+"""The keys and list positions that lead to a value, such as `("scale_set", 0, "capacity")`."""
 
 _AT = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]")
@@ -33,7 +33,9 @@ _WORDS = {
 
 
 class FleetProblem(Exception):
-    """A fleet cannot be read. The message says what to do; the place is given if it is known."""
+    """A fleet file has a mistake. The message says what to do, and begins with the place if it is
+    known.
+    """
 
     def __init__(
         self, message: str, *, line: int | None = None, pointer: str | None = None
@@ -42,33 +44,37 @@ class FleetProblem(Exception):
         super().__init__(place + message)
         self.message = message
         self.line = line
-        """In the TOML text, counted from 1."""
+        """The line in the TOML text, counted from 1. None if it is not known."""
         self.pointer = pointer
-        """RFC 6901; empty for the whole."""
+        """The JSON pointer of the mistake (RFC 6901). It is empty for the whole document, and None
+        if it is not known.
+        """
 
 
 class Crowd(FleetProblem):
-    """A declaration stands for more instances than its reader allows."""
+    """A declaration has more instances than its reader allows."""
 
 
 class Misplaced(Exception):
-    """A mistake at a path, which the reader turns into a line or a pointer."""
+    """A mistake at a path. The reader turns it into a FleetProblem with a line or a pointer."""
 
     def __init__(self, path: Path, message: str, *, first: Path | None = None) -> None:
         super().__init__(message)
         self.path = path
         self.message = message
         self.first = first
-        """Where the same thing was said before."""
+        """The path at which the same thing was declared before, or None."""
 
 
 class CrowdAt(Misplaced):
-    """A crowd, at the resource with which there are too many instances."""
+    """There are too many instances, from the resource at this path on. The reader turns it into a
+    Crowd.
+    """
 
 
 @contextmanager
 def at(*path: str | int) -> Iterator[None]:
-    """Turn a refusal of the core inside into a mistake of the file at this path."""
+    """Turn a Refused that is raised inside the `with` block into a Misplaced at this path."""
     try:
         yield
     except Refused as refused:
@@ -81,7 +87,7 @@ def pointer_of(path: Path) -> str:
 
 
 def from_decoder(text: str) -> Misplaced:
-    """The mistake that the decoder found, in the words of this file format."""
+    """Return the mistake that the decoder found, with a message in the words of a fleet file."""
     match = _AT.fullmatch(text)
     assert match is not None
     path = _path(match["path"] or "")
@@ -120,7 +126,7 @@ def _word(type_name: str) -> str:
 
 
 def known_keys(path: Path) -> tuple[str, ...]:
-    """The keys that the table at this path may have."""
+    """Return the keys that the table at this path may have."""
     last = next((each for each in reversed(path) if isinstance(each, str)), None)
     if last is None:
         return FleetShape.__struct_fields__

@@ -1,7 +1,7 @@
 """This module reads a fleet from TOML text, or from the same structure in JSON.
 
-Both go the same way: the decoder checks keys and types, `resources.py` the values. A mistake comes
-out as a FleetProblem with its line, or with its pointer if there are no lines.
+In both cases the decoder checks keys and types, and `resources.py` checks the values. A mistake is
+raised as a FleetProblem with its line, or with its JSON pointer if there are no lines.
 """
 
 from collections.abc import Callable
@@ -34,9 +34,10 @@ def read_toml(
     is_partial: bool = False,
     instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
-    """Read a fleet file that may name these drivers. Raises FleetProblem.
+    """Return the fleet of a fleet file. `drivers` are the drivers that it may name. Raises
+    FleetProblem if it has a mistake, or Crowd if it has too many instances.
 
-    With `is_partial` it declares a part of the fleet (`partial_declaration.py`).
+    With `is_partial` it declares only a part of the fleet (`partial_declaration.py`).
     """
     text, data = parse_toml(text)
     try:
@@ -51,8 +52,8 @@ def read_toml(
 
 
 def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
-    """The text as lines are counted in it, and the tables that it holds. Raises FleetProblem with
-    the line.
+    """Return the text with plain line ends, and its parsed tables. Raises FleetProblem with the
+    line if the text is not TOML.
     """
     try:
         return parse_any_toml(text)
@@ -67,7 +68,9 @@ def read_json(
     is_partial: bool = False,
     instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
-    """Read a fleet from decoded JSON, by the same rules as `read_toml`."""
+    """Return the fleet in decoded JSON, by the same rules as `read_toml`. Raises FleetProblem or
+    Crowd.
+    """
     try:
         return _read(data, drivers, instances_max, is_partial=is_partial)
     except Misplaced as mistake:

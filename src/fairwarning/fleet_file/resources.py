@@ -1,5 +1,5 @@
-"""This module makes the core's resources of the shapes of a file, and puts each mistake at its
-place.
+"""This module makes the resources of the core from the tables of a fleet file, and finds the place
+of each mistake.
 """
 
 from collections.abc import Collection, Iterator
@@ -63,12 +63,12 @@ def resources_of(
     *,
     is_partial: bool,
 ) -> tuple[Resource, ...]:
-    """The resources in the order of kinds, and within a kind in the order of the file. Raises
-    Misplaced.
+    """Return the resources by kind, and within a kind in the order of the file. Raises Misplaced if
+    there is a mistake.
 
-    `written` is what `fleet` was read from, which alone tells what is left out. In a partial
-    declaration (`partial_declaration.py`) that stays as it is, so nothing is compared with its
-    default here: the plan, which knows the fleet, does it.
+    `written` is the data from which `fleet` was read; it shows which keys are missing. In a partial
+    declaration (`partial_declaration.py`) missing keys keep their present values, which are not
+    known here. So checks that need such values are left to the plan.
     """
     _refuse_crowd(fleet, instances_max)
     place_of(fleet, fleet, (), drivers, is_partial=is_partial)
@@ -89,7 +89,9 @@ def resources_of(
 
 
 def _comparable(resource: Resource) -> Resource:
-    """The resource without what must fit to something that the declaration leaves out."""
+    """Return the resource without values whose check needs a key that the declaration
+    leaves out.
+    """
     left_out = resource.place.left_out
     match resource:
         case ScaleSet() if "capacity" in left_out:
@@ -114,7 +116,9 @@ def _shapes(fleet: FleetShape) -> Iterator[tuple[tuple[str, int], ResourceShape]
 
 
 def _refuse_crowd(fleet: FleetShape, instances_max: int) -> None:
-    """Refuse too many instances before they are made: a short line can stand for a thousand."""
+    """Raise CrowdAt if there are too many instances. This is checked before they are made, because
+    a short line can declare a thousand.
+    """
     count = 0
     for path, shape in _shapes(fleet):
         match shape:

@@ -1,8 +1,7 @@
-"""This module has the keys of a fleet file and their types. What the values mean is in
-`resources.py`.
+"""This module has the keys of a fleet file and their types. `resources.py` interprets the values.
 
-Tables whose keys the operator chooses are left open here, because the message about a wrong value
-must name its key, and the decoder's does not.
+Tables in which the operator chooses the keys have no types here, because an error message must name
+the key, and messages of the decoder do not.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ class ApproveShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Defaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The keys that every resource may have, and the top of the file for all of them."""
+    """The keys that each resource may have. At the top of the file they apply to all resources."""
 
     test: bool | None = None
     subscription: str | None = None
@@ -67,7 +66,9 @@ class ScaleSetShape(Defaults, frozen=True, kw_only=True, forbid_unknown_fields=T
     addresses: list[str] = []
     tags: Table = {}
     terminate_notice: Any = None
-    """Open, because what is wrong with it is said as everywhere else."""
+    """The terminate notice. It has no type here, because its mistakes are reported by
+    `core/notice.py`.
+    """
     priority: Priority = Priority.REGULAR
     eviction: EvictionPolicy = EvictionPolicy.DEALLOCATE
     update_domains: int = 5

@@ -1,5 +1,5 @@
-"""This module reads the values that several kinds of resources have, and puts each mistake at its
-place.
+"""This module reads the values that several kinds of resources have, and finds the place of each
+mistake.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,9 @@ def place_of(
 
 
 def _said(top: Defaults, own: Defaults, path: Path, key: str) -> tuple[Any, Path]:
-    """The value that the resource gives, or else the top of the file, and where it was written."""
+    """Return the value that the resource gives, or else the one at the top of the file, and its
+    path.
+    """
     value = getattr(own, key)
     return (getattr(top, key), (key,)) if value is None else (value, (*path, key))
 
@@ -59,7 +61,9 @@ def _part(top: Defaults, own: Defaults, path: Path, key: str, default: str) -> s
 def driver_of(
     driver: str | Table | None, path: Path, drivers: DriverCatalogue
 ) -> tuple[str, dict[str, str]]:
-    """The name and the settings of a driver, written as a name or as a table with a `type`."""
+    """Return the name and the settings of a driver. It is written as a name, or as a table with a
+    `type`. Raises Misplaced if it has a mistake.
+    """
     table: Table = {"type": driver or "simulated"} if not isinstance(driver, dict) else driver
     settings = {key: _setting(value, (*path, key)) for key, value in table.items()}
     kind = settings.pop("type", None)
@@ -139,7 +143,9 @@ def handle_of(handle: str, path: Path) -> str:
 
 
 def own_addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
-    """The addresses of one instance."""
+    """Return the addresses of one instance. Raises Misplaced if there are too many or one is
+    invalid.
+    """
     if len(addresses) > INSTANCE_ADDRESSES_MAX:
         raise Misplaced(
             (*path, "addresses", INSTANCE_ADDRESSES_MAX),
@@ -152,9 +158,10 @@ def own_addresses(addresses: Sequence[str], path: Path) -> tuple[str, ...]:
 def shared_addresses(
     addresses: Sequence[str], path: Path, instances: int | None
 ) -> tuple[str, ...]:
-    """The addresses that are handed out in order, one for each instance.
+    """Return the addresses of a set, one for each instance in order. Raises Misplaced if there are
+    too many or one is invalid.
 
-    With `instances` None only the plan will know how many there are.
+    `instances` is the number of instances. None means that it is not known yet.
     """
     if instances is not None and len(addresses) > instances:
         raise Misplaced(

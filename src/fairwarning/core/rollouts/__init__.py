@@ -1,5 +1,5 @@
-"""A rollout takes maintenance through many scopes, one update domain at a time. Pure, like the
-rest.
+"""A rollout does maintenance on many scopes, one update domain at a time.
 
-Start with `model.py`, then `advance.py` (what to do next) and `windows.py` (when it may be done).
+Start with `model.py`, then read `advance.py` (what to do next) and `windows.py` (when it may be
+done).
 """

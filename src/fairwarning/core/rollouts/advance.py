@@ -1,10 +1,10 @@
-"""This module decides what a rollout does next, from the state of its events at one instant. Pure.
+"""This module decides what a rollout does next, from the state of its events at one instant.
 
-Theory of operation. A step is noted as announced before its event is, so that a pause or a cancel,
-on whichever node, is decided against the same record. A crash in between leaves a step whose event
-does not exist; it is announced again under the same id. An announcement is made only if there is
-room for it and its whole notice in open time (`windows.py`), and it is taken back if something has
-kept it from starting until that is no longer so.
+Theory of operation. A step is stored as announced before its event is announced, so that a pause or
+a cancel on any node is decided against the same record. A crash in between leaves a step without an
+event; the event is then announced again under the same id. An event is announced only if its whole
+notice and its impact fit into open time (`windows.py`). If the event cannot start in time, the
+announcement is withdrawn.
 """
 
 from collections.abc import Mapping
@@ -54,13 +54,17 @@ class Withdraw(Struct, frozen=True, kw_only=True):
 
 
 class Advance(Struct, frozen=True, kw_only=True):
-    """What to do next. First store the rollout, then do the rest; after that, ask again."""
+    """What to do next. Store `rollout` first, then announce and withdraw, then call `advance`
+    again.
+    """
 
     rollout: Rollout
     announce: tuple[Announce, ...] = ()
     withdraw: tuple[Withdraw, ...] = ()
     wake_ms: Instant | None = None
-    """When to ask again even if nothing happens to the scopes."""
+    """When to call `advance` again even if no scope has changed. None means that this is not
+    needed.
+    """
 
 
 def advance(
@@ -70,8 +74,10 @@ def advance(
     *,
     past: Mapping[EventId, Event] | None = None,
 ) -> Advance:
-    """Say what to do next. `scopes` must hold those that `concurrency.concerns` names; None for one
-    that is gone.
+    """Return what the rollout does next.
+
+    `scopes` must have the scopes that `concurrency.concerns` names, with None for a scope that no
+    longer exists. `past` has events that have left their scope.
     """
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
@@ -94,7 +100,7 @@ def advance(
 
 
 class _Draft:
-    """One decision while it is being made."""
+    """The state of one call of `advance`."""
 
     def __init__(self, rollout: Rollout, sight: Sight, now: Instant) -> None:
         self._rollout = rollout
@@ -115,7 +121,9 @@ class _Draft:
                 self._next_of(groups[scope_id], self._sight.scopes[scope_id])
 
     def hold(self) -> None:
-        """Announce nothing new. A step in flight either turns up or can no longer be announced."""
+        """Announce nothing new. A step that has no event yet waits again once its NotBefore has
+        passed.
+        """
         self._withdraw_late()
         for step in self._in_flight():
             self._put(to_waiting(step))
@@ -191,7 +199,9 @@ class _Draft:
             )
 
     def _give_up(self, step: RolloutStep) -> None:
-        """Fail the step: the scope's minimum notice was raised beyond every window."""
+        """Fail the step, because no window is long enough for it. This can happen if the minimum
+        notice of the scope was raised.
+        """
         self._put(replace(to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
         self._wake.append(self._now)
 
@@ -207,8 +217,9 @@ class _Draft:
                 self._wake.append(later(latest, 1))
 
     def _latest_start(self, step: RolloutStep, event: Event) -> Instant | None:
-        """When the event must have started, or None: an operator who postpones it chooses its time,
-        whatever the windows say.
+        """Return the latest instant at which the event may start, or None if there is no limit.
+
+        If an operator has postponed the event, the windows no longer limit it.
         """
         if event.id != event_id_of(self._rollout.id, step):
             return None
@@ -217,8 +228,8 @@ class _Draft:
         return None if end is None else latest_start(spec, end)
 
     def _in_flight(self) -> list[RolloutStep]:
-        """The steps in flight whose time is over: a command with their NotBefore would be refused
-        by now.
+        """Return the steps without an event whose NotBefore has passed, so that they can no longer
+        be announced.
         """
         over: list[RolloutStep] = []
         for step in self._rollout.steps:

@@ -1,4 +1,4 @@
-"""This module checks whether a rollout makes sense, before anything of it is announced."""
+"""This module checks a rollout before anything is announced."""
 
 from collections.abc import Callable, Iterable, Sequence
 from zoneinfo import ZoneInfo
@@ -32,7 +32,7 @@ BLACKOUTS_MAX = 400
 
 
 def refuse_spec(spec: RolloutSpec) -> None:
-    """Refuse what is wrong with the request alone, whatever the fleet is."""
+    """Raise Refused if the request itself breaks a rule, whatever the fleet is."""
     if spec.type not in TYPES:
         raise _invalid(f"a rollout does {', '.join(TYPES)}, and not {spec.type}; choose one")
     _refuse_texts(spec)
@@ -53,8 +53,8 @@ def refuse_steps(steps: tuple[RolloutStep, ...]) -> None:
 
 
 def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> None:
-    """Refuse a notice that is too short for a scope, or that fits into no window together with the
-    impact.
+    """Raise Refused if the notice is too short for a scope, or if no window is long enough for the
+    notice and the impact.
     """
     fits: set[int] = set()
     for scope in scopes:
@@ -147,9 +147,7 @@ _NAMED_MAX = 5
 
 
 def advice(spec: RolloutSpec, scopes: Sequence[Scope]) -> tuple[str, ...]:
-    """What an operator should know before the plan is carried out: sentences, each once, with the
-    scopes that it is about.
-    """
+    """Return warnings for the operator. Each is a sentence with the scopes that it is about."""
     said = [
         f"{_names(found)}: {sentence}"
         for applies, sentence in _ABOUT_SCOPES

@@ -1,8 +1,8 @@
-"""This module says which scopes of a rollout are under way, and which may be begun beside them.
+"""This module finds the scopes of a rollout that are under way, and those that may begin.
 
-A scope has a place from its first announcement until the pause after its last update domain is
-over. Scopes get the free places in their order, and one that must wait for a window waits in its
-place, so the order is the order of the plan.
+Only `scopes_at_once` scopes have a place at the same time. A scope keeps its place from its first
+announcement until the pause after its last update domain. Free places go to the scopes in the order
+of the plan. A scope that waits for a window keeps its place.
 """
 
 from itertools import groupby
@@ -28,9 +28,9 @@ Steps = tuple[RolloutStep, ...]
 class Turns(Struct, frozen=True, kw_only=True):
     under_way: tuple[ScopeId, ...]
     begin: tuple[ScopeId, ...]
-    """The scopes that have a place now and of which nothing was announced yet."""
+    """The scopes that may begin now. Nothing of them was announced yet."""
     resting_until: tuple[Instant, ...]
-    """Scopes that are done, and whose place becomes free at these times."""
+    """The times at which the places of finished scopes become free."""
 
 
 def by_scope(steps: Steps) -> dict[ScopeId, Steps]:
@@ -61,13 +61,13 @@ def has_begun(steps: Steps) -> bool:
 
 
 def free_from(spec: RolloutSpec, steps: Steps) -> Instant | None:
-    """When the pause after the last event of the scope is over; None if there was none."""
+    """Return when the pause after the last finished step ends. It is None if no step has ended."""
     ended = [step.ended_ms for step in steps if step.ended_ms is not None]
     return later(max(ended), spec.pause_ms) if ended else None
 
 
 def concerns(rollout: Rollout, now: Instant) -> tuple[ScopeId, ...]:
-    """The scopes that `advance` has to see."""
+    """Return the scopes that `advance` must be given."""
     if rollout.phase is RolloutPhase.PAUSED or rollout.phase in STOPPED:
         return tuple(dict.fromkeys(s.scope_id for s in rollout.steps if s.phase in ACTIVE))
     due = turns(rollout, now)

@@ -1,4 +1,4 @@
-"""The values of a rollout: what was asked (spec), what is left to do (steps), how far it is."""
+"""This module has the values of a rollout: its specification, its steps and its state."""
 
 import re
 from datetime import date
@@ -32,26 +32,25 @@ class StepPhase(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     SKIPPED = "skipped"
-    """It was never announced: no instance was left, or the rollout was over first."""
+    """The step was never announced, because it had no instance left or the rollout ended before."""
 
 
-# Tuples, because finding an enum in a set takes many times as long, and steps may be thousands.
+# Tuples, because a lookup in a set is much slower for enums, and there may be many steps.
 ACTIVE = (StepPhase.ANNOUNCED, StepPhase.STARTED)
 UNFINISHED = (StepPhase.WAITING, *ACTIVE)
 STOPPED = (RolloutPhase.FAILED, RolloutPhase.CANCELLED)
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """A window is open on these days between two times of the wall clock, over midnight if `to` is
-    earlier.
+    """A window is open on these days, between two times of the local clock. If it closes earlier
+    than it opens, it closes on the next day.
     """
 
     days: tuple[int, ...]
-    """The days on which it opens; 0 is Monday."""
+    """The days on which the window opens. 0 is Monday."""
     from_minute: int
     to_minute: int
-    """The minute of the day at which it closes, excluded; 1440 is midnight at the end of the
-    day."""
+    """The minute of the day at which the window closes. 1440 is midnight at the end of the day."""
 
     @property
     def day_names(self) -> tuple[str, ...]:
@@ -74,7 +73,7 @@ def _clock_text(minute: int) -> str:
 
 
 class Blackout(Struct, frozen=True, kw_only=True):
-    """Whole days on which nothing happens, both ends included."""
+    """Whole days on which nothing may happen. `first` and `last` are included."""
 
     first: date
     last: date
@@ -84,7 +83,9 @@ class Blackout(Struct, frozen=True, kw_only=True):
 
 
 class Calendar(Struct, frozen=True, kw_only=True):
-    """When something may happen. Without windows that is always, except in blackouts."""
+    """The times at which events may be announced and happen. Without windows this is always, except
+    in blackouts.
+    """
 
     windows: tuple[Window, ...] = ()
     time_zone: str = "UTC"
@@ -92,17 +93,18 @@ class Calendar(Struct, frozen=True, kw_only=True):
 
 
 class RolloutSpec(Struct, frozen=True, kw_only=True):
-    """What an operator asks for. `checks.refuse_spec` says whether it makes sense."""
+    """The rollout that an operator asks for. `checks.refuse_spec` checks it."""
 
     type: EventType
     scope_ids: tuple[ScopeId, ...] = ()
-    """The scopes in their order; empty means the whole fleet, as it is when the rollout is
-    created."""
+    """The scopes, in the order in which they are done. Empty means all scopes that exist when the
+    rollout is created.
+    """
     name: str = ""
     description: str | None = None
-    """The description of the events; None means what the platform usually says."""
+    """The description of the events. None means the usual text of the platform."""
     notice_ms: int | None = None
-    """The notice of the events; None means the minimum notice of each scope."""
+    """The notice of the events. None means the minimum notice of each scope."""
     duration_s: int | None = None
     scopes_at_once: int = 1
     pause_ms: int = 0
@@ -118,14 +120,16 @@ class RolloutSpec(Struct, frozen=True, kw_only=True):
 
 
 class RolloutStep(Struct, frozen=True, kw_only=True):
-    """One update domain of one scope. In a plan, the times of a waiting step are estimates."""
+    """The maintenance of one update domain of one scope. In a plan, the times of a waiting step are
+    estimates.
+    """
 
     scope_id: ScopeId
     update_domain: int
     instances: tuple[InstanceName, ...]
     phase: StepPhase = StepPhase.WAITING
     tries: int = 0
-    """How many announcements were withdrawn because their window closed first."""
+    """How many announcements were withdrawn because the window closed before the event started."""
     event_id: EventId | None = None
     announced_ms: Instant | None = None
     not_before_ms: Instant | None = None
@@ -139,16 +143,16 @@ class Rollout(Struct, frozen=True, kw_only=True):
     created_ms: Instant
     created_by: Actor
     steps: tuple[RolloutStep, ...]
-    """The scopes in order, each with its update domains in ascending order."""
+    """The steps in the order of the scopes, and within a scope by update domain."""
     ended_ms: Instant | None = None
-    """When nothing of it was under way any more; None until then."""
+    """When the last step ended. None while a step is waiting or under way."""
     outcome: str = ""
     seed: str | None = None
-    """Identifies the request, so that a repeated one creates no second rollout."""
+    """A text that identifies the request, so that a repeated request creates no second rollout."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will be announced, though an impact may still be under way."""
+        """Whether nothing more will be announced. Started events may still be under way."""
         return self.phase not in (RolloutPhase.RUNNING, RolloutPhase.PAUSED)
 
 
@@ -157,8 +161,8 @@ _ROLLOUT_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}", re.ASCII)
 
 
 def rollout_id(created: Instant, salt: EventId) -> RolloutId:
-    """An id like `20261116-093000-3f9a1c`: when it was created, in UTC, and the end of
-    a random id.
+    """Return an id like `20261116-093000-3f9a1c`: the time of creation in UTC, and the end of
+    `salt`.
     """
     return RolloutId(f"{to_datetime(created):%Y%m%d-%H%M%S}-{salt[-6:].lower()}")
 

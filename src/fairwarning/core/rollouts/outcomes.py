@@ -1,5 +1,5 @@
-"""This module reads from the scopes what became of a rollout's events; the event is
-always right.
+"""This module updates the steps of a rollout from the events in the scopes. If they differ, the
+event is right.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from fairwarning.core.rollouts.model import (
 )
 
 WINDOW_CLOSED = "the maintenance window closed before it could start; a later one follows"
-"""Why the rollout itself takes an announcement back, to make it again in another window."""
+"""The reason for withdrawing an announcement that will be made again in another window."""
 
 _PHASE_OF = {
     Phase.SCHEDULED: StepPhase.ANNOUNCED,
@@ -30,15 +30,19 @@ _PHASE_OF = {
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """What can be seen of the fleet while deciding."""
+    """The scopes and events that a decision can see."""
 
     scopes: Mapping[ScopeId, Scope | None]
-    """The scopes; None for one that is gone, absent for one that was not read."""
+    """The scopes by id. The value is None if the scope no longer exists. A scope that was not read
+    is missing.
+    """
     past: Mapping[EventId, Event] = {}
-    """Events that have left their scope."""
+    """The events that are no longer in their scope."""
 
     def event(self, scope_id: ScopeId, event_id: EventId) -> Event | None:
-        """The event, or the one that took its place last if it was postponed."""
+        """Return the event, or None. If the event was postponed, return the last event that
+        replaced it.
+        """
         scope = self.scopes.get(scope_id)
         event = (scope.events.get(event_id) if scope else None) or self.past.get(event_id)
         if event is not None and event.replaced_by is not None:
@@ -57,7 +61,7 @@ def follow(rollout: Rollout, sight: Sight) -> Rollout:
 def _follow(rollout: Rollout, step: RolloutStep, sight: Sight) -> RolloutStep:
     if step.phase not in UNFINISHED or step.scope_id not in sight.scopes:
         return step
-    # One that is waiting may have an event too: of a node that stalled while announcing it.
+    # A waiting step may have an event too, from a node that was slow to announce it.
     event = sight.event(step.scope_id, step.event_id or event_id_of(rollout.id, step))
     scope = sight.scopes[step.scope_id]
     if event is None or (scope is None and not event.is_finished):
@@ -92,7 +96,9 @@ def to_waiting(step: RolloutStep) -> RolloutStep:
 
 
 def trouble(rollout: Rollout, sight: Sight) -> str:
-    """The first step that did not go well, as a sentence; empty if there is none."""
+    """Return a sentence about the first step that failed or was cancelled. It is empty if there is
+    none.
+    """
     for step in rollout.steps:
         if step.phase in (StepPhase.FAILED, StepPhase.CANCELLED):
             event = sight.of_step(step)
@@ -106,8 +112,8 @@ _WORDS = {StepPhase.FAILED: "failed", StepPhase.CANCELLED: "was cancelled"}
 
 
 def is_in_flight(step: RolloutStep, sight: Sight) -> bool:
-    """Whether the step is noted as announced without an event: a node is about to announce it, or
-    died before it could.
+    """Return whether the step is stored as announced but has no event. A node is about to announce
+    it, or stopped before it could.
     """
     is_looked_at = step.phase in ACTIVE and step.scope_id in sight.scopes
     return is_looked_at and sight.of_step(step) is None

@@ -1,9 +1,9 @@
-"""This module says which instances are affected when, before a rollout begins or for what is left
-of it.
+"""This module estimates when each instance is affected, for a new rollout or for the rest of a
+running one.
 
-It supposes that nobody approves early, that nothing fails, and that an impact takes its duration;
-where nobody says how long that is, `ASSUMED_DURATION_S`. Under these suppositions it is what the
-runner then does, to the millisecond: a test compares them.
+It assumes that nobody approves early, that nothing fails, and that each impact takes its duration,
+or `ASSUMED_DURATION_S` if the duration is unknown. If this is so, the runner does exactly what the
+plan says; a test compares them.
 """
 
 import heapq
@@ -41,11 +41,13 @@ from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening
 
 Scopes = Mapping[ScopeId, Scope]
 FORECAST_DAYS_MAX = 2 * HORIZON_DAYS
-"""What begins later has no estimate: it would be no good, and each day costs milliseconds."""
+"""Steps that begin later than this get no estimate. It would be unreliable, and takes time to
+compute.
+"""
 
 
 def ends_ms(steps: Steps) -> Instant | None:
-    """When the rollout ends; None if it never does, as far as can be seen."""
+    """Return when the rollout ends. It is None if a step has no estimate."""
     ended = [step.ended_ms for step in steps if step.phase is not StepPhase.SKIPPED]
     known = [each for each in ended if each is not None]
     return max(known) if known and len(known) == len(ended) else None
@@ -53,13 +55,15 @@ def ends_ms(steps: Steps) -> Instant | None:
 
 class Plan(Struct, frozen=True, kw_only=True):
     steps: tuple[RolloutStep, ...]
-    """The steps, all waiting, with estimates for their times."""
+    """The steps. All are waiting, and their times are estimates."""
     ends_ms: Instant | None
     warnings: tuple[str, ...] = ()
 
 
 def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
-    """The rollout that `create` would start, with estimates. Refuses what `create` would refuse."""
+    """Return the plan of the rollout that `create` would start. Raises Refused as
+    `create` would.
+    """
     chosen = tuple(scopes)
     steps = checked_steps(spec, chosen, now)
     planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)
@@ -67,7 +71,7 @@ def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
 
 
 def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) -> Steps:
-    """The steps of a new rollout. Refuses a rollout that breaks a rule."""
+    """Return the steps of a new rollout. Raises Refused if the rollout breaks a rule."""
     refuse_spec(spec)
     steps = draw_up(scopes)
     refuse_steps(steps)
@@ -76,7 +80,9 @@ def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) ->
 
 
 def estimate(rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
-    """The rollout with estimates in its waiting steps; there are none while it is paused."""
+    """Return the rollout with estimates in its unfinished steps. If it is not running, it is
+    returned unchanged.
+    """
     if rollout.phase is not RolloutPhase.RUNNING:
         return rollout
     due = turns(rollout, now)
@@ -100,8 +106,8 @@ def _forecast(
     now: Instant,
     places: list[Instant] | None = None,
 ) -> Steps:
-    """Estimate all scopes: each takes the place that becomes free first, in the order
-    of the plan.
+    """Return the steps with estimates. In the order of the plan, each scope takes the place that
+    becomes free first; `places` has the times when the places become free.
     """
     free = places or [now] * spec.scopes_at_once
     heapq.heapify(free)
@@ -121,7 +127,7 @@ def _forecast(
 
 
 def _run_through(spec: RolloutSpec, steps: Steps, scopes: Scopes, begin: Instant) -> Steps:
-    """The steps of one scope, one after the other from `begin` on."""
+    """Return the steps of one scope with estimates, one after the other from `begin` on."""
     timed: list[RolloutStep] = []
     scope = scopes.get(steps[0].scope_id)
     for step in steps:
@@ -154,7 +160,7 @@ def _end_of(event_type: EventType, duration_s: int, start: Instant) -> Instant:
 
 
 def _pending_until(event_type: EventType, step: RolloutStep, scope: Scope, at: Instant) -> Instant:
-    """When other events of this type on these instances will be over."""
+    """Return when other events of this type on these instances are expected to be over."""
     others = (
         _pending_end(event)
         for event in scope.unfinished
@@ -170,8 +176,8 @@ def _pending_end(event: Event) -> Instant:
 
 
 def draw_up(scopes: Iterable[Scope]) -> tuple[RolloutStep, ...]:
-    """The steps of a rollout before anything has happened, in the order of the scopes; a scope
-    without live instances has none.
+    """Return the steps of a new rollout in the order of the scopes. A scope without live instances
+    has no steps.
     """
     return tuple(step for scope in scopes for step in _steps_of(scope))
 

@@ -1,5 +1,5 @@
-"""This module says how long one step takes at most, as far as that is known before it
-is announced.
+"""This module computes how long a step takes at most, as far as this is known before it is
+announced.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,20 @@ ASSUMED_DURATION_S: Mapping[EventType, int] = {
     EventType.REBOOT: 30,
     EventType.REDEPLOY: 60,
 }
-"""How long a plan takes an impact to be if nobody says; as long as the simulated driver's."""
+"""The duration that a plan assumes for an impact without a known duration. It is that of the
+simulated driver.
+"""
 
 SPARE_MS = 10 * SECOND_MS
-"""The end of a window that no plan uses: half of it for an event that starts a little late, and
-half to take back in time one that could not start at all."""
+"""The time at the end of a window that no plan uses. One half is for events that start a little
+late, the other half for withdrawing events that could not start.
+"""
 
 
 def notice_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """The notice of a step: what was asked for, or more if the scope's minimum was raised since."""
+    """Return the notice of a step. It is the notice of the rollout, or the minimum of the scope if
+    that is longer; in a test fleet it may be shorter than the minimum.
+    """
     minimum_ms = minimum_notice_ms(roster.policy, spec.type)
     if spec.notice_ms is None:
         return minimum_ms
@@ -35,7 +40,7 @@ def not_before(spec: RolloutSpec, roster: Roster, announced: Instant) -> Instant
 
 
 def known_duration_s(spec: RolloutSpec) -> int:
-    """The duration that the event will say; -1 if nobody knows it."""
+    """Return the duration that the event shows. It is -1 if the duration is unknown."""
     if spec.duration_s is not None:
         return spec.duration_s
     return PLATFORM_DURATION_S.get(spec.type, -1)
@@ -46,19 +51,23 @@ def known_duration_ms(spec: RolloutSpec) -> int:
 
 
 def needed_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """The time from the announcement to the end of the impact; NotBefore is rounded up
-    to a second.
+    """Return the time from the announcement to the end of the impact, with the spare time and a
+    second for rounding NotBefore up.
     """
     return notice_ms(spec, roster) + SECOND_MS + known_duration_ms(spec) + SPARE_MS
 
 
 def latest_start(spec: RolloutSpec, closes: Instant) -> Instant:
-    """When an event of the step must have started; later it is taken back."""
+    """Return the latest instant at which an event may start if its window closes at `closes`. After
+    it the event is withdrawn.
+    """
     return Instant(closes - 1 - known_duration_ms(spec) - SPARE_MS // 2)
 
 
 def targets(roster: Roster, step: RolloutStep) -> tuple[Instance, ...]:
-    """The instances of the step that still exist. Instances that came later are not in the plan."""
+    """Return the instances of the step that still exist in its update domain. Instances that were
+    added later are not part of the rollout.
+    """
     found = (roster.instances.get(name) for name in step.instances)
     return tuple(
         each

@@ -1,11 +1,11 @@
-"""This module says when a calendar is open.
+"""This module computes when a calendar is open.
 
-The rule: it is open at an instant if the clock on the wall of its time zone then shows a time
-inside one of its windows, on a day that is not blacked out. So a window that the wall clock skips
-in spring is not open that day, and one that it shows twice in autumn is open twice.
+A calendar is open at an instant if the local time in its time zone is then inside one of its
+windows, on a day that is not blacked out. So a window that the clock change skips in spring is not
+open on that day, and a window that occurs twice in autumn is open twice.
 
-An event may start at any time from its announcement to NotBefore, because an approval starts it. So
-room is sought for the whole of it, in one uninterrupted stretch of open time.
+An approval can start an event at any time between its announcement and NotBefore. So the whole time
+from the announcement to the end of the impact must fit into one period of open time.
 """
 
 import re
@@ -20,7 +20,7 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import DAY_MINUTES, DAYS, Blackout, Calendar, Window
 
 HORIZON_DAYS = 400
-"""As far ahead as anything is sought: more than a year, so that every yearly pattern shows."""
+"""How far ahead this module looks. It is more than a year, so that yearly patterns are found."""
 
 
 def is_open(calendar: Calendar, instant: Instant) -> bool:
@@ -41,10 +41,10 @@ def _covers(window: Window, local: datetime) -> bool:
 
 
 def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instant | None:
-    """The first instant from `instant` on after which the calendar stays open for `needed_ms`, ends
-    included.
+    """Return the first instant, not before `instant`, from which the calendar stays open for more
+    than `needed_ms`.
 
-    None if there is none within the horizon.
+    It is None if there is no such instant within the horizon.
     """
     for begin, end in stretches(calendar, instant):
         if end is None or end - begin > needed_ms:
@@ -53,15 +53,17 @@ def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instan
 
 
 def closes(calendar: Calendar, instant: Instant) -> Instant | None:
-    """The end of the stretch that is open at this instant, or next; None: it never ends."""
+    """Return the end of the period that is open at this instant, or of the next open period. It is
+    None if the period never ends or there is none.
+    """
     for _, end in stretches(calendar, instant):
         return end
     return None
 
 
 def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
-    """The open time from here to the horizon, in pieces as long as possible; an end of None never
-    comes.
+    """Yield the begin and end of each open period from `instant` to the horizon. The end is None if
+    the calendar never closes.
     """
     if not calendar.windows and not calendar.blackouts:
         yield instant, None
@@ -83,8 +85,8 @@ def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, I
 
 @lru_cache(4_096)
 def _changes(calendar: Calendar, day: int) -> tuple[tuple[Instant, bool], ...]:
-    """The instants of this UTC day at which the calendar may open or close, and which
-    of the two.
+    """Return the instants of this UTC day at which the calendar may open or close, and whether it
+    is open from then on.
     """
     edges = _edges(calendar, day)
     zone = ZoneInfo(calendar.time_zone)
@@ -97,11 +99,11 @@ def _changes(calendar: Calendar, day: int) -> tuple[tuple[Instant, bool], ...]:
 
 
 def _edges(calendar: Calendar, day: int) -> list[Instant]:
-    """Midnight in UTC, and every instant at which the wall clock may show the beginning or end of
-    something.
+    """Return midnight in UTC and all instants of this UTC day at which a window or a local day may
+    begin or end.
 
-    There are two where the clock is set back; the times that it skips do no harm. The local days
-    around are looked at too, because no zone is a whole day away from UTC.
+    Where the clock is set back, a local time gives two instants; a local time that is skipped does
+    no harm. The local days before and after are included, because local days and UTC days overlap.
     """
     zone = ZoneInfo(calendar.time_zone)
     minutes = {0} | {
@@ -127,7 +129,7 @@ def _offset(zone: ZoneInfo, instant: Instant) -> timedelta | None:
 
 
 def _shift(zone: ZoneInfo, before: Instant, after: Instant) -> Instant:
-    """The first instant with another offset than `before` has."""
+    """Return the first instant up to `after` whose UTC offset differs from that at `before`."""
     offset = _offset(zone, before)
     while after - before > 1:
         middle = Instant((before + after) // 2)
@@ -144,8 +146,8 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def parse_window(text: str) -> Window:
-    """Read a window like `mon-fri 22:00-04:00`, `sat,sun 08:00-20:00`, `daily 01:00-05:00` or
-    `01:00-05:00`.
+    """Parse a window like `mon-fri 22:00-04:00`, `sat,sun 08:00-20:00`, `daily 01:00-05:00` or
+    `01:00-05:00`. Raises Refused if the text is not a window.
     """
     days, _, hours = text.strip().lower().rpartition(" ")
     opens, dash, closes = hours.partition("-")
@@ -155,7 +157,9 @@ def parse_window(text: str) -> Window:
 
 
 def make_window(days: Sequence[str], opens: str, closes: str) -> Window:
-    """Make a window of names of days and two times like `22:00`. Without days it is every day."""
+    """Return a window from names of days and two times like `22:00`. Without days it opens every
+    day. Raises Refused if a part is invalid.
+    """
     numbers = sorted({_day(name) for name in days}) if days else range(len(DAYS))
     from_minute, to_minute = _minute(opens), _minute(closes)
     if from_minute == DAY_MINUTES:
@@ -166,7 +170,9 @@ def make_window(days: Sequence[str], opens: str, closes: str) -> Window:
 
 
 def parse_blackout(text: str) -> Blackout:
-    """Read a blackout like `2026-12-24`, or `2026-12-24/2026-12-26` with both ends included."""
+    """Parse a blackout like `2026-12-24` or `2026-12-24/2026-12-26`, where both days are included.
+    Raises Refused if the text is invalid.
+    """
     first, slash, last = text.strip().partition("/")
     blackout = Blackout(first=_date(first), last=_date(last if slash else first))
     if blackout.last < blackout.first:
