@@ -63,7 +63,7 @@ class Now:
 
 
 def decide(memory: Memory, now: Now) -> list[Step]:
-    """Return the next steps of all events. An event with a running step may have two."""
+    """Return the next steps. There is at most one for each event."""
     claimed = {
         memory.key(step.place) for step in now.running.values() if isinstance(step, Do | Undo)
     }
