@@ -1,8 +1,8 @@
-"""Decides whether and when an event may be approved. Pure.
+"""Decides whether and when an event may be approved. This module is pure.
 
-An approval covers every VM of the event and cannot be taken back. So this VM must be ready, or
-its policy must not care; the other VMs of the event must agree; the lead time must have come;
-and no hold command may forbid it.
+An approval counts for every VM of the event and cannot be taken back. So these conditions must be
+met: this VM is ready, or its policy is ALWAYS; the other VMs of the event are ready, if the policy
+demands it; the lead time has begun; and the hold command allows it.
 """
 
 from collections.abc import Mapping
@@ -16,36 +16,42 @@ from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Report, Step, 
 
 PEERS_EVERY = timedelta(seconds=2)
 AGAIN_S_MAX = 30.0
-"""The longest pause after a failure to report or approve."""
+"""The longest pause after a report or an approval failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The last answer of peers or of a hold command, and its time.
 
-    An answer from the future is ignored: the service's clock was set back since.
+    An answer from the future is asked for again, because the service's clock was set back.
     """
 
     at: datetime
     waiting: tuple[str, ...] = ()
-    """The peers that are not ready, or the reason why that is unknown; empty: all are ready."""
+    """The peers that are not ready, or the output of the hold command that forbids the approval.
+    If it is empty, nothing forbids the approval.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known in this process only, and asked again after a restart."""
+    """What only this process knows. It is not stored, so it is asked again after a restart."""
 
     me: str = ""
     peers: Mapping[str, Answer] = field(default_factory=dict)
-    """The answer about peers, by event."""
+    """The last answer about the peers, by event id."""
     holds: Mapping[str, Answer] = field(default_factory=dict)
-    """The answer of the hold command, by event; `waiting` has its output."""
+    """The last answer of the hold command, by event id. Its output is in `waiting`."""
     not_again_before: Mapping[str, datetime] = field(default_factory=dict)
-    """When to try again after a failure to report or approve, by event."""
+    """When to try again after a report or an approval failed, by event id."""
 
 
 def is_ready(record: Record) -> bool:
-    """Return whether this VM is drained, as far as the rule's policy cares."""
+    """Return whether this VM is ready for the event by the policy of its rule.
+
+    With ALWAYS, it is ready at once. Otherwise, all actions of the phase SCHEDULED must have ended,
+    and those with `on_failure = "stop"` must have succeeded.
+    """
     if record.rule is None:
         return False
     if record.rule.approve.when is When.ALWAYS:
@@ -60,7 +66,10 @@ def is_ready(record: Record) -> bool:
 
 
 def next_to_approval(record: Record, facts: Facts, at: datetime) -> Step | None:
-    """Return the next step for an event whose actions have ended and that has not started."""
+    """Return the next step towards the approval, or None if the event is not to be approved.
+
+    Call this for an event that has not started and whose SCHEDULED actions have ended.
+    """
     if record.rule is None or not record.is_mine or record.approval is Approval.DONE:
         return None
     policy = record.rule.approve
@@ -107,7 +116,10 @@ def _in_time(record: Record, policy: Policy, at: datetime) -> Step | None:
 
 
 def _unless_held(id: str, policy: Policy, facts: Facts, at: datetime) -> Step | None:
-    """Return a step while the hold command must be asked or forbids; its yes lasts `every_s`."""
+    """Return None if the hold command allows the approval, else a step to ask it or to wait.
+
+    An answer of the hold command counts for `every_s`.
+    """
     if policy.hold is None:
         return None
     heard = facts.holds.get(id)

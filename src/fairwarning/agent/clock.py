@@ -1,8 +1,8 @@
 """Waits by the service's clock.
 
-Deadlines are the service's, so they are waited for on its clock. Each response says what time it
-is there, and everything that waits looks again, so a VM whose own clock is wrong or was stopped
-for a while misses nothing.
+The service sets the deadlines, so the agent waits by the service's clock. Each response has the
+service's time, and then everything that waits checks the time again. So a VM misses no deadline
+even if its own clock is wrong or was stopped.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ class Clock:
         self._changed = asyncio.Event()
 
     def nudge(self) -> None:
-        """Wake everything that waits: the time may have jumped, or something has happened."""
+        """Wake everything that waits. Call this when the time may have jumped or there is news."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def wait(self, until: datetime | None) -> None:
-        """Wait until that time or the next nudge, whichever is first."""
+        """Wait until that time or the next `nudge`. None means to wait only for the nudge."""
         left_s = None if until is None else (until - self.now()).total_seconds()
         if left_s is not None and left_s <= 0:
             return
@@ -40,14 +40,20 @@ class Clock:
             return
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long by either clock: the service's may be set back."""
+        """Wait until the time is over by the service's clock or by the monotonic clock.
+
+        The second clock is needed because the service's clock may be set back.
+        """
         until = self.now() + timedelta(seconds=seconds)
         ends_s = time.monotonic() + seconds
         while (left_s := ends_s - time.monotonic()) > 0 and self.now() < until:
             await self.wait(min(until, self.now() + timedelta(seconds=left_s)))
 
     async def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """Run the work for at most that long. Raises TimeIsUp after the work has ended."""
+        """Run the work and return its result. Raises TimeIsUp if it takes longer than `seconds`.
+
+        The work has always ended when this returns or raises.
+        """
         task = asyncio.ensure_future(work)
         alarm = asyncio.ensure_future(self.sleep(seconds))
         try:
@@ -60,7 +66,7 @@ class Clock:
 
 
 async def end(*tasks: asyncio.Future[Any]) -> None:
-    """End the work however this is left, so that nothing goes on in the background."""
+    """Cancel the tasks and wait until they have ended. Their exceptions are ignored."""
     for each in tasks:
         each.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

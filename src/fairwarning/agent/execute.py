@@ -21,7 +21,7 @@ HOLD_S_MAX = 60.0
 RETRY_S_MAX = 30.0
 """The longest pause before an action is tried again."""
 AGAIN_S = 2.0
-"""The first pause after a failure to report or approve; it doubles with each failure."""
+"""The first pause after a report or an approval failed. It doubles with each failure."""
 
 
 class Approver(peers.PeerService, Protocol):
@@ -29,11 +29,11 @@ class Approver(peers.PeerService, Protocol):
 
 
 class Failed(Exception):
-    """The step failed; the message is stored in the state."""
+    """The step failed. The message says why and is stored in the state."""
 
 
 class StepExecutor:
-    """Executes steps, and keeps what is known in this process only: answers and pauses."""
+    """Executes steps, and keeps the answers and pauses that only this process knows."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class StepExecutor:
         metrics: Metrics,
     ) -> None:
         self.me = me
-        """Replaced while running when more is known about this VM."""
+        """This VM. The runner replaces it when a reload learns more about the VM."""
         self._service = service
         self._clock = clock
         self._handler_of = handler_of
@@ -56,7 +56,10 @@ class StepExecutor:
         self._failures: dict[str, int] = {}
 
     async def execute(self, step: Work, memory: Memory, keep: Callable[[str, str], None]) -> None:
-        """Execute one step. Raises Failed with the reason."""
+        """Execute one step. Raises Failed with the reason if it fails.
+
+        `keep` stores a value by name for the undo of the action.
+        """
         match step:
             case Do() | Undo():
                 await self._act(step, memory, keep)
@@ -79,7 +82,7 @@ class StepExecutor:
         kept = dict(memory.kept.get(memory.key(step.place), {}))
 
         def keep_too(name: str, value: str) -> None:
-            # The next attempt must not take the result of this one for the original state.
+            # The next attempt must not mistake the result of this one for the original state.
             keep(name, value)
             kept[name] = value
 

@@ -1,7 +1,6 @@
-"""Explains in words what a rule would do for an event, with templates filled in. Pure.
+"""Explains what a rule would do for an event, with templates filled in. This module is pure.
 
-A URL or a message may hold a secret anywhere, so for those only the values of their templates
-are shown.
+A URL or a message may contain a secret anywhere, so only the values of its templates are shown.
 """
 
 import re
@@ -38,16 +37,16 @@ _VARIABLE = re.compile(r"FAIRWARNING_[A-Z_]+")
 class ActionExplanation:
     phase: Phase
     name: str
-    """Empty if there is none."""
+    """The name in the config. It is empty if the action has no name."""
     does: str
     undo: str | None
-    """None: the action is not undone."""
+    """What the undo does. It is None if the action is not undone."""
     goes_on: bool
-    """Whether the list goes on if the action fails."""
+    """Whether the next actions still run if this one fails."""
 
 
 def explain_actions(record: Record, me: Instance, now: datetime) -> Iterator[ActionExplanation]:
-    """Explain all actions of the record's rule, in the order of its lists."""
+    """Yield an explanation of each action of the record's rule, phase by phase."""
     for phase in Phase:
         for _, action in record.actions(phase):
             event = _as_in(phase, record.event)
@@ -72,7 +71,7 @@ def settings_text(settings: Settings, context: Context) -> str:
     title = title_of(settings)
     match settings:
         case Run(is_shell=True):
-            # A shell's text is never filled in; it gets the values as environment variables.
+            # A text for the shell is never filled in. It gets the values as environment variables.
             known = context.environment
             named = dict.fromkeys(_VARIABLE.findall(settings.command[-1]))
             return title + _with({name: known[name] for name in named if name in known})

@@ -16,19 +16,21 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class CannotListen(Exception):
-    """The address cannot be used; the message says what to do."""
+    """The address cannot be used. The message says what to do."""
 
 
 class Listener:
     def __init__(self, metrics: Metrics, is_drained: Callable[[str], list[str]]) -> None:
-        """`is_drained` returns the name of this VM if it is ready for the event, else nothing."""
+        """`is_drained` takes an event id. It returns a list with the name of this VM if it is ready
+        for the event, and else an empty list.
+        """
         self._metrics = metrics
         self._is_drained = is_drained
         self._server: asyncio.Server | None = None
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Begin to listen. Raises CannotListen."""
+        """Begin to listen. Raises CannotListen if the address cannot be used."""
         try:
             self._server = await asyncio.start_server(self._serve, host, port, limit=HEAD_BYTES_MAX)
         except OSError as problem:
@@ -57,7 +59,7 @@ class Listener:
                 await writer.wait_closed()
 
     def answer(self, line: str) -> tuple[int, str, str]:
-        """Return status, content type and body for the first line of a request."""
+        """Return the status, content type and body for a request with this first line."""
         method, _, rest = line.partition(" ")
         target, _, query = rest.rpartition(" ")[0].partition("?")
         if method not in ("GET", "HEAD"):

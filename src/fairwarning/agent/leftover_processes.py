@@ -1,8 +1,8 @@
-"""Ends commands that outlived an agent that was killed.
+"""Ends commands that still run after their agent was killed.
 
-An agent lists its running programs in a file beside its state, for the agent that is started
-after it. systemd and containers end all processes of a service together. Elsewhere a command
-outlives its agent, and would act after its own undo, or beside its second attempt.
+An agent lists its running programs in a file beside its state, and the next agent reads the file.
+systemd and containers end all processes of a service together. Without them, a command goes on
+after its agent was killed. It could then act after its own undo, or together with its retry.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The leader of a process group, told apart from later processes with the same number."""
+    """The leader of a process group. `started` and `boot` exclude later processes of its number."""
 
     leader: int
     started: int
@@ -40,7 +40,10 @@ class Group:
 
 
 async def take_over(state: Path) -> None:
-    """End what the last agent of this state left running, and list what this task starts."""
+    """End the programs that the last agent with this state file left running.
+
+    From then on, the programs that this task starts are listed for the next agent.
+    """
     running = RunningGroups(beside(state, SUFFIX))
     await running.end_orphans()
     processes.noted.set(running.noted)
@@ -53,7 +56,7 @@ class RunningGroups:
         self._is_written = True
 
     async def end_orphans(self) -> None:
-        # This process is in that group itself if a script has replaced itself by the agent.
+        # This process itself is in that group if a script used `exec` to become the agent.
         left = [each for each in _read(self._path)
                 if identify(each.leader) == each and each.leader != os.getpgrp()]  # fmt: skip
         await asyncio.gather(*(_end(each.leader) for each in left))
@@ -61,7 +64,7 @@ class RunningGroups:
 
     @contextmanager
     def noted(self, leader: int) -> Iterator[None]:
-        """List the group in the file for as long as it runs."""
+        """List the group of this leader in the file during the context."""
         group = identify(leader)
         if group is None:
             yield
@@ -75,9 +78,9 @@ class RunningGroups:
             self._write()
 
     def _write(self) -> None:
-        """Write the file; a failure is only logged, so that a full disk does not stop a drain.
+        """Write the file. A failure is only logged, so that a full disk does not stop a drain.
 
-        There is no fsync: a crash of the VM ends the programs too.
+        No fsync is needed, because a crash of the VM also ends the programs.
         """
         try:
             if not self._groups:
@@ -95,13 +98,13 @@ class RunningGroups:
 
 
 def identify(leader: int) -> Group | None:
-    """Return the group, or None if its leader has ended or cannot be identified.
+    """Return the group of this leader, or None if it has ended or cannot be identified.
 
-    systemd may hide the boot id, but then it ends the processes of a service by itself.
+    systemd may hide the boot id, but then it ends the processes of a service itself.
     """
     try:
         boot = _BOOT_ID.read_text().strip()
-        # The name of the process comes first, in brackets, and may contain anything.
+        # The name of the process comes before, in brackets, and may contain any characters.
         fields = Path(f"/proc/{leader}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -116,7 +119,9 @@ async def _end(leader: int) -> None:
 
 
 def _read(path: Path) -> list[Group]:
-    """Read the file; damaged lines are ignored, because only a crash of the VM leaves them."""
+    """Return the groups in the file. Damaged lines are ignored: only a crash of the VM leaves them,
+    and it also ends the programs.
+    """
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

@@ -80,7 +80,7 @@ def log_failure(step: Work, memory: Memory, me: Instance, why: str) -> None:
 
 
 def _say(word: str, place: Place, memory: Memory, me: Instance, *, undo: bool = False) -> None:
-    """Log a step; for an undo with its own command, name that too."""
+    """Log a step of an action. If `undo` is true, the line also has the undo command, if any."""
     action = memory.action(place)
     title = _filled(action.title, place, memory, me)
     by = ""
@@ -95,7 +95,7 @@ def _warn(word: str, place: Place, memory: Memory, me: Instance, why: str, after
 
 
 def _filled(text: str, place: Place, memory: Memory, me: Instance) -> str:
-    """Fill in the templates, except the time that is left, which only the action knows."""
+    """Fill in the templates except `{time_left}`, which is known only while the action runs."""
     values = values_of(memory.records[place.event_id].event, me, place.phase, 0.0)
     del values["time_left"]
     return fill(text, values)

@@ -21,7 +21,7 @@ def set_up(form: str, level: str = "info") -> None:
 
 
 def say(message: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """Log a line; `fields` appear only in JSON."""
+    """Log a line. The `fields` appear only in the JSON format."""
     _log.log(level, message, extra={"fields": fields})
 
 

@@ -1,6 +1,6 @@
-"""Counts what Prometheus and the probes read.
+"""Keeps the numbers that Prometheus and the probes read.
 
-It needs no library: one would be larger than the rest of the agent.
+It uses no library, because one would be larger than the rest of the agent.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 STALE_S = 120.0
-"""A service with long-polls answers at least once a minute; after two it counts as down."""
+"""After so long without an answer, the service counts as down."""
 _HELP = {
     "polls_total": ("counter", "Polls of the service."),
     "poll_failures_total": ("counter", "Polls that told nothing."),
@@ -22,7 +22,7 @@ _HELP = {
     "start_time_seconds": ("gauge", "When this agent started."),
 }
 _ALWAYS = ("polls_total", "poll_failures_total", "state_writes_failed_total")
-"""Counters without labels, which are shown as 0 before anything was counted."""
+"""Counters without labels. They are shown as 0 before anything was counted."""
 _Label = tuple[tuple[str, str], ...]
 
 
@@ -56,7 +56,7 @@ class Metrics:
 
     @property
     def not_ready(self) -> str:
-        """Why the agent cannot work; empty if it can."""
+        """Why the agent is not ready. It is empty if the agent is ready."""
         if self.age_s is None:
             return "the service has not answered yet"
         if self.age_s > STALE_S:

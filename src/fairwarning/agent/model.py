@@ -1,4 +1,4 @@
-"""The agent's config as values; `config/` reads them from the file."""
+"""The values of the agent's config. The package `config` reads them from the file."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from fairwarning.common.url_redaction import redacted
 
 
 class Phase(StrEnum):
-    """The phase of an event, which is also the rule's list whose actions run then."""
+    """The phase of an event. A rule has a list of actions for each phase."""
 
     SCHEDULED = "scheduled"
     STARTED = "started"
@@ -19,7 +19,7 @@ class Phase(StrEnum):
 
 class OnFailure(StrEnum):
     STOP = "stop"
-    """Leave out the rest of the list, and do not approve the event."""
+    """Skip the rest of the list, and do not approve the event."""
     CONTINUE = "continue"
 
 
@@ -30,12 +30,12 @@ class When(StrEnum):
 
 
 class Shared(StrEnum):
-    """Which VM approves an event of several VMs."""
+    """Which VM approves an event that affects several VMs."""
 
     LEADER = "leader"
-    """The first VM in Resources, as soon as it is ready itself."""
+    """The first VM in Resources approves as soon as it is ready itself."""
     ALL = "all"
-    """Any VM that sees that all of them are ready."""
+    """Any VM approves when it sees that all VMs of the event are ready."""
 
 
 class Concerns(StrEnum):
@@ -46,18 +46,18 @@ class Concerns(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Runs a command, which gets the event as JSON on standard input and in its environment."""
+    """Runs a command. It gets the event as JSON on standard input, and in its environment."""
 
     command: tuple[str, ...]
-    """Templates are filled in, unless `is_shell`."""
+    """The argv. Templates in it are filled in, unless `is_shell` is true."""
     is_shell: bool = False
-    """`command` is `/bin/sh -c TEXT`. Templates are refused in it: what an event says must
-    never be read as shell; the environment has it."""
+    """Whether `command` is `/bin/sh -c TEXT`. Templates are refused in TEXT, because the shell must
+    never run parts of an event. TEXT can use the environment instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http:
-    """Sends an HTTP request; any status from 200 to 299 is success."""
+    """Sends an HTTP request. A status from 200 to 299 means success."""
 
     url: str
     method: str = "POST"
@@ -67,7 +67,7 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubernetes:
-    """Cordons a node and drains it unless `drain` is false; undone by uncordon."""
+    """Cordons a node, and drains it unless `drain` is false. The undo uncordons the node."""
 
     node: str = "{me}"
     drain: bool = True
@@ -75,40 +75,42 @@ class Kubernetes:
     kubeconfig: str = ""
     context: str = ""
     grace_period_s: int | None = None
-    """None: the grace period of each pod."""
+    """The time that pods get to end. None means the grace period of each pod."""
     ignore_daemonsets: bool = True
     delete_emptydir_data: bool = False
     force: bool = False
-    """Evict also pods that no controller would start elsewhere."""
+    """Whether to delete even pods that no controller would start again elsewhere."""
     pod_selector: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Systemd:
-    """Stops units in this order; undone by starting in the opposite one those that ran."""
+    """Stops units in this order. The undo starts those that ran, in the opposite order."""
 
     stop: tuple[str, ...]
     user: bool = False
-    """Whether the units belong to the user's own manager."""
+    """Whether the units belong to the user's own systemd (`systemctl --user`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaProxy:
-    """Takes a server out through the runtime socket; undone by `ready`."""
+    """Takes a server out through HAProxy's runtime socket. The undo restores its earlier state."""
 
     socket: str
-    """A path, or HOST:PORT."""
+    """The path of the socket, or HOST:PORT."""
     server: str
-    """`backend/name`."""
+    """The server, as `backend/name`."""
     state: str = "drain"
-    """`drain` lets sessions end, `maint` ends them."""
+    """With `drain`, sessions may go on until they end. With `maint`, they are ended at once."""
     wait: bool = True
     """Whether to wait until no session is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nginx:
-    """Marks a server of an upstream as down in a file and reloads; undone the same way."""
+    """Marks a server of an upstream as down in a file, and reloads nginx. The undo removes the mark
+    and reloads again.
+    """
 
     file: str
     upstream: str
@@ -118,7 +120,7 @@ class Nginx:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """Sends a message through Apprise; never undone."""
+    """Sends a message through Apprise. It has no undo."""
 
     url: str
     title: str = ""
@@ -133,13 +135,13 @@ TIMEOUT_S = 300.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     settings: Settings
-    """The settings, whose type is the kind of the action."""
+    """The settings. Their type is the kind of the action."""
     timeout_s: float = TIMEOUT_S
     """How long each attempt may take."""
     retries: int = 0
     on_failure: OnFailure = OnFailure.STOP
     undo: Run | Http | None = None
-    """The undo of kinds that cannot undo themselves."""
+    """How to undo a kind of action that cannot undo itself. None means that nothing is undone."""
     name: str = ""
 
     @property
@@ -148,11 +150,14 @@ class Action:
 
     @property
     def title(self) -> str:
-        """The name of the action for people."""
+        """The name of the action, or else a short description of it."""
         return self.name or title_of(self.settings)
 
     def key(self, event_id: str) -> str:
-        """Return a key; events whose actions have the same key share what the action did."""
+        """Return the key of this action for an event.
+
+        If two events have actions with the same key, the action is done once for both.
+        """
         said = repr((self.settings, self.undo))
         return f"{said} for {event_id}" if _OF_THE_EVENT.search(said) else said
 
@@ -177,13 +182,13 @@ def title_of(settings: Settings) -> str:
         case Nginx():
             return f"nginx {settings.upstream}/{settings.server} down"
         case Notify():
-            # The rest of such an address is often a secret.
+            # The rest of the address is often a secret.
             return f"notify {settings.url.partition('://')[0]}://…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """While the command exits with anything but 0, approval is held."""
+    """A command that can hold the approval back. It does so while its exit code is not 0."""
 
     command: tuple[str, ...]
     is_shell: bool = False
@@ -192,11 +197,11 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peers:
-    """How VMs tell each other that they are ready if the service is not Fairwarning."""
+    """How VMs tell each other that they are ready, if the service is not Fairwarning."""
 
     directory: str = ""
     urls: tuple[str, ...] = ()
-    """The agents of the others, as `http://HOST:PORT`."""
+    """The addresses of the agents of the other VMs, as `http://HOST:PORT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,14 +209,14 @@ class Approve:
     when: When = When.SUCCESS
     shared: Shared = Shared.ALL
     lead_s: float | None = None
-    """No earlier than this before NotBefore; None: at once."""
+    """How long before NotBefore an approval may be sent at the earliest. None means at once."""
     hold: Hold | None = None
     peers: Peers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A range of seconds, both ends included; None: no bound."""
+    """A range of seconds. It includes both ends. An end that is None has no limit."""
 
     min_s: float | None = None
     max_s: float | None = None
@@ -223,16 +228,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule; a condition that is empty or None is not checked."""
+    """One rule, with its conditions and actions. A condition that is empty or None always fits."""
 
     name: str
     types: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     description: str = ""
-    """A regular expression that the description must contain."""
+    """A regular expression that must match a part of the description."""
     duration: Span | None = None
     resources: tuple[str, ...] = ()
-    """Patterns such as `web-*`; one must match a resource of the event."""
+    """Patterns such as `web-*`. One of them must match a resource of the event."""
     tags: Mapping[str, str] = field(default_factory=dict)
     time_left: Span | None = None
     concerns: Concerns = Concerns.ME
@@ -257,14 +262,14 @@ class Rule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     endpoint: str = ""
-    """URL of the service; empty: where the client finds it."""
+    """The URL of the service. If it is empty, the client searches for the service."""
     name: str = ""
-    """Name of this VM; empty: ask the service."""
+    """The name of this VM. If it is empty, the service is asked."""
     state: str = "/var/lib/fairwarning/agent.json"
     margin_s: float = 30.0
-    """How long before NotBefore draining must end; at most a quarter of the notice."""
+    """How long before NotBefore draining must end. At most a quarter of the notice is used."""
     ahead_s: float = 3_600.0
-    """How long before NotBefore work begins: an approval days ahead would start the event now."""
+    """How long before NotBefore work begins. An approval days before would start the event then."""
     listen: tuple[str, int] | None = ("127.0.0.1", 9169)
     approve: Approve = Approve()
     rules: tuple[Rule, ...] = ()

@@ -1,7 +1,7 @@
-"""Tells the VMs of an event from each other which of them are ready.
+"""Finds out which VMs of an event are ready.
 
-Fairwarning's endpoint knows it. With another service, they use a directory that all of them
-share, or each asks the agents of the others.
+Fairwarning's endpoint knows this. With another service, the VMs use a directory that all of them
+share, or each agent asks the agents of the other VMs.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ ASK_S_MAX = 5.0
 
 
 class PeersUnknown(Exception):
-    """It cannot be found out now who is ready; the message says why."""
+    """It is not known now which VMs are ready. The message says why."""
 
 
 class PeerService(Protocol):
@@ -36,7 +36,10 @@ class PeerService(Protocol):
 async def report(
     service: PeerService, peers: Peers | None, event: Event, me: str
 ) -> tuple[str, ...]:
-    """Report that `me` is ready, and return the VMs that are not. Raises PeersUnknown."""
+    """Report that this VM (`me`) is ready, and return the VMs of the event that are not.
+
+    Raises PeersUnknown if this cannot be found out now.
+    """
     try:
         return await service.report(event.id)
     except NotFairwarning:
@@ -50,7 +53,10 @@ async def report(
 async def waiting(
     service: PeerService, peers: Peers | None, event: Event, me: str
 ) -> tuple[str, ...]:
-    """Return the VMs of the event that are not ready. Raises PeersUnknown."""
+    """Return the VMs of the event that are not ready.
+
+    Raises PeersUnknown if this cannot be found out now.
+    """
     try:
         return await service.waiting(event.id)
     except NotFairwarning:
@@ -60,7 +66,7 @@ async def waiting(
 
 
 def forget(peers: Peers | None, event: Event, me: str) -> None:
-    """Remove the file of this VM, and the folder with the last file."""
+    """Remove this VM's file for the event, and the event's folder if it is then empty."""
     if peers is None or not peers.directory:
         return
     folder = _folder(peers, event)
@@ -104,7 +110,7 @@ def _read(folder: Path) -> set[str]:
 
 
 async def _ask_one(url: str, event_id: str) -> set[str]:
-    """Ask one agent; one that does not answer counts as not ready."""
+    """Return the VMs that an agent reports as ready. Without a valid answer, the set is empty."""
     link = AsyncConnection(Address(url))
     target = f"/drained?EventId={quote(event_id)}"
     request = Request(method="GET", target=target, headers={}, timeout_s=ASK_S_MAX)

@@ -1,14 +1,18 @@
-"""Decides what to do next. Pure: all rules about order, deadlines, approval and undo are here.
+"""Decides what to do next: all rules about order, deadlines and undo. This module is pure.
 
-Theory of operation. An event that is far away waits until it is `ahead` of NotBefore. Then it
-goes through its rule's lists: `scheduled` until the deadline
-(NotBefore without the margin) or its start, `started` until it is over, then whatever was
-begun is undone in the opposite order, then `finished` or `cancelled`, and it is forgotten.
-At most one step a time is in work for an event; events do not wait for each other, except for
-an action that two of them share. That one is done once, and undone with the last of them.
+Work for an event begins `ahead` before NotBefore. Then the event goes through the lists of its
+rule:
 
-Nothing here depends on what happened in this process: after a crash the same memory gives the
-same steps. What was begun and not done is done again, or undone if its time is over.
+- The actions of `scheduled` run until the deadline (NotBefore minus the margin) or its start.
+- The actions of `started` run until the event is over.
+- Then every action that was begun is undone, in the opposite order.
+- Then the actions of `finished` or `cancelled` run, and the event is forgotten.
+
+At most one step runs at a time for an event. Events do not wait for each other, except for an
+action that two events share. Such an action is done once, and undone with the last of the events.
+
+The decisions depend only on the memory, which is stored, so they are the same after a crash. An
+action that was begun and not completed is done again, or undone if its time is over.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,9 +42,11 @@ from fairwarning.agent.steps import (
 )
 
 _OPEN = (None, Progress.BEGUN)
-"""Still to be done. BEGUN counts: the agent stopped before it stored the end."""
+"""The progress of an action that is still to be done. With BEGUN, the agent stopped before the end
+was stored.
+"""
 _TO_APPROVAL = (Approve, AskPeers, CheckHold, Report)
-"""Steps that only ask or report, and are useless once the event has started."""
+"""Steps that lead to the approval. They are useless once the event has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +56,14 @@ class Now:
     at: datetime
     facts: Facts = field(default_factory=Facts)
     running: Mapping[str, Work] = field(default_factory=dict)
-    """The step that is running, by event."""
+    """The step that is running for each event, by event id."""
     is_certain: bool = True
-    """False until the service has answered: our own clock may be wrong after a boot, and what
-    we remember may be over. Only what is owed from events that are over is done before."""
+    """Whether the service has answered. Before that, our clock may be wrong after a boot, and a
+    remembered event may be over. So only work for events that are over is done before."""
 
 
 def decide(memory: Memory, now: Now) -> list[Step]:
-    """Return the next steps: at most one for each event, apart from waiting."""
+    """Return the next steps. There is at most one for each event."""
     claimed = {
         memory.key(step.place) for step in now.running.values() if isinstance(step, Do | Undo)
     }
@@ -78,7 +84,7 @@ def decide(memory: Memory, now: Now) -> list[Step]:
 
 
 def deadline(record: Record) -> datetime | None:
-    """Return when preparing for the event must have ended."""
+    """Return when the actions of `scheduled` must have ended. It is None without a NotBefore."""
     if record.not_before is None:
         return None
     return record.not_before - timedelta(seconds=record.margin_s)
@@ -86,8 +92,8 @@ def deadline(record: Record) -> datetime | None:
 
 def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
     if isinstance(step, _TO_APPROVAL) and record.phase is not Phase.SCHEDULED:
-        # It is too late to approve, and what the event needs now must not wait for an answer that
-        # may never come. An approval that was sent stays begun: it may have been heard.
+        # It is too late to approve, and the next steps must not wait for an answer that may never
+        # come. An approval that was sent stays BEGUN, because the service may have received it.
         yield Drop(event_id=record.event.id)
     if not isinstance(step, Do):
         return
@@ -135,7 +141,7 @@ def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step |
 
 
 def _still_far(record: Record, at: datetime) -> Step | None:
-    """Wait for an event that is days ahead, unless work on it has begun."""
+    """Return a Wait if the event is still far away and no work on it has begun, else None."""
     if record.not_before is None or record.ahead_s is None or record.action_states:
         return None
     begins_at = record.not_before - timedelta(seconds=record.ahead_s)
@@ -179,7 +185,7 @@ def _to_do(
 
 
 def _leave_out(record: Record, place: Place, why: str) -> Step:
-    """Skip an action, or cut it off if it was begun before a crash and may be half done."""
+    """Return a Skip, or a CutOff if the action was begun before a crash and may be half done."""
     is_begun = _progress(record, place) is Progress.BEGUN
     return CutOff(place=place, why=why) if is_begun else Skip(place=place, why=why)
 
@@ -203,8 +209,10 @@ def _owed(record: Record) -> list[Place]:
 
 
 def _is_put_off(record: Record, place: Place, at: datetime) -> bool:
-    """Return whether the undo waits for its retry. A time beyond the longest pause is ignored: it
-    was computed with a wrong clock, as at boot."""
+    """Return whether the undo waits for its retry.
+
+    A time after the longest pause is ignored, because a wrong clock must have set it.
+    """
     retry_at = record.action_states[place.slot].retry_at
     return retry_at is not None and at < retry_at <= at + timedelta(seconds=UNDO_RETRY_S_MAX)
 

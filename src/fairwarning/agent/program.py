@@ -1,4 +1,4 @@
-"""Runs the agent as a process: its parts, signals, reload, dry run and systemd notification."""
+"""Runs the agent as a process, with signals, reload, dry run and systemd notifications."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ from fairwarning.client.model import EventsUnavailable, Instance
 
 
 def real_handler_of(settings: Settings) -> ActionHandler:
-    """Return the handler; it is imported with the first event, so an idle agent stays small."""
+    """Return the handler of a kind of action. It is imported late, so an idle agent is small."""
     from fairwarning.agent.actions.registry import HANDLERS  # noqa: PLC0415
 
     return HANDLERS[type(settings)]
@@ -36,9 +36,11 @@ def real_handler_of(settings: Settings) -> ActionHandler:
 async def run_agent(
     config: Config, reread: Callable[[], Config], *, is_dry: bool = False, is_once: bool = False
 ) -> None:
-    """Run until SIGTERM or SIGINT. `reread` reads the config again; it raises BadConfig or OSError.
+    """Run the agent until SIGTERM or SIGINT, or with `is_once` until nothing is left to do.
 
-    Raises StateProblem, CannotListen, and EventsUnavailable if `is_once`.
+    `reread` reads the config again for a reload, and may raise BadConfig or OSError. With `is_dry`,
+    the agent only logs what it would do. Raises StateProblem if the state file cannot be used,
+    CannotListen if `listen` cannot, and, with `is_once`, EventsUnavailable if the service fails.
     """
     state = NoStateFile() if is_dry else StateFile(Path(config.state))
     memory = state.open()
@@ -69,7 +71,7 @@ async def run_agent(
             )
             service.on_answer = runner.on_poll
             reloader = Reloader(runner, service, reread)
-            # A dry run may run beside the service, which holds the address.
+            # A dry run may run beside the real agent, which already listens on the address.
             listen = None if is_dry else config.listen
             async with _run_with_listeners(runner, listen, metrics, reloader):
                 logs.say(f"watching {service.url} as {me.name}", name=me.name)
@@ -88,7 +90,11 @@ def _once(runner: Runner, service: Service) -> Callable[[], bool]:
 
 
 async def _identify(config: Config, service: Service, *, is_once: bool) -> Instance | None:
-    """Ask who this VM is until the service answers; None if a signal came first."""
+    """Return this VM. The service is asked until it answers, if needed.
+
+    It returns None if a signal to stop comes first. With `is_once`, it raises EventsUnavailable if
+    the service does not answer.
+    """
     if config.name and not whoami.needs_more(config):
         return Instance(name=config.name)
     with _stops() as stopped:
@@ -106,9 +112,9 @@ async def _identify(config: Config, service: Service, *, is_once: bool) -> Insta
 
 @contextlib.contextmanager
 def _stops() -> Iterator[asyncio.Event]:
-    """Return an event that is set by the signals that end a service."""
+    """Yield an event that SIGTERM and SIGINT set."""
     stopped = asyncio.Event()
-    # SIGHUP would end the agent by default, also before it can reload.
+    # SIGHUP needs a handler even before a reload is possible, because it ends a process by default.
     with _on_signals(stopped.set, _too_early):
         yield stopped
 
@@ -138,15 +144,18 @@ class Reloader:
     def __init__(
         self, runner: Runner, service: AsyncScheduledEvents, reread: Callable[[], Config]
     ) -> None:
-        """`reread` reads the config again; it raises BadConfig or OSError."""
+        """`reread` reads the config again. It may raise BadConfig or OSError."""
         self._runner = runner
         self._service = service
         self._reread = reread
         self._asking: asyncio.Task[None] | None = None
 
     def reload(self) -> None:
-        """Use the new config at once, or as soon as the service has said what it needs to know
-        about this VM: a rule must not be passed over because a tag is unknown."""
+        """Read the config and use it. If it cannot be read, log that and keep the old one.
+
+        If the new config needs more data about this VM, the service is asked first. Otherwise a
+        rule could be missed because a tag is not known.
+        """
         try:
             config = self._reread()
         except (BadConfig, OSError) as problem:
@@ -179,7 +188,7 @@ class Reloader:
 async def _run_with_listeners(
     runner: Runner, listen: tuple[str, int] | None, metrics: Metrics, reloader: Reloader
 ) -> AsyncIterator[None]:
-    """Run the runner with its probes, its signals and systemd's watchdog."""
+    """Provide the probes, the signal handlers and systemd's watchdog during the context."""
     listener = Listener(metrics, runner.is_drained)
     if listen is not None:
         await listener.start(*listen)
@@ -201,7 +210,7 @@ async def _run_with_listeners(
 
 
 async def _ping_watchdog() -> None:
-    """Ping systemd's watchdog; if the event loop hangs, the pings stop and systemd restarts us."""
+    """Ping systemd's watchdog. If the event loop hangs, the pings stop and systemd restarts us."""
     every_s = watchdog_s()
     while every_s is not None:
         notify(WATCHDOG="1")
@@ -211,7 +220,7 @@ async def _ping_watchdog() -> None:
 _FIXED = ("endpoint", "name", "state", "listen")
 """Settings that a reload cannot change."""
 PRETENDED = (Do, Undo, Approve, Forget)
-"""Steps of a dry run that are not logged as done."""
+"""Steps that a dry run does not log as started or done."""
 
 
 class DryHandler:
@@ -232,7 +241,7 @@ def dry_handler_of(_: Settings) -> ActionHandler:
 
 
 class DryService(Service):
-    """The service for a dry run: it polls, and changes nothing."""
+    """The service of a dry run. It polls, but sends no approvals or reports."""
 
     async def approve(self, *event_ids: str) -> None:
         for id in event_ids:
@@ -244,20 +253,20 @@ class DryService(Service):
 
 
 def notify(**states: str) -> None:
-    """Tell systemd, if it started us: `notify(READY="1", STATUS="watching")`."""
+    """Send states to systemd, as in `notify(READY="1")`. Do nothing without systemd."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     path = "\0" + address[1:] if address.startswith("@") else address
     message = "\n".join(f"{name}={value}" for name, value in states.items())
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-        # The message may be lost; the agent must not wait for its reader.
+        # The message may be lost, because the agent must not wait for systemd to read it.
         sending.setblocking(False)
         sending.sendto(message.encode(), path)
 
 
 def watchdog_s() -> float | None:
-    """Return how often to ping the watchdog; None if systemd expects none."""
+    """Return the time between two pings of the watchdog. It is None if systemd expects none."""
     is_ours = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     value = os.environ.get("WATCHDOG_USEC", "")
     return int(value) / 2_000_000 if is_ours and value.isdigit() and int(value) else None

@@ -1,4 +1,4 @@
-"""What the agent remembers of each event: its rule, the progress of its actions, its approval."""
+"""What the agent remembers about each event: the rule, the progress of actions, the approval."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from fairwarning.client.model import Event
 
 
 class Progress(StrEnum):
-    """How far an action is. Each value is on disk before the work that it names begins."""
+    """The progress of an action. BEGUN and UNDOING are on disk before that work starts."""
 
     BEGUN = "begun"
     DONE = "done"
@@ -23,7 +23,7 @@ class Progress(StrEnum):
 
 
 HOLDS = frozenset((Progress.BEGUN, Progress.DONE, Progress.FAILED, Progress.UNDOING))
-"""Values after which something must be undone; a failed action may be half done."""
+"""Values after which the action must be undone. A failed action may be half done."""
 
 
 class Approval(StrEnum):
@@ -39,15 +39,15 @@ class ActionState:
 
     progress: Progress
     why: str = ""
-    """What went wrong, or why the action was left out."""
+    """What went wrong, or why the action was skipped."""
     undo_failures: int = 0
     retry_at: datetime | None = None
-    """When the undo is tried again."""
+    """When a failed undo is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Names one action of one event by its list and its index."""
+    """Identifies one action of one event, by its list (`phase`) and its index there."""
 
     event_id: str
     phase: Phase
@@ -63,14 +63,14 @@ class Record:
     event: Event
     """The event as it was last seen."""
     rule: Rule | None
-    """The rule at the time when the event was first seen; a new config does not change it."""
+    """The rule that was chosen when the event was first seen. A new config does not change it."""
     phase: Phase
     is_mine: bool
     not_before: datetime | None = None
-    """NotBefore, which the event itself no longer has once it has started."""
+    """The last known NotBefore. The event itself has none once it has started."""
     margin_s: float = 0.0
     ahead_s: float | None = None
-    """How long before NotBefore work begins; None: at once."""
+    """How long before NotBefore work begins. None means at once."""
     action_states: Mapping[str, ActionState] = field(default_factory=dict)
     """The state of each action that was begun or skipped, by its slot."""
     approval: Approval = Approval.NONE
@@ -92,7 +92,7 @@ class Record:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     seen: Seen = field(default_factory=Seen)
-    """The client's state, stored together with what follows from it."""
+    """The client's state. It is stored together with the records that were made from it."""
     records: Mapping[str, Record] = field(default_factory=dict)
     kept: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The values that actions need for their undo, by the action's key."""
@@ -115,7 +115,7 @@ class Memory:
         return self.action(place).key(place.event_id)
 
     def holders(self, key: str, *, besides: Place) -> Iterator[ActionState]:
-        """Find other actions with this key, of any event, that are done and not undone."""
+        """Yield the states of other actions of any event that have this key and are not undone."""
         for record in self.records.values():
             for phase in (Phase.SCHEDULED, Phase.STARTED):
                 for place, action in record.actions(phase):

@@ -1,4 +1,4 @@
-"""Chooses the rule of an event, which is the first one that fits, and explains why. Pure."""
+"""Chooses the rule of an event, which is the first that fits, and explains why. It is pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,12 @@ class Verdict:
     rule: Rule
     is_chosen: bool
     against: tuple[str, ...]
-    """Why the rule does not fit, a sentence for each reason; empty if it fits."""
+    """Why the rule does not fit, with a text for each reason. It is empty if the rule fits."""
     in_favour: tuple[str, ...]
 
 
 def choose(config: Config, event: Event, me: Instance, now: datetime) -> Rule | None:
-    """Return the rule of an event; None: no rule fits, so nothing is done or approved."""
+    """Return the rule of an event. If it is None, no rule fits, and nothing is done or approved."""
     return next((rule for rule in config.rules if not any(_against(rule, event, me, now))), None)
 
 
@@ -34,7 +34,7 @@ def explain(config: Config, event: Event, me: Instance, now: datetime) -> list[V
 
 
 def never_taken(config: Config) -> list[tuple[Rule, Rule]]:
-    """Return each rule that is never reached, with the last rule that takes its events."""
+    """Return each rule that is never chosen, with an earlier rule that takes its events."""
     found: list[tuple[Rule, Rule]] = []
     taken: dict[Concerns, Rule] = {}
     for rule in config.rules:
@@ -66,7 +66,7 @@ def _against(rule: Rule, event: Event, me: Instance, now: datetime) -> Iterator[
 
 
 def _judge(rule: Rule, event: Event, me: Instance, now: datetime) -> Iterator[tuple[bool, str]]:
-    """Yield each condition of the rule, and whether the event meets it."""
+    """Yield for each condition of the rule whether the event meets it, and a text that says so."""
     yield _concerns(rule.concerns, event, me)
     if rule.types:
         holds = _is_in(event.type, rule.types)

@@ -1,4 +1,4 @@
-"""Runs the agent: watches events, lets `plan` decide, and starts the steps. It decides nothing."""
+"""Runs the agent. It watches events, starts the steps that `plan` decides, and stores the state."""
 
 import asyncio
 import logging
@@ -39,13 +39,13 @@ _log = logging.getLogger(__name__)
 
 
 class Events(Approver, Protocol):
-    """The service, as the runner needs it."""
+    """What the runner needs from the service."""
 
     seen: Seen
 
     @property
     def has_answered(self) -> bool:
-        """Whether the service has answered in this process, so `seen` and the time are its own."""
+        """Whether the service has answered since this process started, so that `seen` is new."""
 
     async def follow(self) -> None:
         """Keep `seen` up to date until cancelled."""
@@ -76,7 +76,7 @@ class Runner:
         metrics: Metrics,
         simulated_steps: tuple[type[Step], ...] = (),
     ) -> None:
-        """`simulated_steps` are steps that log for themselves what they would do."""
+        """`simulated_steps` are kinds of steps that log by themselves what they would do."""
         self.config = config
         self.memory = memory
         self._service = service
@@ -89,7 +89,7 @@ class Runner:
         )
         self._running: dict[str, _Running] = {}
         self._dropped: set[asyncio.Task[None]] = set()
-        """Cancelled tasks that nobody waits for, because a command may be slow to end."""
+        """Cancelled tasks that may still run, because a command may be slow to end."""
         self._is_stopping = False
         self._is_impatient = False
 
@@ -98,36 +98,37 @@ class Runner:
         return self._executor.me
 
     def reload(self, config: Config, me: Instance) -> None:
-        """Use the new config for events that are first seen from now on."""
+        """Use a new config, and new data about this VM, for events that are first seen later."""
         self.config = config
         self._executor.me = me
 
     @property
     def is_idle(self) -> bool:
-        """Whether no step is running and no news waits to be handled."""
+        """Whether no step is running and all changes of events are processed."""
         return not self._running and self._service.seen == self.memory.seen
 
     def is_drained(self, event_id: str) -> list[str]:
-        """Return this VM's name if it is ready for the event, as the answer to another agent."""
+        """Return a list with this VM's name if it is ready for the event, else an empty list."""
         record = self.memory.records.get(event_id)
         is_ready = record is not None and record.is_reported and not record.is_over
         return [self.me.name] if is_ready else []
 
     def stop(self) -> None:
-        """Stop; running steps stay stored as begun, so that the next start goes on with them."""
+        """Make `run` return. Running steps stay stored as begun, so the next start repeats them."""
         self._is_stopping = True
         self._clock.nudge()
 
     def on_poll(self) -> None:
-        """Wake up after a poll if there is work; an idle agent sleeps on, as polls are many."""
+        """Wake the runner after a poll if there is work. An idle agent sleeps on."""
         is_owed = bool(self.memory.records) or not self._metrics.is_state_written
         if is_owed or self._is_impatient or self._service.seen != self.memory.seen:
             self._clock.nudge()
 
     async def run(self, is_done: Callable[[], bool] | None = None) -> None:
-        """Run until `stop`. The state is then what a crash would leave, and nothing is undone.
+        """Run until `stop` is called. Nothing is undone then; the state is the same as in a crash.
 
-        `is_done` is asked whenever there is nothing to do at once.
+        If `is_done` is given, this also returns when `is_done` returns true. It is called whenever
+        all due steps were started.
         """
         self._is_impatient = is_done is not None
         watching = asyncio.create_task(self._service.follow())
@@ -147,7 +148,7 @@ class Runner:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def advance(self) -> datetime | None:
-        """Start all steps that are due; return the time of the next one."""
+        """Start all steps that are due. Return the time of the next one, or None without one."""
         if not self._metrics.is_state_written:
             self._commit(self.memory)
         while True:
@@ -159,7 +160,7 @@ class Runner:
 
     def _update_events(self) -> None:
         seen = self._service.seen
-        # An event that seemed over may come back while it is being undone; it then begins again.
+        # An event that seemed over may come back during its undo. After the undo, it begins again.
         if seen == self.memory.seen and seen.events.keys() <= self.memory.records.keys():
             return
         now = self._clock.now()
@@ -184,7 +185,7 @@ class Runner:
         )
 
     def _take(self, step: Step) -> bool:
-        """Start or record a step; return whether that changed anything."""
+        """Start or record a step. Return whether that changed anything."""
         if isinstance(step, Wait):
             return False
         if isinstance(step, CutOff) and event_of(step) in self._running:
@@ -241,7 +242,7 @@ class Runner:
             self._clock.nudge()
 
     def _current(self, step: Work) -> _Running | None:
-        """Return the step's entry; None if it was dropped, as the event may be at another step."""
+        """Return the running entry of this step. It is None if the step was dropped."""
         running = self._running.get(event_of(step))
         return running if running is not None and running.step is step else None
 
@@ -254,11 +255,11 @@ class Runner:
         self._commit(state_changes.keep_value(self.memory, step.place, name, value))
 
     def _commit(self, memory: Memory) -> None:
-        """Store the memory before anything acts on it.
+        """Set and store the memory. This happens before anything acts on it.
 
-        A full disk must not keep a VM from draining: the agent then goes on, logs it, and tries to
-        write again at the next poll, because a restart with an old state would undo again what was
-        undone long ago.
+        A full disk must not stop a drain. So if the state cannot be written, the agent logs that
+        and goes on. It writes again at the next poll, because a restart with an old state could
+        undo actions a second time.
         """
         self.memory = memory
         self._metrics.gauge("events", len(memory.records))

@@ -1,4 +1,4 @@
-"""Runs the real actions for a made-up event, without a service: the work of `agent test`."""
+"""Runs the real actions for a made-up event, without a service. `agent test` uses this."""
 
 import asyncio
 import uuid
@@ -25,7 +25,7 @@ class Report:
     record: Record
     """The record just before the agent forgot it."""
     problems: tuple[str, ...]
-    """What failed, was left out, or could not be undone."""
+    """The actions that failed, were skipped, or could not be undone, each with the reason."""
 
 
 class _FakeService:
@@ -51,12 +51,12 @@ class _FakeService:
 
 
 class _LastRecord:
-    """Keeps the last record of the event in place of a state file."""
+    """Keeps the last record of the event, instead of a state file."""
 
     def __init__(self) -> None:
         self.record: Record | None = None
         self.problems: dict[str, None] = {}
-        """The problems, each once and in order."""
+        """The problems as keys, so that each comes once and in order."""
 
     def save(self, memory: Memory) -> None:
         for record in memory.records.values():
@@ -92,7 +92,10 @@ async def play(
     is_cancelled: bool = False,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Report:
-    """Play the event: scheduled, started and finished, or scheduled and cancelled."""
+    """Run the actions for an event that is scheduled, started and finished, and report problems.
+
+    With `is_cancelled`, the event is scheduled and then cancelled.
+    """
     service, last, clock = _FakeService(), _LastRecord(), Clock(now)
     runner = Runner(
         config=_never(config) if is_cancelled else config,
@@ -115,6 +118,6 @@ async def play(
 
 
 def _never(config: Config) -> Config:
-    """Return the config without approvals: an approved event cannot be cancelled."""
+    """Return the config without approvals, because an approved event cannot be cancelled."""
     rules = (replace(rule, approve=replace(rule.approve, when=When.NEVER)) for rule in config.rules)
     return replace(config, rules=tuple(rules))

@@ -1,4 +1,4 @@
-"""The agent's client: it counts polls, logs outages, and knows Fairwarning's own extension."""
+"""The agent's client. It counts polls, logs outages, and can use Fairwarning's own extension."""
 
 import json
 import time
@@ -17,7 +17,7 @@ _NOT_KNOWN = (400, 404, 405, 501)
 
 
 class NotFairwarning(Exception):
-    """The service does not know which VMs of an event are ready."""
+    """The service is not Fairwarning, so it does not know which VMs of an event are ready."""
 
 
 class Service(AsyncScheduledEvents):
@@ -26,11 +26,11 @@ class Service(AsyncScheduledEvents):
         self._metrics = metrics
         self._outages = Outages()
         self.on_answer: Callable[[], None] = lambda: None
-        """Called after each poll, whatever its result."""
+        """Called after each poll, even if it failed."""
         self.answers = 0
-        """How many polls got a document, or heard that it is unchanged."""
+        """How many polls got a document or a 304."""
         self.trouble = ""
-        """The error of the last poll; empty if it had none."""
+        """The error of the last poll. It is empty if there was none."""
 
     @property
     def has_answered(self) -> bool:
@@ -41,7 +41,10 @@ class Service(AsyncScheduledEvents):
             self.on_answer()
 
     async def report(self, event_id: str) -> tuple[str, ...]:
-        """Report that this VM is ready, and return those that are not. Raises as `waiting` does."""
+        """Report that this VM is ready, and return the VMs of the event that are not.
+
+        Raises the same exceptions as `waiting`.
+        """
         body = json.dumps({"EventId": event_id}).encode()
         headers = {"Metadata": "true", "Content-Type": "application/json"}
         return await self._drained(Request(method="POST", target=_PATH, headers=headers, body=body))
@@ -49,7 +52,8 @@ class Service(AsyncScheduledEvents):
     async def waiting(self, event_id: str) -> tuple[str, ...]:
         """Return the VMs of the event that are not ready.
 
-        Raises NotFairwarning or EventsUnavailable.
+        Raises NotFairwarning if the service has no such extension, and EventsUnavailable if it
+        gives no usable response.
         """
         target = f"{_PATH}?EventId={quote(event_id)}"
         return await self._drained(
@@ -87,7 +91,7 @@ class Outages:
         self._began_s: float | None = None
 
     def polled(self, trouble: str, *, is_answer: bool) -> None:
-        """Take the result of a poll; one that neither failed nor got an answer changes nothing."""
+        """Process the result of a poll. `trouble` begins an outage, and `is_answer` ends it."""
         if trouble and self._began_s is None:
             self._began_s = self._monotonic_s()
             logs.warn(f"the service tells nothing: {trouble}", trouble=trouble)

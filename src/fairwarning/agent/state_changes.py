@@ -1,4 +1,4 @@
-"""Computes how the agent's memory changes with each step and with new events. Pure."""
+"""Computes how steps and new events change the agent's memory. This module is pure."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,14 +23,16 @@ from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Instance, Status
 
 UNDO_RETRY_S = 10.0
-"""The first pause after a failed undo; it doubles with each failure."""
+"""The first pause after a failed undo. It doubles with each failure."""
 UNDO_RETRY_S_MAX = 300.0
 MARGIN_SHARE_MAX = 0.25
-"""The margin's largest share of the notice: an eviction's 30 seconds must leave time to act."""
+"""The largest part of the notice that the margin may take. An eviction gives only 30 seconds of
+notice, which must leave time to act.
+"""
 
 
 def record_step(memory: Memory, step: StateStep | CutOff) -> Memory:
-    """Return the memory after a step that only changes it."""
+    """Return the memory after a step that only changes the memory."""
     match step:
         case Adopt():
             return memory.with_action_state(step.place, ActionState(progress=Progress.DONE))
@@ -103,7 +105,10 @@ def fail_step(memory: Memory, step: Work, why: str, at: datetime) -> Memory:
 
 
 def _without_unused(memory: Memory) -> Memory:
-    """Drop kept values of finished actions: a later event must not take them for its own."""
+    """Return the memory without the kept values of forgotten actions.
+
+    A later event must not use these values as its own.
+    """
     used = {
         action.key(id)
         for id, record in memory.records.items()
@@ -121,7 +126,9 @@ def keep_value(memory: Memory, place: Place, name: str, value: str) -> Memory:
 def update_events(
     memory: Memory, seen: Seen, config: Config, me: Instance, now: datetime
 ) -> tuple[Memory, list[Record]]:
-    """Return the memory with the seen events, and the records that are new or changed phase."""
+    """Return the memory after the events in `seen`, and the records that are new or have a new
+    phase.
+    """
     records = dict(memory.records)
     for id, event in seen.events.items():
         known = records.get(id)
@@ -158,7 +165,10 @@ def _further(record: Record, event: Event) -> Record:
 
 
 def _end(record: Record, now: datetime) -> Phase:
-    """Return how an event ended; the service shows only that it is gone."""
+    """Return FINISHED or CANCELLED for an event that the service no longer shows.
+
+    It is FINISHED if the event had started, was approved or was due.
+    """
     is_due = record.not_before is not None and now >= record.not_before
     was_let_start = record.approval is not Approval.NONE or is_due
     has_begun = record.phase is Phase.STARTED or was_let_start

@@ -1,4 +1,4 @@
-"""Stores the agent's memory in a file, which is always whole and used by one agent at a time."""
+"""Stores the agent's memory in a file. The file is always complete, and only one agent uses it."""
 
 import contextlib
 import fcntl
@@ -17,15 +17,15 @@ from fairwarning.agent.records import Memory
 from fairwarning.common.text_files import read_bytes
 
 FORM = 2
-"""The version of the file's format. A change that an older agent would read wrongly raises it."""
+"""The version of the file's format. Increase it for a change that older agents read wrongly."""
 
 
 class StateProblem(Exception):
-    """The state cannot be read or written; the message says what to do."""
+    """The state cannot be read or written. The message says what is wrong."""
 
 
 class StateFile:
-    """The file, locked from `open` to `close` so that two agents cannot share it."""
+    """The state file. It is locked from `open` to `close`, so that two agents cannot share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +33,10 @@ class StateFile:
         self._written: Memory | None = None
 
     def open(self) -> Memory:
-        """Lock the file and return its memory, empty the first time. Raises StateProblem."""
+        """Lock the file and return its memory, which is empty if there is no file yet.
+
+        Raises StateProblem if another agent has the lock, or if the file cannot be used.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(beside(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -56,7 +59,7 @@ class StateFile:
         return self._written
 
     def save(self, memory: Memory) -> None:
-        """Write the memory; it is on disk when this returns. Raises StateProblem."""
+        """Write the memory. It is on disk when this returns. Raises StateProblem if that fails."""
         if memory == self._written:
             return
         content = json.dumps({"form": FORM, "memory": encode(memory)}, separators=(",", ":"))
@@ -79,16 +82,17 @@ class NoStateFile:
         return Memory()
 
     def save(self, memory: Memory) -> None:
-        """Nothing is written."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 def read_state(path: Path) -> Memory:
-    """Read a state without its lock, for the file is only replaced as a whole.
+    """Return the memory in a state file, or an empty one if there is no file.
 
-    Raises StateProblem.
+    No lock is needed, because the file is only replaced as a whole. Raises StateProblem if the file
+    cannot be read, is damaged, or has the format of another version.
     """
     try:
         raw: Any = json.loads(read_bytes(path))
@@ -124,7 +128,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def replace_file(path: Path, content: bytes, *, is_forced: bool = True) -> None:
-    """Replace a file as a whole; with `is_forced` it is on disk on return. Raises OSError."""
+    """Replace a file as a whole. With `is_forced`, it is on disk on return. Raises OSError."""
     temporary = beside(path, ".new")
     with open(temporary, "wb", opener=_private) as file:
         file.write(content)
@@ -137,7 +141,7 @@ def replace_file(path: Path, content: bytes, *, is_forced: bool = True) -> None:
 
 
 def _force_folder(path: Path) -> None:
-    # Without this the new name itself might be lost in a power failure.
+    # Without this, the new file name could be lost in a power failure.
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):
@@ -147,9 +151,9 @@ def _force_folder(path: Path) -> None:
 
 
 def _private(name: str, flags: int) -> int:
-    """Open a new file for this user only, because actions may hold secrets.
+    """Create and open a file that only this user can read, because actions may contain secrets.
 
-    A file that was left behind may be open in another process, so it is removed first.
+    An old file of this name is removed first, because another process may have it open.
     """
     try:
         return os.open(name, flags | os.O_EXCL, 0o600)
@@ -160,7 +164,7 @@ def _private(name: str, flags: int) -> int:
 
 T = TypeVar("T")
 KIND = "kind"
-"""The key that names the dataclass in a union of several."""
+"""The JSON key with the name of the dataclass. A union of several dataclasses needs it."""
 
 
 class Unreadable(ValueError):
@@ -168,7 +172,7 @@ class Unreadable(ValueError):
 
 
 def encode(value: Any) -> Any:
-    """Make JSON of a frozen dataclass."""
+    """Return a frozen dataclass as a value that `json.dumps` can write."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = {each.name: encode(getattr(value, each.name)) for each in fields(value)}
         return {KIND: type(value).__name__, **shown}
@@ -184,7 +188,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(type_: type[T], raw: Any) -> T:
-    """Make a frozen dataclass of its JSON, by its type. Raises Unreadable."""
+    """Return the dataclass of this type that `encode` made JSON from. Raises Unreadable."""
     try:
         found: T = _decode(type_, raw)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:

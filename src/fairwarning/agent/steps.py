@@ -1,4 +1,4 @@
-"""The steps that the agent can take, as values; `plan` chooses them, `runner` takes them."""
+"""The steps that the agent can take. `plan` chooses the steps, and `runner` starts them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from fairwarning.agent.records import Place
 class Do:
     place: Place
     ends_at: datetime | None = None
-    """When the action is cut off; None: only its own timeout counts."""
+    """When the action is cut off. None means that only its own timeout counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPeers:
-    """Asks which of the other VMs are not ready."""
+    """Asks which VMs of the event are not ready."""
 
     event_id: str
 
@@ -69,7 +69,7 @@ class CheckHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """Cancels a running question whose answer is no longer needed, without waiting."""
+    """Cancels a running step that is no longer needed, without waiting for its end."""
 
     event_id: str
 
@@ -81,7 +81,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """There is nothing to do for the event before that time."""
+    """Says that there is nothing to do for the event before `until`."""
 
     event_id: str
     until: datetime
@@ -96,7 +96,7 @@ class Forget:
 StateStep = Adopt | Release | Skip | Forget
 """Steps that only change the stored state."""
 Work = Do | Undo | Report | AskPeers | CheckHold | Approve
-"""Steps that take time and may fail; at most one runs at a time for each event."""
+"""Steps that take time and may fail. At most one runs at a time for each event."""
 Step = StateStep | Work | CutOff | Drop | Wait
 
 

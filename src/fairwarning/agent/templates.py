@@ -1,7 +1,7 @@
-"""Fills in the templates of the config, such as `{event.id}`, from a fixed set of names. Pure.
+"""Fills in the templates of the config, such as `{event.id}`. This module is pure.
 
-Braces with anything but a lower-case name between them stay as they are, so JSON and
-`${VARIABLE}` can be written as they are.
+There is a fixed set of names. Braces stay as they are if they contain anything but a lower-case
+name, so JSON and `${VARIABLE}` need no escapes.
 """
 
 import json
@@ -46,7 +46,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def fill_json(text: str, values: Mapping[str, str]) -> str:
-    """Fill in a JSON text; values are escaped, so they cannot end their string."""
+    """Fill in the templates of a JSON text. Values are escaped, so they cannot end their string."""
     escaped = {
         name: value if name == "event.json" else json.dumps(value)[1:-1]
         for name, value in values.items()
@@ -76,7 +76,7 @@ def values_of(event: Event, me: Instance, phase: Phase, time_left_s: float) -> d
 
 
 def environment_of(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of commands: `FAIRWARNING_EVENT_ID` and so on."""
+    """Return the environment variables for commands, such as `FAIRWARNING_EVENT_ID`."""
     return {
         "FAIRWARNING_" + name.upper().replace(".", "_"): value
         for name, value in values.items()
@@ -85,7 +85,7 @@ def environment_of(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def event_object(event: Event) -> dict[str, object]:
-    """Return the event as a dict with the service's field names, all fields of every version."""
+    """Return the event as a dict with the service's field names, for all api-versions together."""
     return {
         "EventId": event.id,
         "EventType": event.type,
@@ -120,7 +120,7 @@ def make_context(
     keep: Callable[[str, str], None] = lambda _, __: None,
     kept: Mapping[str, str] | None = None,
 ) -> Context:
-    """Make the context of an action; `purpose` is `do`, `undo` or `hold`."""
+    """Return the context of an action. `purpose` is `do`, `undo` or `hold`."""
     values = values_of(event, me, phase, time_left_s)
     return Context(
         event=event,

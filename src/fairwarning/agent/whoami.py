@@ -1,4 +1,4 @@
-"""Asks the service who this VM is, if the config does not name it or needs more than the name."""
+"""Asks the service about this VM, if the config has no name or needs more than the name."""
 
 import asyncio
 import random
@@ -13,13 +13,16 @@ _MORE = re.compile(r"\{me\.[a-z]")
 
 
 def needs_more(config: Config) -> bool:
-    """Return whether a rule or a template needs more than the name of this VM."""
+    """Return whether a rule or a template needs more data about this VM than its name."""
     has_tags = any(rule.tags for rule in config.rules)
     return has_tags or _MORE.search(repr(config.rules)) is not None
 
 
 async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Instance:
-    """Ask until the service answers. With `gives_up`, raises EventsUnavailable."""
+    """Return what the service knows about this VM. It is asked until it answers.
+
+    With `gives_up`, it is asked once, and EventsUnavailable is raised if it does not answer.
+    """
     said = ""
     failures = 0
     while True:
@@ -36,5 +39,7 @@ async def ask(service: AsyncScheduledEvents, *, gives_up: bool = False) -> Insta
 
 
 def pause_s(failures: int, chance: float) -> float:
-    """Return a pause with jitter, so that VMs that boot together do not all ask at once."""
+    """Return the pause after so many failures. `chance` is a random number from 0 to 1, so that VMs
+    that boot together do not all ask at the same time.
+    """
     return Flow(failures=failures).pause_s(Outcome(trouble="no answer"), chance, held=False)

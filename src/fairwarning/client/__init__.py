@@ -1,8 +1,8 @@
-"""The client library of scheduled events, for Azure and for Fairwarning alike.
+"""The client library for scheduled events. It works with Azure and with Fairwarning.
 
     from fairwarning.client import ScheduledEvents
 
-It needs nothing of the server, and no package but h11.
+It imports nothing from the server. The only package that it needs is h11.
 """
 
 from fairwarning.client.client import AsyncScheduledEvents, ScheduledEvents

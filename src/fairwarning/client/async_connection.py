@@ -7,11 +7,11 @@ from fairwarning.client.flow import Request, Response
 from fairwarning.client.http import CONNECT_S_MAX, Address, Broken, Exchange, TimedOut
 
 BUFFER_BYTES = 16 * 1024
-"""How much is read at once, into a buffer that is made once for each connection."""
+"""The size of a connection's read buffer. Each connection creates one and reuses it."""
 
 
 class AsyncConnection:
-    """Sends one request at a time; others wait for their turn."""
+    """Sends one request at a time. While one is under way, other tasks wait for their turn."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -20,9 +20,10 @@ class AsyncConnection:
         self._closings = 0
 
     async def ask(self, request: Request) -> Response:
-        """Send a request and return its response. Raises Broken.
+        """Send a request and return its response.
 
-        If the connection died while it was idle, the request is sent once more on a new one.
+        If the open connection turns out to be dead, the request is sent once more on a new one.
+        Raises Broken if there is no valid response, and TimedOut if none comes in time.
         """
         async with self._lock:
             transport, closings = self._open, self._closings
@@ -39,7 +40,8 @@ class AsyncConnection:
     async def close(self) -> None:
         """Close the connection. The next request opens a new one.
 
-        A request that another task has under way raises Broken at once, and is not repeated.
+        If another task waits for a response, its `ask` raises Broken at once and does not repeat
+        the request.
         """
         self._closings += 1
         self._disconnect()
@@ -54,8 +56,8 @@ class AsyncConnection:
         try:
             return await transport.ask(exchange, request.timeout_s)
         finally:
-            # Also when we are cancelled: half a response may be on its way, and the next request
-            # would take it for its own.
+            # This also runs when the task is cancelled. Then half a response may be on its way,
+            # and the next request must not read it as its own response.
             if not exchange.keeps_alive:
                 self._disconnect()
 
@@ -76,7 +78,7 @@ class AsyncConnection:
 
 
 class _Transport(asyncio.BufferedProtocol):
-    """The bytes of one TCP connection, one exchange at a time."""
+    """One TCP connection. It sends and receives the bytes of one exchange at a time."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -90,7 +92,10 @@ class _Transport(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, exchange: Exchange, timeout_s: float) -> Response:
-        """Return the response. Call it for one exchange at a time, while open. Raises Broken."""
+        """Send the request of an exchange and return the response. Raises Broken or TimedOut.
+
+        Call this only while the connection is open and no other exchange is under way.
+        """
         assert self._transport is not None
         loop = asyncio.get_running_loop()
         response: asyncio.Future[Response] = loop.create_future()
@@ -127,7 +132,7 @@ class _Transport(asyncio.BufferedProtocol):
 
     def _take(self, data: bytes) -> None:
         if self._exchange is None:
-            # No request is under way, so this must not be taken for the next response.
+            # No request is under way, so these bytes must not count as the next response.
             self.close()
             return
         try:

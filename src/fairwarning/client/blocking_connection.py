@@ -20,7 +20,7 @@ from fairwarning.client.http import (
 
 
 class BlockingConnection:
-    """Sends one request at a time; other threads wait for their turn."""
+    """Sends one request at a time. While one is under way, other threads wait for their turn."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -29,9 +29,10 @@ class BlockingConnection:
         self._closings = 0
 
     def ask(self, request: Request) -> Response:
-        """Send a request and return its response. Raises Broken.
+        """Send a request and return its response.
 
-        If the connection died while it was idle, the request is sent once more on a new one.
+        If the open connection turns out to be dead, the request is sent once more on a new one.
+        Raises Broken if there is no valid response, and TimedOut if none comes in time.
         """
         with self._lock:
             was_idle, closings = self._socket is not None, self._closings
@@ -51,7 +52,8 @@ class BlockingConnection:
     def close(self) -> None:
         """Close the connection. The next request opens a new one.
 
-        A request that another thread has under way raises Broken at once, and is not repeated.
+        If another thread waits for a response, its `ask` raises Broken at once and does not repeat
+        the request.
         """
         self._closings += 1
         self._disconnect()

@@ -1,16 +1,16 @@
-"""Which changes lead from one document to the next, each reported once. This module is pure.
+"""Compares each document with the ones before, and reports each change once. This module is pure.
 
-Some documents are wrong: a cache may hand out an old one, and a restarted service counts from 1
-again. So the two kinds of news are treated differently:
+Some documents are wrong: a cache may hand out an old one, and a restarted service counts
+incarnations from 1 again. So new events and missing events are treated differently:
 
-- What is new in a document is believed at once, because an event that was never seen can't be old.
-- What is missing is believed at once only if the document is newer than all before (a higher
-  incarnation). Else it must stay missing for several documents (`confirmations`).
+- A new event is believed at once, because an event that was never seen can't be old.
+- A missing event counts as ended at once only if the document is newer than all before (a higher
+  incarnation). Otherwise several documents in a row must miss the event (`confirmations`).
 
-So old documents in between end nothing, and a service that really began anew is followed after a
-while. If only old documents come for longer than that, the event is reported again as soon as a
-document of its own time shows it: hearing of it twice is better than missing it. The next time it
-takes ten times as long.
+So a few old documents end no event, and a service that really began anew is followed after a
+while. If old documents come for longer, an event can be reported as ended by mistake. It is
+reported again as soon as a document that is new enough shows it, because a second report is better
+than none. After such a mistake, an event must be missing for ten times as long as it was then.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,25 +24,28 @@ from fairwarning.client.watch_state import Seen
 OVER_KEPT_MAX = 1_000
 """How many ids of finished events are remembered."""
 CONFIRMATIONS = 5
-"""How many documents in a row must miss an event, if they have the number of the one that showed
-it, or a higher one below the highest. Such documents come from a service that began anew.
+"""How many documents in a row must miss an event before it counts as ended, if the service began
+anew. We see that by the incarnation: it equals the one that last showed the event, or lies between
+that one and the highest.
 """
 CONFIRMATIONS_OF_AN_END = 60
-"""The same for other documents, and an event that may well be over."""
+"""The same number for documents with other incarnations, if the event may be over."""
 CONFIRMATIONS_OF_A_CANCELLATION = 300
-"""The same for an event that is still to come: a wrong "cancelled" means an unprepared reboot."""
+"""The same number for an event that is still to come. It is high because after a wrong "cancelled"
+nobody prepares for the reboot.
+"""
 LIES_TO_TRUTH = 10
-"""An event must be missing this many times as long as an event ever was by mistake."""
+"""An event must be missing for this many times `Seen.longest_lie` before it counts as ended."""
 CONFIRMATIONS_MAX = 3_600
-"""No end is kept back for much longer than an hour, whatever the service did before."""
+"""The most documents that must miss an event. With a poll each second, that is an hour."""
 T = TypeVar("T")
 __all__ = ["Seen", "approved", "not_approved", "step", "step_without_document", "with_change"]
 
 
 def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Change]]:
-    """Return what is known after this document, and the changes that it brings.
+    """Return the state after this document, and the changes that the document brings.
 
-    If nothing is new, which is nearly always so, the result is the very same `seen`.
+    If nothing is new, the returned state is the object `seen` itself.
     """
     if _is_known(seen, document):
         return seen, []
@@ -73,9 +76,10 @@ def step(seen: Seen, document: Document, now: datetime) -> tuple[Seen, list[Chan
 
 
 def step_without_document(seen: Seen, now: datetime) -> tuple[Seen, list[Change]]:
-    """Return the same after a response without any bytes, as some hosts give without events.
+    """Return the state after an empty response, and the changes that the response brings.
 
-    Only events that may be over can end by it, and only if it goes on for long.
+    Some hosts send an empty response when there are no events. Only events that may be over can
+    end in this way, and only after many empty responses.
     """
     missed = {id: seen.missed.get(id, 0) + 1 for id, event in seen.events.items()
               if may_be_over(event, now, is_approved=id in seen.approved)}  # fmt: skip
@@ -89,15 +93,15 @@ def step_without_document(seen: Seen, now: datetime) -> tuple[Seen, list[Change]
 
 
 def with_change(seen: Seen, change: Change, after: Seen) -> Seen:
-    """Return `seen` with one of the changes that `step` found on the way to `after`.
+    """Return `seen` with one of the changes that `step` returned together with `after`.
 
-    Call it once for each change that a caller was given; then replace the result by `after`.
+    Call this for each change as it is reported. After the last change, use `after` itself.
     """
     id = change.event.id
     halfway = _apply_change(seen, change, is_doubtful=id in after.presumed)
     if id not in halfway.events:
         return halfway
-    # Without this, a document as old as the one before would count as of the event's own time.
+    # Without this, a document as old as the one before would count as new enough for the event.
     return replace(halfway, shown={**halfway.shown, id: after.shown_in(id)})
 
 
@@ -128,9 +132,9 @@ def _may_show(seen: Seen, document: Document, id: str) -> bool:
 
 
 def _doubts(seen: Seen, document: Document, missed: Mapping[str, int]) -> int:
-    """Return how many documents in a row contradict what was seen, with this one.
+    """Return how many documents in a row, up to this one, contradict what was seen.
 
-    It is 0 if this one does not contradict it, or is newer.
+    The number is 0 if this document contradicts nothing, or is newer than all before.
     """
     is_newer = document.incarnation > seen.incarnation
     if is_newer or not (missed or document.incarnation < seen.incarnation):
@@ -145,7 +149,7 @@ def _believe(seen: Seen, document: Document) -> Seen:
 
 
 def _newest(seen: Seen, document: Document, id: str) -> int:
-    """Return the highest incarnation that showed the event, this document's included."""
+    """Return the highest incarnation that showed the event. This document shows it, too."""
     before = seen.shown_in(id) if id in seen.events else 0
     return max(before, document.incarnation)
 
@@ -191,8 +195,9 @@ def _new_changes(known: Mapping[str, Event], shown: Mapping[str, Event]) -> list
 
 
 def _later_state(seen: Seen, document: Document, event: Event, is_believed: bool) -> Event:
-    """Return the later state of an event. It never goes back: not from Started, and not to what an
-    older document shows.
+    """Return the later one of an event's known state and the state in this document.
+
+    An event never goes back from Started, nor to the state that an older document shows.
     """
     before = seen.events.get(event.id)
     if before is None:
@@ -204,7 +209,7 @@ def _later_state(seen: Seen, document: Document, event: Event, is_believed: bool
 
 
 def _agree(one: Document | None, other: Document) -> bool:
-    """Return whether two doubtful documents in a row can be of the same service."""
+    """Return whether two doubtful documents in a row can come from the same service."""
     return one is None or other.incarnation >= one.incarnation
 
 
@@ -213,20 +218,26 @@ def _end_changes(seen: Seen, ids: Sequence[str], now: datetime) -> list[Change]:
 
 
 def _end_change(event: Event, now: datetime, *, is_approved: bool) -> Change:
-    """Return the change for a missing event; the service shows no other sign of its end."""
+    """Return FINISHED for an event that may be over, and else CANCELLED.
+
+    This is partly a guess, because the service shows the end of an event only by leaving it out.
+    """
     is_over = may_be_over(event, now, is_approved=is_approved)
     kind = ChangeKind.FINISHED if is_over else ChangeKind.CANCELLED
     return Change(kind=kind, event=event, is_certain=event.status is Status.STARTED)
 
 
 def may_be_over(event: Event, now: datetime, *, is_approved: bool) -> bool:
-    """Return whether the event has begun, or nothing kept it from beginning."""
+    """Return whether the event has begun or could have begun (it was approved, or is due)."""
     is_due = event.not_before is not None and now >= event.not_before
     return event.status is Status.STARTED or is_approved or is_due
 
 
 def confirmations(seen: Seen, id: str, document: Document, now: datetime) -> int:
-    """Return how many documents in a row, none of them newer, must miss the event."""
+    """Return how many documents in a row must miss the event before it counts as ended.
+
+    This is for documents that are not newer than all before.
+    """
     shown_in = seen.shown_in(id)
     if document.incarnation == shown_in or shown_in < document.incarnation < seen.incarnation:
         return _by_experience(seen, CONFIRMATIONS)
@@ -241,7 +252,7 @@ def confirmations_of_nothing(seen: Seen) -> int:
 
 
 def longest_lie(seen: Seen, document: Document) -> int:
-    """Return the longest run of wrong documents, with what this document's events show about it."""
+    """Return the new `Seen.longest_lie`. An event that is shown again after a gap may raise it."""
     lies = [seen.longest_lie]
     for event in document.events:
         lies.append(seen.missed.get(event.id, 0))

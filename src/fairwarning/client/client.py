@@ -42,36 +42,44 @@ _SERVER_ERROR = 500
 
 
 class _ClientState:
-    """What both clients remember, and how they take a response."""
+    """The state of both clients, and how they process a response."""
 
     def __init__(self, seen: Seen | None) -> None:
         self.flow = Flow()
         self.seen = seen or Seen()
-        """What `watch` has reported so far. Save it over a restart to get each change only once."""
+        """What `watch` has reported so far. Save it, and pass it to the client after a restart, to
+        get each change only once.
+        """
         self._time = ServiceTime()
         self._lock = threading.Lock()
-        """Held while `flow` or `seen` is replaced: one thread may watch while others approve. Never
-        held while we wait for the caller or the service.
+        """Held while `flow` or `seen` is replaced, because one thread may watch while others
+        approve. It is never held while we wait for the caller or the service.
         """
 
     @property
     def api_version(self) -> str:
-        """The newest api-version that the service knows; certain after the first response."""
+        """The newest api-version that the service knows. Before the first document, we guess."""
         return self.flow.api_version
 
     def now(self) -> datetime:
-        """Return the service's time: the VM's own clock may be wrong."""
+        """Return the service's time, because the VM's own clock may be wrong.
+
+        Before the first response with a date, it is the time of the VM's clock.
+        """
         return self._time.now(time.monotonic()) or datetime.now(UTC)
 
     def _take(self, request: Request, response: Response | Broken, took_s: float) -> Outcome:
-        """Take the response to a poll of `watch`."""
+        """Process the response to a poll of `watch`, and return what it means."""
         with self._lock:
             self.flow, outcome = self._judge(request, response, took_s)
         self._on_outcome(outcome)
         return outcome
 
     def _take_single(self, request: Request, response: Response | Broken) -> Outcome:
-        """Take the response to `get`. A document in it still counts as new for `watch`."""
+        """Process the response to `get`, and return what it means.
+
+        `watch` still reports the changes of a document that `get` returned.
+        """
         with self._lock:
             asked, outcome = self._judge(request, response, 0.0)
             self.flow = self.flow.with_single_request(asked)
@@ -89,10 +97,10 @@ class _ClientState:
         return self.flow.take(response, held=held, took_s=took_s, asked=request.version)
 
     def _on_outcome(self, outcome: Outcome) -> None:
-        """Do nothing; a subclass may count the responses here."""
+        """Do nothing. A subclass can override this to count the responses."""
 
     def _changes(self, outcome: Outcome) -> Iterator[Change]:
-        """Yield the changes. While the caller has one, `seen` contains it and not the next."""
+        """Yield the changes. When a change is yielded, `seen` contains it, but no later change."""
         before, now = self.seen, self.now()
         if outcome.document is not None:
             after, found = changes.step(before, outcome.document, now)
@@ -117,7 +125,7 @@ class _ClientState:
             self.flow = self.flow.restarted()
 
     def _next_poll(self) -> Request:
-        """Return the next poll. While a document is in doubt, the service must show it at once."""
+        """Return the next poll. While a document is in doubt, the service may not hold the poll."""
         return self.flow.poll(waits=not self.seen.is_in_doubt)
 
     def _pause_s(self, request: Request, outcome: Outcome) -> float:
@@ -126,10 +134,10 @@ class _ClientState:
         return self.flow.pause_s(outcome, chance, held=held)
 
     def _begin_approval(self, ids: tuple[str, ...]) -> frozenset[str]:
-        """Note the approvals before they are sent, and return the ids that are new.
+        """Note the approvals in `seen`, and return the ids that were not approved before.
 
-        An event may start and end before the response is here, and `watch` must not take that for
-        a cancellation.
+        This happens before the request is sent. An event may start and end before the response is
+        here, and `watch` must not report that as a cancellation.
         """
         with self._lock:
             before = self.seen.approved
@@ -137,8 +145,11 @@ class _ClientState:
             return self.seen.approved - before
 
     def _end_approval(self, new: frozenset[str], response: Response | Broken) -> None:
-        """Take back what the service refused. An approval without a response may have been heard,
-        so it counts. Raises NotApproved or EventsUnavailable.
+        """Process the response to an approval.
+
+        Raises NotApproved if the service refused, and EventsUnavailable if no response came. Only
+        a status below 500 takes the approval back: after any other failure, the service may still
+        have accepted it.
         """
         if isinstance(response, Broken):
             raise EventsUnavailable(str(response))
@@ -196,22 +207,24 @@ class ScheduledEvents(_ClientState):
     """
 
     def __init__(self, url: str | None = None, *, seen: Seen | None = None) -> None:
-        """Create a client; nothing is sent before the first call.
+        """Create a client. Raises BadAddress (a ValueError) if the URL can't be used.
 
-        `url` is the service's address, such as http://127.0.0.1:9254/vm/web-0. Without it the
-        environment, http://169.254.169.254 and DHCP are tried (`discovery.py`). `seen` is what an
-        earlier client had in its `seen`: its changes are not reported again.
+        `url` is the service's address, such as http://127.0.0.1:9254/vm/web-0. Without it, the
+        environment, http://169.254.169.254 and DHCP are tried (`discovery.py`). `seen` is the
+        `seen` of an earlier client, so that the changes in it are not reported again.
         """
         super().__init__(seen)
         self._poll_connection = BlockingConnection(Address(url or endpoint_url()))
         self._side_connection = BlockingConnection(self._poll_connection.address)
         """A second connection, so that a thread can approve while the service holds a poll."""
         self._approving = threading.Lock()
-        """Held during an approval: a refused one would take back another of the same event."""
+        """Held during an approval. Otherwise a refusal could also take back an approval of the same
+        event by another thread.
+        """
         self.url = self._poll_connection.address.url
 
     def get(self) -> Document:
-        """Return the document as it is now. Raises EventsUnavailable."""
+        """Return the present document. Raises EventsUnavailable if the service gives none."""
         while True:
             request = self.flow.poll(waits=False)
             outcome = self._take_single(request, _ask(self._side_connection, request))
@@ -220,18 +233,21 @@ class ScheduledEvents(_ClientState):
             time.sleep(self._pause_s(request, outcome))
 
     def approve(self, *event_ids: str) -> None:
-        """Agree that these events may start now. Raises NotApproved or EventsUnavailable."""
+        """Approve these events, so that they may start now.
+
+        Raises NotApproved if the service refuses, and EventsUnavailable if no response comes.
+        """
         with self._approving:
             new = self._begin_approval(event_ids)
             response = _ask(self._side_connection, approval(event_ids, self.api_version))
             self._end_approval(new, response)
 
     def instance(self) -> Instance:
-        """Return what the service knows of this VM. Raises EventsUnavailable."""
+        """Return what the service knows about this VM. Raises EventsUnavailable if it can't."""
         return _instance(_response(_ask(self._side_connection, instance_request())))
 
     def watch(self) -> Generator[Change, None, None]:
-        """Yield every change once, without an end. During an outage of the service it waits."""
+        """Yield every change once. This never ends: if the service fails, it keeps trying."""
         self._begin_watch()
         while True:
             request = self._next_poll()
@@ -243,7 +259,7 @@ class ScheduledEvents(_ClientState):
                 time.sleep(pause_s)
 
     def close(self) -> None:
-        """Close the connections. A request that another thread has under way fails at once."""
+        """Close the connections. A request that another thread waits for fails at once."""
         self._poll_connection.close()
         self._side_connection.close()
 
@@ -266,7 +282,7 @@ class AsyncScheduledEvents(_ClientState):
     """
 
     def __init__(self, url: str | None = None, *, seen: Seen | None = None) -> None:
-        """Create a client; the arguments are those of `ScheduledEvents`."""
+        """Create a client. The arguments are the same as for `ScheduledEvents`."""
         super().__init__(seen)
         self._poll_connection = AsyncConnection(Address(url or endpoint_url()))
         self._side_connection = AsyncConnection(self._poll_connection.address)
@@ -275,7 +291,7 @@ class AsyncScheduledEvents(_ClientState):
         self.url = self._poll_connection.address.url
 
     async def get(self) -> Document:
-        """Return the document as it is now. Raises EventsUnavailable."""
+        """Return the present document. Raises EventsUnavailable if the service gives none."""
         while True:
             request = self.flow.poll(waits=False)
             outcome = self._take_single(request, await _ask_async(self._side_connection, request))
@@ -284,7 +300,10 @@ class AsyncScheduledEvents(_ClientState):
             await asyncio.sleep(self._pause_s(request, outcome))
 
     async def approve(self, *event_ids: str) -> None:
-        """Agree that these events may start now. Raises NotApproved or EventsUnavailable."""
+        """Approve these events, so that they may start now.
+
+        Raises NotApproved if the service refuses, and EventsUnavailable if no response comes.
+        """
         async with self._approving:
             new = self._begin_approval(event_ids)
             response = await _ask_async(
@@ -293,11 +312,11 @@ class AsyncScheduledEvents(_ClientState):
             self._end_approval(new, response)
 
     async def instance(self) -> Instance:
-        """Return what the service knows of this VM. Raises EventsUnavailable."""
+        """Return what the service knows about this VM. Raises EventsUnavailable if it can't."""
         return _instance(_response(await _ask_async(self._side_connection, instance_request())))
 
     async def watch(self) -> AsyncGenerator[Change, None]:
-        """Yield every change once, without an end. During an outage of the service it waits."""
+        """Yield every change once. This never ends: if the service fails, it keeps trying."""
         self._begin_watch()
         while True:
             request = self._next_poll()

@@ -1,9 +1,9 @@
 """DHCP tells a VM outside a virtual network the service's address, in option 245.
 
-A DISCOVER is broadcast on every interface at once, and the offers are read. No lease is requested,
-so nothing changes on the network. It goes through a packet socket, as DHCP clients do: the
-interface may have no address yet, and port 68 may belong to the system's own client. That needs
-the capability CAP_NET_RAW, which root has.
+We broadcast a DISCOVER on every interface and read the offers. We request no lease, so nothing
+changes on the network. We use a packet socket, as DHCP clients do, because the interface may have
+no address yet, and the system's own client may use port 68. A packet socket needs the capability
+CAP_NET_RAW, which root has.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ import time
 from fcntl import ioctl
 
 WAIT_S = 5.0
-"""How long offers are waited for, over all broadcasts."""
+"""How long we wait for an offer, over all broadcasts."""
 REPEAT_S = 1.0
-"""The time between two broadcasts: an interface that just came up may lose the first."""
+"""The time between two broadcasts. We repeat it because a new interface may lose the first one."""
 OPTION = 245
 """The option in which Azure's DHCP servers name the service."""
 _COOKIE = b"\x63\x82\x53\x63"
@@ -44,11 +44,11 @@ _TO_PORT_68 = (
     (0x06, 0, 0, 0),
     (0x06, 0, 0, 0xFFFF),
 )
-"""A BPF program for the kernel, which lets only responses of DHCP servers through."""
+"""A BPF filter for the kernel. It lets only UDP packets to port 68, the DHCP client's, through."""
 
 
 def scheduled_events_address(wait_s: float = WAIT_S) -> str | None:
-    """Ask on every interface that is up. Return None without an offer, or if we may not ask."""
+    """Return the service's address from DHCP. It is None if no offer has it or asking fails."""
     try:
         with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_IP)) as asking:
             _let_through_only_offers(asking)
@@ -62,7 +62,7 @@ def interfaces(asking: socket.socket) -> list[tuple[str, bytes]]:
     found = []
     for _, name in socket.if_nameindex():
         request = struct.pack("16s16x", name.encode())
-        # Not /sys: there a process may see the interfaces of another network than its own.
+        # We don't read /sys, because it may show the interfaces of another network namespace.
         try:
             flags = struct.unpack_from("H", ioctl(asking, _GET_FLAGS, request), 16)[0]
             kind, hardware = struct.unpack_from("H6s", ioctl(asking, _GET_HARDWARE, request), 16)
@@ -124,7 +124,10 @@ def discover(transaction: int, hardware: bytes) -> bytes:
 
 
 def offered_address(message: bytes, transaction: int) -> str | None:
-    """Return the value of option 245, if the message answers our DISCOVER and has one."""
+    """Return the address in option 245. It is None if the message has none, or is not for us.
+
+    A message is for us if it has the `transaction` of our DISCOVER.
+    """
     if len(message) < _HEAD.size + 4 or message[_HEAD.size : _HEAD.size + 4] != _COOKIE:
         return None
     if message[0] == _REQUEST or struct.unpack_from("!I", message, 4)[0] != transaction:
@@ -143,7 +146,7 @@ def offered_address(message: bytes, transaction: int) -> str | None:
 
 
 def wrapped(message: bytes) -> bytes:
-    """Return the message in UDP and IPv4, as a broadcast of an interface without an address."""
+    """Return an IPv4 packet that broadcasts the message over UDP, without a source address."""
     size = _UDP_HEAD.size + len(message)
     # UDP over IPv4 needs no checksum (0); the IPv4 header does.
     udp = _UDP_HEAD.pack(_CLIENT_PORT, _SERVER_PORT, size, 0)
@@ -154,7 +157,7 @@ def wrapped(message: bytes) -> bytes:
 
 
 def payload(packet: bytes) -> bytes | None:
-    """Return the UDP payload of a packet for a DHCP client; None for any other packet."""
+    """Return the UDP payload of an IPv4 packet to the DHCP client port. Others give None."""
     if len(packet) < _IP_HEAD.size or packet[9] != _UDP:
         return None
     at = 4 * (packet[0] & 0x0F)

@@ -1,6 +1,6 @@
 """Discovery finds the service's URL: in the environment, at the usual address, or through DHCP.
 
-A VM in a virtual network finds the service at 169.254.169.254. One outside (cloud services,
+A VM in a virtual network finds the service at 169.254.169.254. A VM outside of one (cloud services,
 classic VMs) gets another address from its DHCP server, in option 245.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 USUAL_HOST = "169.254.169.254"
 USUAL_URL = f"http://{USUAL_HOST}"
 VARIABLES = ("FAIRWARNING_METADATA_URL", "SCHEDULEDEVENTSIP")
-"""The environment variables that are read: ours with a URL, and that of Azure's own sample, with an
-address alone.
+"""The environment variables that are read. The first is ours and has a URL. The second is from
+Azure's own sample and has only an address.
 """
 REACH_S_MAX = 2.0
 """How long a connection attempt may take."""
@@ -26,7 +26,11 @@ def endpoint_url(
     is_reachable: Callable[[str, int], bool] | None = None,
     ask_dhcp: Callable[[], str | None] | None = None,
 ) -> str:
-    """Return the URL of the first that answers; the usual one if none does: it may yet come up."""
+    """Return the service's URL: from the environment, else the usual one if it is reachable, else
+    from DHCP.
+
+    If all of these fail, it returns the usual URL, because the service may still come up there.
+    """
     environment = os.environ if environment is None else environment
     is_reachable = is_reachable or _is_reachable
     for name in VARIABLES:

@@ -18,37 +18,37 @@ VERSIONS = (
 """The api-versions, newest first. The first that the service knows is used."""
 INSTANCE_VERSION = "2021-02-01"
 WAIT_S = 15
-"""How long the service may hold a poll. A connection that died silently shows only when the
-response stays away, and that must not use up the 30 seconds of notice that an eviction gives.
+"""How long the service may hold a poll. We notice a dead connection only when the response does not
+come, and this must take much less than the 30 seconds of notice before an eviction.
 """
 HELD_GRACE_S = 5.0
 """How long a held response may be late before the connection counts as dead."""
 FIRST_TIMEOUT_S = 150.0
-"""The time-out until the first response: the first call of a scope activates it, which may take two
-minutes.
+"""The time-out until the service has answered once. The first request of a scope activates it,
+which may take two minutes.
 """
 TIMEOUT_S = 10.0
 POLL_S = 1.0
 ASK_AGAIN_S = 0.3
-"""The least time between two requests: Azure refuses more than five a second, and there are more
-api-versions than that to try.
+"""The pause before a request that must follow at once. Azure refuses more than five requests in a
+second, and there are more api-versions than that to try.
 """
 BACKOFF_S_MAX = 5.0
-"""The longest pause after failures: an eviction gives only 30 seconds of notice."""
+"""The longest pause after failures. It is short, because an eviction gives 30 seconds of notice."""
 RETRY_AFTER_S_MAX = 10.0
-"""The longest `Retry-After` that is obeyed."""
+"""The longest pause that a `Retry-After` of the service can cause."""
 EARLY_MAX = 10
-"""After so many early responses, the service is taken to ignore `wait`: no document changes that
-often.
+"""After so many early responses in a row, we assume that the service ignores `wait`, because no
+document changes so often.
 """
 UNCHANGED_MAX = 30
-"""After so many 304 in a row, the service must send its document: one that began anew may have come
-to the same tag with other events.
+"""After so many 304 responses in a row, we ask for the whole document, because a service that began
+anew may have reached the same tag with other events.
 """
 RENEGOTIATES_AFTER = 5
-"""After so many failures in a row, the newest version is tried again."""
+"""After so many failures in a row, the newest api-version is tried again."""
 TRIES_EVERY_MAX = 256
-"""Newer versions are tried again after at most so many responses in an older one."""
+"""Newer api-versions are tried again after at most so many responses in an older one."""
 _EVENTS = "/metadata/scheduledevents"
 
 
@@ -62,7 +62,7 @@ class Request:
     body: bytes = b""
     timeout_s: float = TIMEOUT_S
     version: int | None = None
-    """The index in VERSIONS of a poll's api-version."""
+    """The index of a poll's api-version in VERSIONS. It is None if the request is no poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,10 @@ class Outcome:
     document: Document | None = None
     is_unchanged: bool = False
     asks_again: bool = False
-    """Whether another request must follow at once, because this one was not understood."""
+    """Whether another request must follow at once, because the service did not understand this."""
     trouble: str = ""
     is_empty: bool = False
-    """Whether the response had no bytes at all, as some hosts answer when there are no events."""
+    """Whether the response was empty. Some hosts send this when there are no events."""
     retry_after_s: float | None = None
 
 
@@ -94,25 +94,25 @@ class Flow:
     """What a client has learned about its service."""
 
     version: int = 0
-    """The index in VERSIONS of the one in use."""
+    """The index in VERSIONS of the api-version in use."""
     tag: str = ""
     can_wait: bool = True
-    """Whether the service holds polls, which is assumed until it shows otherwise."""
+    """Whether the service holds polls. We assume this until a response shows that it does not."""
     early: int = 0
-    """How many responses in a row came at once although they were to be held."""
+    """How many documents in a row came at once although the service could hold the poll."""
     unchanged: int = 0
     """How many responses in a row were 304."""
     has_answered: bool = False
     is_settled: bool = False
-    """Whether a document was read in this version. Then a refusal is a failure, and no reason to
-    use an older version: those do not show evictions.
+    """Whether a document was read in this version. From then on, a refusal counts as a failure. We
+    don't change to an older version, because old versions do not show evictions.
     """
     failures: int = 0
     older: int = 0
     """How many responses came in an older version than the newest."""
     tries: int | None = None
-    """The index of a newer version to try in the next poll: the service may have refused it only
-    because it was not up yet. If it refuses again, the version in use stays.
+    """The index of a newer version to try in the next poll, or None. The service may have refused
+    that version only because it was still starting. If it refuses again, `version` stays.
     """
 
     @property
@@ -120,9 +120,9 @@ class Flow:
         return VERSIONS[self.version]
 
     def poll(self, *, waits: bool) -> Request:
-        """Return the next poll. `waits`: the service may hold it until something changes."""
+        """Return the next poll. If `waits` is true, the service may hold it until a change."""
         version = self.version if self.tries is None else self.tries
-        # A tag that was got in another version would hide the answer of this one.
+        # With a tag from another version, the service could answer 304, without a document.
         tag = self.tag if waits and self.tries is None else ""
         holds = self.can_wait and bool(tag)
         base_s = TIMEOUT_S if self.has_answered else FIRST_TIMEOUT_S
@@ -133,8 +133,8 @@ class Flow:
     ) -> tuple["Flow", Outcome]:
         """Return the flow and the outcome after a response.
 
-        `held`: whether the request let the service hold it; `asked`: the request's version, unless
-        it is the one in use.
+        `held` says whether the service was allowed to hold the request. `asked` is the index of the
+        request's version; None stands for the version in use.
         """
         version = self.version if asked is None else asked
         return self._judge(response, version, is_held=held, took_s=took_s)
@@ -193,10 +193,10 @@ class Flow:
         return flow._in_turn() if version else flow, Outcome(document=document)
 
     def _in_turn(self) -> "Flow":
-        """Count a response in an older version, and say whether newer ones are tried next.
+        """Count a response in an older version, and decide if the next poll tries a newer one.
 
-        They are after the first, second, fourth response and so on: soon where the service had
-        only not come up yet, and seldom where it is old.
+        It does after 1, 2, 4, 8 and so on responses. So a service that was only starting is soon
+        used in its newest version, and an old service is seldom asked for what it does not know.
         """
         older = self.older + 1
         is_turn = older.bit_count() == 1 or older % TRIES_EVERY_MAX == 0
@@ -211,17 +211,24 @@ class Flow:
         return flow, Outcome(trouble=trouble, retry_after_s=retry_after_s)
 
     def restarted(self) -> "Flow":
-        """Return the flow of a watch that begins: the service must send its document."""
+        """Return the flow for a new watch. Its first poll asks for the whole document."""
         return replace(self, tag="")
 
     def with_single_request(self, asked: "Flow") -> "Flow":
-        """Return this flow with what `get` learned, except the tag: `watch` has not seen it yet."""
+        """Return this flow with what `get` learned about the service (`asked`).
+
+        The tag is not taken over, because `watch` has not seen the document of that tag yet.
+        """
         return replace(self, version=asked.version, is_settled=asked.is_settled,
                        has_answered=asked.has_answered, older=asked.older, tries=asked.tries,
                        tag=self.tag if asked.version == self.version else "")  # fmt: skip
 
     def pause_s(self, outcome: Outcome, chance: float, *, held: bool) -> float:
-        """How long to wait before the next poll. `chance` is drawn evenly from 0 up to 1."""
+        """Return the pause before the next poll.
+
+        `chance` is a random number from 0 to 1 that spreads the retries of many clients. `held`
+        says whether the service was allowed to hold the last poll.
+        """
         if outcome.asks_again:
             return ASK_AGAIN_S
         if held and self.can_wait and not outcome.trouble:
@@ -259,7 +266,7 @@ def approval(ids: Sequence[str], version: str) -> Request:
 
 
 def instance_request() -> Request:
-    """Return the request for what the service knows of this VM."""
+    """Return the request for the instance metadata of this VM."""
     return Request(
         method="GET",
         target=f"/metadata/instance?api-version={INSTANCE_VERSION}",

@@ -1,6 +1,6 @@
-"""HTTP/1.1 of the client: requests to bytes, and bytes to responses.
+"""Turns the client's requests into bytes of HTTP/1.1, and received bytes into responses.
 
-h11 does the protocol, except for polls of the usual form, which are read faster without it.
+The library h11 does this, except for responses of the usual form, which we read faster without it.
 """
 
 import re
@@ -15,30 +15,30 @@ BODY_BYTES_MAX = 4 * 1024 * 1024
 READ_BYTES = 64 * 1024
 _OK = 200
 _LINE = re.compile(r"\r\n([!#-'*+.0-9A-Z^-z|~-]+):[ \t]*([^\r\n]*)(?=\r\n|\Z)")
-"""A header line; names have no other characters (RFC 9110 5.6.2)."""
+"""A header line. The pattern has the characters that RFC 9110 5.6.2 allows in a name."""
 _PLAIN = re.compile(r"[!-~]+")
-"""The characters of a URL; others would be percent-encoded."""
+"""The characters that a URL may have. All others must be percent-encoded."""
 CONNECT_S_MAX = 5.0
-"""How long connecting may take. A first poll may take minutes, but its connection does not."""
+"""How long connecting may take. It is short even for the first poll, which may take minutes."""
 
 
 class Broken(Exception):
-    """The connection or the response was cut off, or is no HTTP."""
+    """No valid response: connecting failed, the connection was cut off, or it was not HTTP."""
 
 
 class TimedOut(Broken):
-    """No response came in time. A repetition at once would only double the wait."""
+    """No response came in time. The connection does not repeat such a request by itself."""
 
 
 class BadAddress(ValueError):
-    """The URL of the service cannot be used; the message says how to write one."""
+    """The URL of the service cannot be used. The message shows how to write one."""
 
 
 class Address:
-    """The service's URL in parts. It may have a base path, as Fairwarning's `/vm/NAME`."""
+    """The parts of the service's URL. It may have a base path, such as Fairwarning's `/vm/NAME`."""
 
     def __init__(self, url: str) -> None:
-        """Take the URL apart. Raises BadAddress."""
+        """Split the URL. Raises BadAddress if it is no http:// URL with a host."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or 80
@@ -60,9 +60,9 @@ class Address:
 class Exchange:
     """One request and its response.
 
-    A poller sends the same request and reads responses of the same form for weeks. So the bytes of
-    a request are made once, and a response of the usual form (with a length, whole in one piece) is
-    read without h11, which halves the cost of a poll. Anything else goes to h11, from the start.
+    A poller sends the same request and gets responses of the same form for weeks. So the bytes of a
+    request are cached. A 200 with a length that arrives in one piece is read without h11, which
+    halves the cost of a poll. h11 reads all other responses, from their first byte.
     """
 
     def __init__(self, address: Address, request: Request) -> None:
@@ -76,9 +76,10 @@ class Exchange:
         self.keeps_alive = False
 
     def feed(self, data: bytes) -> Response | None:
-        """Take received bytes, and return the response once it is complete. Raises Broken.
+        """Process received bytes. Return the response once it is complete, and None before.
 
-        Empty bytes mean that the service has closed the connection.
+        Pass empty bytes when the service has closed the connection. Raises Broken if the bytes are
+        not HTTP, if the response is too large, or if the connection ended too early.
         """
         if self._connection is None:
             usual = _read_usual(data)
@@ -144,14 +145,14 @@ def _to_send(
 
 
 def _read_usual(data: bytes) -> Response | None:
-    """Return the response, if these bytes are exactly one of the usual form."""
+    """Return the response if the bytes are exactly one response of the usual form, else None."""
     head, separator, body = data.partition(b"\r\n\r\n")
     if not separator or not head.startswith(b"HTTP/1.1 200 "):
         return None
     lines = _LINE.findall(head.decode("latin-1"))
     headers = {name.lower(): value.rstrip() for name, value in lines}
     if not len(headers) == len(lines) == head.count(b"\n"):
-        # A name comes twice, a line is continued in the next, or one is no header at all.
+        # A name comes twice, a header continues on the next line, or a line is no header.
         return None
     is_plain = "transfer-encoding" not in headers and "connection" not in headers
     if not is_plain or headers.get("content-length") != str(len(body)):

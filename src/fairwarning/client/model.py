@@ -16,28 +16,31 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One announced impact. A field that the api-version in use does not have is None or empty."""
+    """One announced impact, such as a reboot.
+
+    A field that the api-version in use does not have is None or empty.
+    """
 
     id: str
     """The event's id in upper case, as Azure writes it."""
     type: str
-    """Freeze, Reboot, Redeploy, Preempt or Terminate; or a type that is newer than this client."""
+    """Freeze, Reboot, Redeploy, Preempt, Terminate, or a type that is newer than this client."""
     status: Status
     resources: tuple[str, ...]
     """The names of the affected VMs. Compare them with `Instance.name`, never with the hostname."""
     not_before: datetime | None = None
-    """The earliest time at which it may begin; None once it has started."""
+    """The earliest time at which the event may begin. It is None once the event has started."""
     description: str = ""
     source: str = ""
     duration_s: int | None = None
-    """How long the impact lasts; None if that is not known."""
+    """How long the impact lasts. It is None if this is not known."""
 
     def concerns(self, name: str) -> bool:
         """Return whether the event affects the VM of this name."""
         return name in self.resources
 
     def time_left_s(self, now: datetime) -> float:
-        """Return the seconds until the event may begin; 0 once it has begun."""
+        """Return the seconds until the event may begin. It is 0 if it has begun or has no time."""
         if self.not_before is None:
             return 0.0
         return max(0.0, (self.not_before - now).total_seconds())
@@ -51,13 +54,13 @@ class Document:
     events: tuple[Event, ...] = ()
 
     def event(self, id: str) -> Event | None:
-        """Return the event of this id; None if there is none."""
+        """Return the event with this id, in any case. It is None if the document has none."""
         return next((each for each in self.events if each.id == id.upper()), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """What the service knows of this VM, from /metadata/instance."""
+    """What the service knows about this VM, from /metadata/instance."""
 
     name: str
     resource_group: str = ""
@@ -82,15 +85,18 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Something that happened to an event. Each kind is reported once for an event, in the order of
-    `ChangeKind`, and some may be skipped.
+    """Something that happened to an event.
+
+    For one event, each kind is reported at most once and in the order of `ChangeKind`.
     """
 
     kind: ChangeKind
     event: Event
     """The event as it was last seen."""
     is_certain: bool = True
-    """False if the service does not show whether the event was cancelled or has finished."""
+    """False if `kind` is a guess, because an event that had not started has disappeared. The
+    service does not say whether such an event was cancelled or has finished.
+    """
 
 
 class EventsUnavailable(Exception):

@@ -1,8 +1,8 @@
-"""The parser of documents and instance metadata. It accepts whatever can be understood.
+"""The parser of documents and instance metadata. It accepts everything that it can understand.
 
-Services of other years and other makers add fields, types and forms of dates. None of that may hide
-an event from a handler, so an event is dropped only if it has no id. All other fields have a
-default when they are missing or odd.
+Other versions of the service, and services of other makers, may add fields, types and date formats.
+This must not hide an event from a handler. So an event is dropped only if it has no id, and any
+other field that is missing or wrong gets a default.
 """
 
 import json
@@ -17,20 +17,23 @@ from fairwarning.client.model import Document, Event, Instance, Status
 _SLASHED = (
     "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %H:%M:%S",
 )  # fmt: skip
-"""The forms in which .NET writes a date by default."""
+"""The formats in which .NET writes a date by default."""
 _YEARS = range(1970, 9000)
-"""The years that count. .NET writes "no date" as the first or last day of its calendar."""
+"""The years of a real date. .NET writes "no date" as the first or last day of its calendar."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class BadDocument(ValueError):
-    """The bytes are not what the service should send; the message says why."""
+    """The bytes are not what the service should send. The message says why."""
 
 
-# Cached, because the same bytes come for weeks.
+# This is cached, because the same bytes may come for weeks.
 @lru_cache(maxsize=2)
 def read_document(body: bytes, *, version: str) -> Document:
-    """Return the document in the body. Raises BadDocument."""
+    """Return the document in the body, which has the form of the api-version `version`.
+
+    Raises BadDocument if the body is no JSON object with a list of events.
+    """
     found = _object(body)
     events = found.get("Events")
     if not isinstance(events, list):
@@ -46,7 +49,7 @@ def read_document(body: bytes, *, version: str) -> Document:
 
 
 def read_date(text: object) -> datetime | None:
-    """Return a date in the form of RFC 1123, ISO 8601 or .NET; None if it is none of these."""
+    """Return the date in a text of the format of RFC 1123, ISO 8601 or .NET, and else None."""
     if not isinstance(text, str) or not text.strip():
         return None
     text = text.strip()
@@ -62,7 +65,7 @@ def read_date(text: object) -> datetime | None:
 
 
 def read_instance(body: bytes) -> Instance:
-    """Return the instance metadata in the body. Raises BadDocument."""
+    """Return the instance metadata in the body. Raises BadDocument if it has no VM name."""
     found = _object(body)
     compute = found.get("compute", found)
     if not isinstance(compute, dict) or not isinstance(compute.get("name"), str):
@@ -113,12 +116,15 @@ def _event(raw: Mapping[str, Any], *, has_prefix: bool) -> Event | None:
 
 
 def _later(one: Event | None, other: Event) -> Event:
-    """Return the later state of two with the same id: Started before Scheduled."""
+    """Return the later state of two events with the same id. Started is later than Scheduled."""
     return one if one is not None and one.status is Status.STARTED else other
 
 
 def _http_date(text: str) -> datetime:
-    """Read the usual form, many times as fast as the library: every response has such a date."""
+    """Read a date of the usual HTTP format. Raises ValueError for any other text.
+
+    It is much faster than the standard library, and every response has such a date.
+    """
     if len(text) != 29 or not text.endswith(" GMT") or text[8:11] not in _MONTHS:
         raise ValueError(text)
     month = _MONTHS.index(text[8:11]) + 1

@@ -1,4 +1,4 @@
-"""The state of a watch: what it has reported so far. A caller may save it over a restart."""
+"""The state of a watch, which says what was reported. A caller may save it for after a restart."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,35 +11,36 @@ from fairwarning.client.model import Document, Event, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Everything that must be remembered between two documents, also over a restart."""
+    """Everything that a watch must remember from one document to the next."""
 
     incarnation: int = 0
     events: Mapping[str, Event] = field(default_factory=dict)
     """The events that are not over, by id, as they were last seen."""
     approved: frozenset[str] = frozenset()
-    """The ids that we approved and the service has not refused (so far)."""
+    """The ids of events that we approved, without those that the service refused."""
     over: tuple[str, ...] = ()
-    """The ids of events that have ended for certain; the newest at the end."""
+    """The ids of events that have certainly ended. The last id is the newest."""
     presumed: Mapping[str, int] = field(default_factory=dict)
-    """The ids of events that ended by doubtful documents, with the incarnation of the newest
-    document that showed them. If one as new as that shows the event again, it had not ended.
+    """The ids of events that only doubtful documents ended, with the incarnation of the newest
+    document that showed the event. If a document of at least this incarnation shows the event
+    again, it had not ended.
     """
     shown: Mapping[str, int] = field(default_factory=dict)
-    """By id, the incarnation of the newest document that showed the event, if it is not
-    `incarnation`.
+    """The incarnation of the newest document that showed an event, by id. If an id is not here, it
+    is `incarnation`.
     """
     missed: Mapping[str, int] = field(default_factory=dict)
-    """By id, how many responses in a row did not show an event that still counts as present."""
+    """How many responses in a row did not show an event that still counts as present, by id."""
     longest_lie: int = 0
-    """The most responses in a row that did not show an event which was not over."""
+    """The highest number of responses in a row that did not show an event that was not over."""
     doubts: int = 0
-    """How many documents in a row contradicted what was seen."""
+    """How many documents in a row contradicted what was seen before."""
     doubted: Document | None = None
     """The last of these documents."""
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the last document was not believed in full, so that the next must come soon."""
+        """Whether the last document contradicted what was seen, so that the next must come soon."""
         return self.doubts > 0
 
     def shown_in(self, id: str) -> int:
@@ -52,7 +53,10 @@ class Seen:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote, also in another version of this library. Raises ValueError."""
+        """Return the state that `to_json` wrote, even in another version of this library.
+
+        Raises ValueError if the text is something else.
+        """
         try:
             raw = json.loads(text)
             known = {each.name for each in fields(cls)} & raw.keys()

@@ -1,1 +1,1 @@
-"""The metadata endpoint answers every VM with Azure's documents and errors, word for word."""
+"""The metadata endpoint answers the VMs' requests with the same documents and errors as Azure."""

@@ -1,12 +1,12 @@
 """One client's HTTP connection: it receives requests, finds who asks, and sends the responses.
 
-A known poll (`known_polls.py`) is answered before anything is parsed. A connection keeps its own
-last one at hand, because comparing bytes is cheaper than looking them up. All else waits for its
-turn (`fair_share.py`) and then goes through the parser: one request, or a piece of one, in each
-turn. While a response is owed, nothing is parsed.
+A known poll (`known_polls.py`) is answered without parsing. A connection also keeps its own last
+poll, because comparing bytes is cheaper than looking them up. All other bytes wait for the
+connection's turn (`fair_share.py`). In each turn, one request or a piece of one is parsed. Nothing
+is parsed while a response is still to be sent.
 
-Polls that wait are in `held_poll.py`, wrong responses in `fault_injection.py`, and the end of a
-silent connection in `expiry.py`.
+`held_poll.py` has polls that wait, `fault_injection.py` wrong responses, and `expiry.py` the end of
+silent connections.
 """
 
 import asyncio
@@ -32,15 +32,17 @@ from fairwarning.metadata.settings import REMEMBERED_BYTES_MAX, WAITING_BYTES_MA
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LastPoll = tuple[bytes, Request, Member, int, Callable[[bytes], None]]
-"""A poll's bytes, its meaning, its caller, the fleet's generation, and where to write.
+"""A poll's bytes, its parsed request, its caller, the fleet's generation, and the write function.
 
-A plain tuple, because a named one takes longer to unpack.
+It is a plain tuple, because a named tuple takes longer to unpack.
 """
 
 
 class Connection(ExpiringConnection, asyncio.Protocol):
-    """One connection of one client. Its public methods are for the event loop, for the parts that
-    are named above, and for `OpenConnections`.
+    """One connection of one client.
+
+    Its public methods are called by the event loop, by the modules that are named above, and by
+    `OpenConnections`.
     """
 
     __slots__ = ("_awaits_turn", "_cancellable_task", "_closes", "_first_bytes", "_generation",
@@ -57,8 +59,11 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         first_bytes: bytes = b"",
         last_bytes: bytes = b"",
     ) -> None:
-        """`first_bytes` were received before there was a transport. `last_bytes` are the rest of
-        a response: they are sent, and then the connection ends.
+        """Create a connection for a client at `address`.
+
+        `first_bytes` were received before there was a transport. `last_bytes` are the rest of a
+        response; if there are any, they are sent and the connection is closed. `on_loopback` says
+        whether both ends are on loopback.
         """
         self._state = state
         self._first_bytes = first_bytes
@@ -66,21 +71,21 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self.address = address
         self._on_loopback = on_loopback
         self.transport: asyncio.Transport | None = None
-        """None before the connection is made and after it is lost."""
+        """The transport. It is None before the connection is made and after it is lost."""
         self._parser: RequestParser | None = None
-        """The parser with what was received and is not answered yet; None: nothing."""
+        """The parser, with the bytes that are not answered yet. It is None if there are none."""
         self._awaits_turn = False
         self._member: Member | None = None
-        """The instance that the source address stands for, in `_generation` of the fleet."""
+        """The instance that has the source address, found in `_generation` of the fleet."""
         self._generation = -1
         self._is_busy = False
-        """Whether a response is owed, so that the next request must wait."""
+        """Whether a response is still to be sent, so that the next request must wait."""
         self._is_full = False
         """Whether the client does not read its responses."""
         self._is_ended = False
         """Whether the client has closed its side."""
         self._closes = False
-        """Whether our side is closed, or about to be."""
+        """Whether our side is closed, or will be once everything is sent."""
         self._held_poll: HeldPoll | None = None
         self._cancellable_task: asyncio.Task[None] | None = None
         """The task to cancel if the client leaves."""
@@ -104,7 +109,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self.transport = self._last_poll = self._parser = None
 
     def data_received(self, data: bytes) -> None:
-        """Answer a known poll at once; keep all else for this connection's turn."""
+        """Answer a known poll at once. Keep all other bytes until this connection's turn."""
         try:
             if self._parser is None and not (self._is_busy or self._is_full or self._closes):
                 state, last_poll = self._state, self._last_poll
@@ -128,7 +133,10 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.fail()
 
     def eof_received(self) -> bool:
-        """Let a client that half-closes have its responses, unless they could be minutes away."""
+        """Note that the client closed its side. Return whether the connection stays open.
+
+        It stays open if a response is still to be sent, unless that could take minutes.
+        """
         self._is_ended = True
         is_activating = self._cancellable_task is not None and self._state.rules.activation_delay_s
         if self._held_poll is not None or is_activating:
@@ -136,7 +144,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         return self._is_busy or self._has_unparsed
 
     def pause_writing(self) -> None:
-        """Read nothing more from a client that does not read its responses."""
+        """Stop reading from a client that does not read its responses."""
         self._is_full = True
         self._pause_or_resume_reading()
 
@@ -149,7 +157,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._last_poll = None
 
     def shut_down(self) -> None:
-        """Tell a held poll to come again; close at once if nothing is owed."""
+        """Answer a held poll with 503. Close at once if no response is still to be sent."""
         if self._held_poll is not None:
             self._stop_holding()
             self._is_busy = False
@@ -162,13 +170,13 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.transport.abort()
 
     def _add(self, data: bytes) -> None:
-        """Keep what was received until it is this connection's turn."""
+        """Keep received bytes until it is this connection's turn."""
         if self._closes:
             return
         if self._parser is None:
             self._parser = RequestParser(self._continue)
             if not self._is_busy and not data.isspace():
-                # Empty lines may come before a request, but are none: they buy no time.
+                # Empty lines may come before a request, but they must not extend its time limit.
                 self._expect_request()
         self._parser.add(data)
         self._pause_or_resume_reading()
@@ -214,7 +222,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.fail()
 
     def _go_on(self) -> None:
-        """Ask for the next turn if something waits; close if nothing more can come."""
+        """Ask for the next turn if bytes wait. Close if the client has closed and none do."""
         if self._is_busy:
             return
         if self._has_unparsed:
@@ -251,14 +259,14 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.begin(work, ends_early=self._state.handlers.is_delayed(request, member))
 
     def _decline(self, refusal: Response, *, closes: bool, has_body: bool) -> None:
-        """Refuse a request, which counts towards the caller's limit if the address is known."""
+        """Send a refusal. The request counts for the rate limit if the address has an instance."""
         member = self._state.by_address(self.address)
         if member is not None and self._state.rate_limit.refuse(member, closes) is not None:
             refusal = TOO_MANY_REQUESTS
         self.send(refusal, closes=closes, has_body=has_body)
 
     def _is_struck(self, request: Request, received: ReceivedRequest, closes: bool) -> bool:
-        """Tell the watchers of the request. Return whether an injected fault answers it."""
+        """Tell the watchers about the request. Return whether an injected fault answers it."""
         member = self.find_caller(request)
         if isinstance(member, Response):
             return False
@@ -270,7 +278,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         return True
 
     def find_caller(self, request: Request) -> Member | Response:
-        """Return the instance that asks, or the response that refuses the request."""
+        """Return the instance that sent the request, or the response that refuses it."""
         callers, generation = self._state.callers, self._state.views.generation
         if not request.is_plain or (request.is_foreign and self._on_loopback):
             return callers.find(request, self.address, on_loopback=self._on_loopback)
@@ -293,7 +301,10 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self._poll_later(request, member, closes)
 
     def _poll_later(self, request: Request, member: Member, closes: bool) -> None:
-        """Answer a poll that memory can't answer now: activate, hold, or catch up first."""
+        """Answer a poll that can't be answered from memory now.
+
+        The scope is activated first, or the poll is held, or the scope is read again.
+        """
         handlers, view = self._state.handlers, member.view
         if view.activated_ms is None:
             activating = handlers.activate(member)
@@ -307,8 +318,10 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.begin(self._poll_after(catching_up, request, member, closes), ends_early=True)
 
     def _remember_last_poll(self, raw: bytes, request: Request, closes: bool) -> None:
-        """Keep a poll at hand, unless the connection waits or ends, or the address says too
-        little about the caller.
+        """Keep a poll as this connection's last one.
+
+        It is not kept if the connection waits or ends, or if the source address alone does not
+        decide who the caller is.
         """
         if closes or self._is_busy or self._member is None or self.transport is None:
             return
@@ -326,7 +339,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self._suspend_expiry()
 
     def end_held_poll(self, held: HeldPoll, is_changed: bool, is_same_caller: bool) -> None:
-        """Answer a poll that was held: with the new document, or with 304 after its time."""
+        """Answer a held poll, with the new document if `is_changed`, else with 304."""
         self._held_poll = None
         self._is_busy = False
         request, member, closes = held.request, held.member, held.closes
@@ -345,7 +358,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self._held_poll = None
 
     def begin(self, work: Coroutine[object, object, None], *, ends_early: bool = False) -> None:
-        """Run work that ends in a response; `ends_early`: cancel it if the client leaves."""
+        """Run work that ends with a response. If `ends_early`, a client that leaves cancels it."""
         self._is_busy = True
         self._suspend_expiry()
         task = self._state.spawn(work)
@@ -364,7 +377,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         member: Member,
         closes: bool,
     ) -> None:
-        """Answer a poll once what it needs is there: an activation, or a newer document."""
+        """Wait for `needed`, which activates or reads the scope, and then answer the poll."""
         try:
             await needed
         except StoreDown:
@@ -398,29 +411,29 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self.finish(response, closes)
 
     def _finish_anyway(self) -> None:
-        """Cancel the task no more when the client leaves: its effects may be half stored."""
+        """From now on, don't cancel the task when the client leaves: it may have stored a part."""
         self._cancellable_task = None
 
     def finish(self, response: Response, closes: bool) -> None:
-        """Send the response that begun work has made, and go on with the next request."""
+        """Send the response of the work that `begin` started, and go on with the next request."""
         self._is_busy = False
         self.send(response, closes=closes)
         self._go_on()
 
     def finish_bytes(self, ready: bytes, closes: bool) -> None:
-        """Send the last bytes of a response that begun work has made, and go on."""
+        """Send the last bytes of a response that started work has made, and go on."""
         self._is_busy = False
         self._write(ready, closes)
         self._go_on()
 
     def fail(self) -> None:
-        """Log a bug of ours, and answer 500. Only this client notices it."""
+        """Log the current exception, which is a bug of ours; answer 500 and close."""
         self._state.log_broken()
         self._is_busy = False
         self._send_last(BROKEN)
 
     def _send_last(self, response: Response) -> None:
-        """Send a response and close, whatever else the client has sent."""
+        """Send a response and close. Other requests of the client are dropped."""
         self._parser = None
         if not self._closes:
             self.send(response, closes=True)
@@ -441,5 +454,5 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self._parser = None
             self.transport.close()
         elif self._parser is not None and not self._is_busy:
-            # The next request has begun, and must be whole before long.
+            # The next request has begun, so its time limit starts now.
             self._expect_request()

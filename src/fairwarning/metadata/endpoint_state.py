@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class EndpointState:
-    """Made once for a node. It knows no connection class, only what it may ask of each one."""
+    """The state of a node's endpoint. There is one object in each node."""
 
     def __init__(
         self, views: Views, handlers: Handlers, rules: EndpointRules, faults: Faults
@@ -42,21 +42,21 @@ class EndpointState:
         self.polls.on_sight = self._on_sight
         self.ready = self.polls.ready
         self.by_address = _by_own_address(views, rules)
-        """Finds the instance of a source address; finds none for the address of a proxy."""
+        """Finds the instance of a source address. For a proxy's address it returns None."""
         self.fair_share = FairShare()
         self.connections = OpenConnections()
         self.known_polls = KnownPolls()
         self.known_by_bytes = self.known_polls.by_bytes
-        """The same dictionary, one lookup nearer for every poll."""
+        """The dictionary `known_polls.by_bytes`. Every poll saves one lookup in this way."""
         self.faults = FaultInjector(faults, views, handlers, varying)
         self.watchers: list[Watcher] = []
-        # A known poll is answered without a look at it, so none may stay known when faults change.
+        # A known poll is answered without parsing, so it would miss the faults if it stayed known.
         faults.listen(lambda _: self._forget_polls())
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def must_inspect(self) -> bool:
-        """Whether every request must be parsed: faults are set, or somebody watches."""
+        """Whether every request must be parsed, because a fault is set or there is a watcher."""
         return self.faults.is_on or bool(self.watchers)
 
     def watch(self, watcher: Watcher) -> None:
@@ -65,13 +65,13 @@ class EndpointState:
         self._forget_polls()
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Call this watcher no more."""
+        """Stop calling this watcher. Raises ValueError if it does not watch."""
         self.watchers.remove(watcher)
 
     def tell(
         self, member: Member, request: Request, received: ReceivedRequest, fault: Fault | None
     ) -> None:
-        """Describe a request, and the fault that strikes it, to all watchers."""
+        """Call all watchers with a request and the fault that answers it, if any."""
         agents = received.head.values("user-agent")
         for watcher in self.watchers:
             watcher(
@@ -89,11 +89,11 @@ class EndpointState:
             )
 
     def remember_poll(self, raw: bytes, request: Request, *, closes: bool) -> None:
-        """Remember what these bytes mean, unless every request must be parsed."""
+        """Remember that these bytes are this poll, unless every request must be parsed."""
         if self.must_inspect:
             return
         if self.known_polls.is_full:
-            # Real pollers are back after one parse each; a flood of odd ones gains nothing.
+            # Each real poller is known again after one parse, so a flood of others is harmless.
             self._forget_polls()
         self.known_polls.remember(raw, request, closes=closes)
 
@@ -112,11 +112,11 @@ class EndpointState:
         self.spawn(self.handlers.report_seen(member, ids))
 
     def log_broken(self) -> None:
-        """Log the exception that is being handled: a bug of ours."""
+        """Log the exception that is being handled now. It is a bug of ours."""
         _log.exception("a request broke")
 
     async def close(self) -> None:
-        """Tell held polls to come again, cancel all tasks, and end every connection."""
+        """Answer held polls with 503, cancel all tasks, and end every connection."""
         self.connections.shut_down()
         tasks = list(self._tasks)
         for task in tasks:

@@ -1,7 +1,7 @@
 """Expiry ends connections that are silent for too long.
 
-A sweep looks at every connection about once a second. A response only sets a flag, and the next
-sweep makes a time of it: reading a clock for every response would make each known poll dearer.
+A sweep checks every connection about once a second. A response only sets a flag, and the next sweep
+sets the new time. Reading a clock for every response would make each known poll slower.
 """
 
 import time
@@ -12,10 +12,10 @@ _NEVER_S = float("inf")
 
 
 class ExpiringConnection:
-    """The part of a connection that knows when silence ends it.
+    """The part of a connection that knows when it expires.
 
-    It is a base class and not a field, because a known poll sets `_has_answered`, and one more
-    lookup would cost every poll something.
+    It is a base class and not a field, so that a known poll sets `_has_answered` without one more
+    lookup.
     """
 
     __slots__ = ("_expires_s", "_has_answered")
@@ -23,10 +23,10 @@ class ExpiringConnection:
     _has_answered: bool
     """Whether a response was sent since the last sweep."""
     _expires_s: float
-    """When silence ends the connection, by the monotonic clock."""
+    """When the connection expires, by the monotonic clock."""
 
     def sweep(self, now_s: float) -> None:
-        """Renew the time of a connection that has answered; expire one whose time is over."""
+        """Extend the time if a response was sent since the last sweep. Else expire if it is up."""
         if self._has_answered:
             self._has_answered = False
             self._expires_s = now_s + KEEP_ALIVE_S
@@ -34,15 +34,15 @@ class ExpiringConnection:
             self.expire()
 
     def expire(self) -> None:
-        """Cut the connection at once. The subclass knows how."""
+        """Cut the connection at once. A subclass must override this."""
         raise NotImplementedError
 
     def _expect_request(self) -> None:
-        """Give the client its time for one whole request, however slowly it sends it."""
+        """Start the time limit for one whole request."""
         self._has_answered = False
         self._expires_s = time.monotonic() + REQUEST_S_MAX
 
     def _suspend_expiry(self) -> None:
-        """Never expire while we owe the client a response: then the silence is ours."""
+        """Don't expire until the response is sent, because the client waits for us."""
         self._has_answered = False
         self._expires_s = _NEVER_S

@@ -1,10 +1,10 @@
 """Fair share limits how much of the event loop one source address may take.
 
-Parsing a request, and making a connection of an accepted socket, take the event loop for some ten
-microseconds. An address gets four such turns in a round of a millisecond, however many connections
-it has and however much it has sent. All else that it wants waits for the next rounds, in order. So
-even an address that floods us leaves most of each millisecond to the others. Known polls need no
-turn: they are cheaper than this queue.
+Parsing a request, and making a connection from an accepted socket, each take the event loop for
+some ten microseconds (a turn). In a round of a millisecond, each address gets four turns, no matter
+how many connections it has or how much it has sent. Its other work waits for the next rounds, in
+order. So even an address that floods us leaves most of each millisecond to others. Known polls need
+no turn, because they cost less than this queue.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 TURNS_PER_ROUND = 4
-"""Some ten microseconds each, so one address takes a small part of a round."""
+"""How many turns an address gets in a round. A turn takes some ten microseconds."""
 ROUND_S = 0.001
 
 
@@ -25,13 +25,13 @@ class FairShare:
         self._ends_s = float("-inf")
         """When the round is over, by the clock of the event loop."""
         self._is_timed = False
-        """Whether a timer begins the next round. Without one, the next call of `run` does."""
+        """Whether a timer begins the next round. If not, the next call of `run` begins it."""
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def run(self, address: str, go: Callable[[], None]) -> None:
-        """Call `go` at once, or in a later round if the address has had its turns.
+        """Call `go` at once, or in a later round if the address has used its turns.
 
-        A call in a later round must not raise.
+        `go` must not raise.
         """
         waiting = self._waiting.get(address)
         if waiting is not None:
@@ -52,7 +52,7 @@ class FairShare:
             loop.call_at(self._ends_s, self._begin_round)
 
     async def wait(self, address: str) -> None:
-        """Return when it is the turn of the address."""
+        """Wait until the address gets a turn."""
         came = asyncio.Event()
         self.run(address, came.set)
         await came.wait()

@@ -1,7 +1,7 @@
 """Fault injection answers requests of test fleets wrongly, on purpose.
 
-While a fault is set no poll is remembered by its bytes, so that each request comes by here;
-while none is set, this costs nothing.
+While any fault is set, no poll is remembered by its bytes, so every request is checked here. While
+no fault is set, this costs nothing.
 """
 
 import asyncio
@@ -37,34 +37,34 @@ _WORDS = {
 }
 _EMPTY = Response(status=200)
 _PIECES = 10
-"""In how many pieces a slow body is sent."""
+"""The number of pieces in which a slow body is sent."""
 Snapshot = dict[tuple[ScopeId, str], bytes]
 """The document of each test scope in each api-version."""
 
 
 class FaultyConnection(Protocol):
-    """What an injected fault needs of the connection that it strikes."""
+    """What a fault needs from the connection whose request it answers."""
 
     transport: asyncio.Transport | None
 
     def begin(self, work: Coroutine[object, object, None], *, ends_early: bool = False) -> None:
-        """Run the work that ends in a response; `ends_early`: only while the client is there."""
+        """Run work that ends with a response. If `ends_early`, a client that leaves cancels it."""
 
     def send(self, response: Response, *, closes: bool) -> None:
         """Send a response that is ready now."""
 
     def finish(self, response: Response, closes: bool) -> None:
-        """Send the response that begun work has made."""
+        """Send the response of the work that `begin` started."""
 
     def finish_bytes(self, ready: bytes, closes: bool) -> None:
-        """Send the last bytes of a response that begun work has made."""
+        """Send the last bytes of a response that started work has made."""
 
     def fail(self) -> None:
         """Answer 500 and close, because of a bug."""
 
 
 class FaultInjector:
-    """Draws the fault of a request, and answers the request as the fault demands."""
+    """Finds the fault that strikes a request, if any, and answers the request wrongly."""
 
     def __init__(
         self, faults: Faults, views: Views, handlers: Handlers, varying: VaryingHeaders
@@ -74,7 +74,7 @@ class FaultInjector:
         self._handlers = handlers
         self._varying = varying
         self._stale: dict[str, Snapshot] = {}
-        """What every test scope showed when a stale fault was set, by the fault's id."""
+        """The documents of all test scopes when a STALE fault was set, by the fault's id."""
         self.is_on = False
         """Whether any fault is set."""
         faults.listen(self._on_faults)
@@ -116,10 +116,10 @@ class FaultInjector:
         body: bytes,
         closes: bool,
     ) -> None:
-        """Answer with a fault that takes its time, or that needs the document."""
+        """Answer with a fault that takes time or needs the real response."""
         try:
             if fault.kind is FaultKind.SLOW:
-                # Real time, not the server's clock: the fault tries the client's own patience.
+                # This is real time, not the server's clock, because the client waits in real time.
                 await asyncio.sleep(fault.delay_ms / 1000)
             response = await self._spoilt_response(fault, request, member, body)
             if fault.kind is FaultKind.SLOW_BODY:
@@ -135,7 +135,7 @@ class FaultInjector:
     async def _spoilt_response(
         self, fault: Fault, request: Request, member: Member, body: bytes
     ) -> Response:
-        """Return the response of the ordinary handlers, spoilt by the fault. Raises StoreDown."""
+        """Return the ordinary response, made wrong by the fault. Raises StoreDown."""
         if request.kind is not Kind.EVENTS:
             return await self._handlers.answer(request, member, body)
         await self._handlers.activate(member)
@@ -148,7 +148,7 @@ class FaultInjector:
         return Response(status=200, body=view.document(request.version), headers={"ETag": view.tag})
 
     def _spoilt_document(self, fault: Fault, member: Member, version: ApiVersion) -> Response:
-        """Return a wrong document of an activated scope, under a tag that no real one has."""
+        """Return a wrong document of an activated scope. No real document has its tag."""
         view = member.view
         if fault.kind is FaultKind.STALE:
             body = self._stale.get(fault.id, {}).get((view.scope_id, version.name))
@@ -161,7 +161,7 @@ class FaultInjector:
     async def _send_slowly(
         self, response: Response, connection: FaultyConnection, over_ms: int, closes: bool
     ) -> None:
-        """Send the head at once, and the body in pieces over this time."""
+        """Send the head at once, and the body in pieces during `over_ms`."""
         whole = to_bytes(response, self._varying, closes=closes)
         start = len(whole) - len(response.body)
         step = max(1, len(response.body) // _PIECES)
@@ -196,8 +196,8 @@ def _status_response(fault: Fault) -> Response:
 
 
 def _reset(transport: asyncio.Transport) -> None:
-    """Cut the connection, so that the client sees a reset and not an end."""
+    """Cut the connection so that the client sees a reset, not a normal end."""
     client = transport.get_extra_info("socket")
-    # Linger for no time: the kernel then sends RST in place of FIN.
+    # With a linger time of 0, the kernel sends RST instead of FIN.
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()

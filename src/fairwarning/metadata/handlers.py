@@ -1,4 +1,4 @@
-"""The handlers of requests that need the store: activation, approvals, drains, metadata."""
+"""Handles the requests that need the store: activation, approvals, drains and metadata."""
 
 import asyncio
 import contextlib
@@ -29,9 +29,9 @@ from fairwarning.metadata.responses import (
 from fairwarning.metadata.settings import EndpointRules
 
 BEGIN_ANEW_EVERY_S = 5.0
-"""The least time between two new activations of a scope that tags of clients cause.
+"""The least time between two new activations of a scope that a client's tag causes.
 
-It is as long as other nodes may take to notice that the store has stepped back.
+Other nodes may take this long to notice that the store has lost data.
 """
 
 _APPROVED = Response(status=200)
@@ -69,7 +69,7 @@ class Handlers:
 
     @property
     def seconds(self) -> Callable[[], float] | None:
-        """A function that reads the clock in seconds; None if that is the system's clock."""
+        """A function that reads the clock in seconds. It is None for the system's clock."""
         return None if isinstance(self._clock, SystemClock) else lambda: self._clock.now() / 1000
 
     def now(self) -> Instant:
@@ -78,7 +78,7 @@ class Handlers:
     def is_delayed(self, request: Request, member: Member) -> bool:
         """Return whether `answer` first waits for a delayed activation.
 
-        Cancel it only during that wait: later its effects may be half stored.
+        `answer` may be cancelled only during that wait. Later it may have stored a part.
         """
         is_first = member.view.activated_ms is None and request.kind in (Kind.APPROVE, Kind.DRAINED)
         return is_first and self._rules.activation_delay_s > 0
@@ -90,8 +90,10 @@ class Handlers:
         body: bytes,
         begins: Callable[[], None] = lambda: None,
     ) -> Response:
-        """Answer a request of any kind but EVENTS. `begins` is called once the scope is activated,
-        and from then on the caller must not cancel.
+        """Return the response to a request of any kind except EVENTS.
+
+        For APPROVE and DRAINED, `begins` is called once the scope is activated. From then on, the
+        caller must not cancel this.
         """
         try:
             match request.kind:
@@ -113,10 +115,10 @@ class Handlers:
             return OUT_OF_SERVICE
 
     async def activate(self, member: Member) -> None:
-        """Activate the scope at its first request; further requests wait with it. Raises StoreDown.
+        """Activate the scope if it is not activated, and wait until that is done. Raises StoreDown.
 
-        Cancel this if the client leaves. If all clients leave before the delay is over, the scope
-        stays inactive.
+        Requests of the same scope share one activation. Cancel this if the client leaves. If all
+        clients leave before the activation delay is over, the scope stays inactive.
         """
         view = member.view
         if view.activated_ms is None:
@@ -135,18 +137,18 @@ class Handlers:
         finally:
             activation.members.remove(member)
             if not activation.members and activation.is_delayed:
-                # At once, so that nobody comes to wait for what will not happen.
+                # It is removed at once, so that no new request waits for a cancelled activation.
                 self._activating.pop(scope_id)
                 activation.task.cancel()
 
     def _begin_activation(self, scope_id: ScopeId, activation: "_Activation") -> asyncio.Task[None]:
-        """Start the task. The delay counts from here, and not from the task's first turn."""
+        """Start the task of an activation. The activation delay begins now."""
         delay_ms = self._rules.activation_delay_s * SECOND_MS
         if not delay_ms:
             return asyncio.create_task(self._activate(scope_id, activation))
         until, alarm = later(self._clock.now(), delay_ms), self._clock.alarm()
         task = asyncio.create_task(self._activate(scope_id, activation, alarm, until))
-        # Not by the task itself: one that is cancelled before its first turn never runs.
+        # The task can't do this itself: if it is cancelled before its first turn, it never runs.
         task.add_done_callback(lambda _: alarm.close())
         return task
 
@@ -169,17 +171,20 @@ class Handlers:
         self._views.put(receipt.scope)
 
     async def catch_up(self, tags: str, view: View) -> None:
-        """Read the scope again: the caller's tags may name a newer document. Raises StoreDown."""
+        """Read the scope again, because the caller's tags may name a newer document.
+
+        If the tags prove that the store lost it, the scope is activated anew. Raises StoreDown.
+        """
         await self._views.refresh(view.scope_id)
         if is_ahead(tags, view):
-            # Nothing newer is stored, so the store may have lost it.
+            # The store has no newer document, so it may have lost that document.
             await self._engine.check_past()
         if proves_loss(tags, view) and self._may_begin_anew(view.scope_id):
-            # No node that has shown it is left, so only this client knows of the loss.
+            # No running node has seen the lost document, so only this client knows about it.
             await self._views.begin_anew(view)
 
     def _may_begin_anew(self, scope_id: ScopeId) -> bool:
-        """Allow one new activation every few seconds: an instance can make up a tag."""
+        """Return whether the last such activation is long enough ago: a client can forge a tag."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._began_anew_s.get(scope_id, float("-inf")) < BEGIN_ANEW_EVERY_S:
             return False
@@ -187,8 +192,9 @@ class Handlers:
         return True
 
     async def report_seen(self, member: Member, ids: tuple[EventId, ...]) -> None:
-        """Store that the instance has seen the events. An outage of the store loses this: it is
-        for the history only.
+        """Store that the instance has seen the events.
+
+        If the store is down, this is lost without an error, because it is only for the history.
         """
         command = ReportSeen(event_ids=ids, instance=member.name)
         with contextlib.suppress(StoreDown, Refused):
@@ -205,7 +211,7 @@ class Handlers:
         )
 
     async def _approve(self, member: Member, body: bytes) -> Response:
-        """Approve the events. An unknown id refuses all of them, before anything is approved."""
+        """Approve the events in the body. If one id is unknown, none is approved."""
         ids = read_event_ids(body)
         if ids is None:
             return BAD_BODY
@@ -225,7 +231,7 @@ class Handlers:
         return _APPROVED
 
     async def _drained(self, request: Request, member: Member, body: bytes) -> Response:
-        """List which instances of an event are drained; a POST first reports the caller as one."""
+        """Return which instances of an event are drained. A POST first adds the caller to them."""
         id = EventId(request.path[0].upper()) if request.path else read_event_id(body)
         if id is None:
             return BAD_DRAINED_BODY
@@ -249,7 +255,7 @@ class Handlers:
         return Response(status=200, body=json.dumps(shown, separators=(",", ":")).encode())
 
     async def _is_known(self, scope_id: ScopeId, id: EventId) -> bool:
-        """Return whether the scope has, or once had, the event: a late approval is no error."""
+        """Return whether the scope has or had the event. A late approval is no error."""
         try:
             found, _ = await self._store.find_event(id)
         except Refused:

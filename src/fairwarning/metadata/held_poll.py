@@ -1,7 +1,7 @@
-"""A held poll (long-poll) waits for the next change of its document, at most its own `wait`.
+"""A held poll (long-poll) waits for the next change of its document, for at most its `wait`.
 
-It has no task of its own: the scope's view calls it when the document changes, and the event
-loop calls it when its time is over. Either way it hands itself back to its connection.
+It has no task of its own. The scope's view calls it when the document changes, and the event loop
+calls it when the time is over. In both cases, it calls its connection, which answers it.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from fairwarning.metadata.responses import Response
 
 
 class PollOwner(Protocol):
-    """What a held poll needs of the connection that it came on."""
+    """What a held poll needs from its connection."""
 
     def find_caller(self, request: Request, /) -> Member | Response:
-        """Return the instance that the request counts for now."""
+        """Return the instance that the request now belongs to, or the response that refuses it."""
 
     def end_held_poll(self, held: "HeldPoll", is_changed: bool, is_same_caller: bool, /) -> None:
-        """Answer the poll, which no longer waits."""
+        """Answer a poll that is no longer held."""
 
 
 class HeldPoll(Struct, eq=False):
@@ -30,16 +30,16 @@ class HeldPoll(Struct, eq=False):
     owner: PollOwner
     request: Request
     member: Member
-    """The instance that asked."""
+    """The instance that sent the poll."""
     closes: bool
     """Whether the connection ends with the response."""
     tag: str
-    """The tag of the document that the poll waits to see replaced."""
+    """The tag of the document that the caller already has."""
     timer: asyncio.TimerHandle | None = None
     is_over: bool = False
 
     def cancel(self) -> None:
-        """Wait no longer, and say nothing to the connection."""
+        """Stop waiting, without a call to the connection."""
         self.is_over = True
         if self.timer is not None:
             self.timer.cancel()
@@ -47,7 +47,7 @@ class HeldPoll(Struct, eq=False):
 
     def _on_change(self) -> None:
         if self.is_over:
-            # One wake-up calls a whole list, and another poll on it may have ended this one.
+            # A change calls a list of polls, and an earlier one in it may have ended this one.
             return
         member = self.member
         view = member.view
@@ -65,7 +65,7 @@ class HeldPoll(Struct, eq=False):
 
 
 def hold(owner: PollOwner, request: Request, member: Member, closes: bool) -> HeldPoll:
-    """Begin to hold a poll whose caller already has the present document."""
+    """Hold a poll whose caller already has the present document, and return it."""
     view = member.view
     held = HeldPoll(owner, request, member, closes, view.tag)
     held.timer = asyncio.get_running_loop().call_later(request.wait_s, held._time_out)

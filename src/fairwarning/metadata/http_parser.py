@@ -1,9 +1,9 @@
-"""The parser makes requests of bytes, with a limit on everything that a sender can make grow.
+"""The parser turns bytes into requests, and limits everything that a sender can make grow.
 
-What a client sends is kept until it is the connection's turn. Then llhttp (through httptools) gets
-one piece of it: never more than 4 KiB, and never a byte beyond the end of a request. A head and a
-chunked body both end with an empty line, and other bodies say how long they are, so the end is
-found without parsing.
+The bytes of a client are kept until it is the connection's turn. Then llhttp (through httptools)
+gets one piece of them, which has at most 4 KiB and never goes beyond the end of a request. A head
+and a chunked body both end with an empty line, and other bodies have a length, so the end is found
+without parsing.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from fairwarning.metadata.settings import (
 )
 
 _MESSAGE_BYTES_MAX = HEAD_BYTES_MAX + 8 * BODY_BYTES_MAX
-"""Eight times the body, because chunks of a byte each make it that much longer on the wire."""
+"""The most bytes of a request. If each chunk has one byte, a body takes many times its size."""
 _UPGRADE_WORDS = frozenset({"upgrade", "http2-settings"})
 _EMPTY_LINE = b"\r\n\r\n"
 
@@ -40,11 +40,13 @@ class ReceivedRequest(Struct, frozen=True, kw_only=True):
     body: bytes
     keeps_alive: bool
     raw: bytes | None = None
-    """The request's bytes, if they came alone and in one piece; equal bytes then mean the same."""
+    """The request's bytes if they came alone and in one piece, else None. Such bytes can be
+    remembered, because equal bytes mean the same request.
+    """
 
 
 class Refusal(Exception):
-    """The sender broke a rule of HTTP or a limit; the response closes the connection."""
+    """The sender broke a rule of HTTP or a limit. The response closes the connection."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -52,7 +54,7 @@ class Refusal(Exception):
 
 
 class RequestParser:
-    """Parses the requests of one connection; dropped whenever nothing of a request is left."""
+    """Parses the requests of one connection. The connection drops it while `is_empty` is true."""
 
     __slots__ = ("_at", "_body", "_body_left", "_data", "_found", "_head_bytes", "_headers",
                  "_in_body", "_is_between", "_on_continue", "_parser", "_pending_bytes", "_tail",
@@ -63,9 +65,9 @@ class RequestParser:
         self._on_continue = on_continue
         self._data = b""
         self._at = 0
-        """How many bytes of `_data` llhttp has got."""
+        """How many bytes of `_data` were given to llhttp."""
         self._tail = b""
-        """The last bytes that llhttp got: an empty line may come in two pieces."""
+        """The last bytes given to llhttp. They are kept as an empty line may come in two pieces."""
         self._found: ReceivedRequest | None = None
         self._is_between = True
         self._begin()
@@ -82,7 +84,7 @@ class RequestParser:
 
     @property
     def waiting(self) -> int:
-        """How many bytes llhttp has not got yet."""
+        """How many bytes were not given to llhttp yet."""
         return len(self._data) - self._at
 
     @property
@@ -96,7 +98,10 @@ class RequestParser:
         self._at = 0
 
     def take(self) -> ReceivedRequest | None:
-        """Parse the next piece. Return the request that it completes, if any. Raises Refusal."""
+        """Parse the next piece. Return the request if the piece completes one, else None.
+
+        Raises Refusal if the bytes break a rule of HTTP or a limit.
+        """
         was_between, start = self._is_between, self._at
         piece = self._next_piece()
         self._at += len(piece)
@@ -125,7 +130,7 @@ class RequestParser:
         return piece
 
     def _feed(self, piece: bytes) -> bool:
-        """Give llhttp a piece. Return whether the request asked for another protocol."""
+        """Give llhttp a piece. Return whether the request asked for an upgrade. Raises Refusal."""
         try:
             self._parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
@@ -141,8 +146,8 @@ class RequestParser:
     def _ignore_upgrade(self) -> None:
         """Parse the head again without its upgrade, because llhttp would skip the body.
 
-        RFC 9110 7.8 lets a server ignore an upgrade. Java's client offers HTTP/2 like this with
-        every request, approvals included. The piece ended with the head, so nothing else has to
+        RFC 9110 7.8 lets a server ignore an upgrade. Java's client asks for HTTP/2 in this way with
+        every request, even with an approval. The piece ended with the head, so nothing else has to
         be parsed again.
         """
         found, self._found = self._found, None
@@ -155,7 +160,7 @@ class RequestParser:
         self._feed(_without_upgrade(found.head, version))
 
     def _refuse_endless(self, count: int) -> None:
-        """Limit also what llhttp has got and has not reported yet. Raises Refusal."""
+        """Count bytes that llhttp may not have reported. Raises Refusal if there are too many."""
         if self._is_between:
             return
         self._pending_bytes += count
@@ -174,7 +179,7 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_body:
-            # A trailer. None is of use to us, and none may stand in for a header.
+            # This is a trailer. We need none, and it must not be used as a header.
             return
         self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
         self._grow_head(len(name) + len(value))
@@ -191,12 +196,12 @@ class RequestParser:
         headers = dict(self._headers)
         is_new = self._parser.get_http_version() == "1.1"
         if is_new and sum(name == "host" for name, _ in self._headers) != 1:
-            # RFC 9112 3.2: two of them are how requests are smuggled past a proxy.
+            # RFC 9112 3.2 demands this. With two hosts, a request can be smuggled past a proxy.
             raise Refusal(MALFORMED)
         if self._parser.should_upgrade():
             # There is no body yet; see `_ignore_upgrade`.
             return
-        # llhttp has seen to it that this is a number.
+        # llhttp has checked that this is a number.
         self._body_left = int(headers.get("content-length", "0"))
         if self._body_left > BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)

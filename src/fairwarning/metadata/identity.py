@@ -1,10 +1,10 @@
-"""Identity: which instance sends a request. No header that a client can set decides it.
+"""Decides which instance sent a request. No header that a client can set decides this.
 
 The source address decides, with two exceptions that the operator must allow. On a loopback
-listener the base path /vm/NAME names the instance, so that one laptop can play a whole fleet. From
-a proxy's own address, a name under an HMAC that only the proxy can make does, as in OpenStack's
-metadata proxy. A browser on that laptop asks from loopback too, so requests that a web page may
-have sent are refused there.
+listener, the base path /vm/NAME names the instance, so that one laptop can play a whole fleet. From
+a proxy's address, a header names it, with an HMAC that only the proxy can make, as in OpenStack's
+metadata proxy. Requests of a browser also come from loopback, so requests there are refused if a
+web page may have sent them.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _UNSIGNED = error(
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the host is a loopback address. A name never is."""
+    """Return whether the host is a loopback address. It is false for every name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -34,10 +34,10 @@ def is_loopback(host: str) -> bool:
 
 
 def canonical(host: str, zone: int = 0) -> str:
-    """Return the address in the form that the fleet has: an IPv4-mapped one as IPv4.
+    """Return the address in the form that the fleet uses. An IPv4-mapped one becomes IPv4.
 
-    `zone` is the link of a link-local address, else 0. It stays with the address (`fe80::1%2`).
-    No address in the fleet has one, because another link may have the same address.
+    `zone` is the link of a link-local address, else 0. The result contains it (`fe80::1%2`). Such
+    an address is never found in the fleet, because another link may have the same address.
     """
     address = ipaddress.ip_address(host)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
@@ -51,16 +51,19 @@ def sign(secret: str, instance: str) -> str:
 
 
 class Callers:
-    """Finds the instance behind a request, or the response that there is none."""
+    """Finds the instance that sent a request."""
 
     def __init__(self, views: Views, rules: EndpointRules) -> None:
         self._views = views
         self._rules = rules
 
     def find(self, request: Request, address: str, *, on_loopback: bool) -> Member | Response:
-        """Return the instance or the refusal. `on_loopback`: both listener and peer are there."""
+        """Return the instance, or the response that refuses the request.
+
+        `on_loopback` says whether both the listener and the client are on loopback.
+        """
         if self._rules.proxy_secret and address in self._rules.proxy_addresses:
-            # Only the signature counts there: all else may have been written by its client.
+            # From a proxy, only the signature counts. Its client may have written all the rest.
             return _UNSIGNED if request.proxied is None else self._behind_proxy(*request.proxied)
         if on_loopback and request.is_foreign:
             return FOREIGN
@@ -80,8 +83,10 @@ class Callers:
         return self._named(instance, hints=False)
 
     def _named(self, name: str, *, hints: bool) -> Member | Response:
-        """Find an instance by name. Without `hints` the error names no other instance, because an
-        instance reads it.
+        """Return the instance of this name, or an error if there is none or more than one.
+
+        If `hints` is false, the error names no scope and no other instance, because an instance
+        reads it.
         """
         found = self._views.by_name(name)
         if len(found) == 1:

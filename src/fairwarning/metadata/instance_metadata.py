@@ -1,7 +1,7 @@
-"""The response to GET /metadata/instance: what we know of an instance, for one api-version.
+"""Makes the response to GET /metadata/instance, which describes an instance in one api-version.
 
-All values are strings and unknown ones are empty, as in Azure. Fields that a version did not have
-are left out.
+All values are strings, and unknown values are empty, as in Azure. Fields that the version does not
+have are left out.
 """
 
 import json
@@ -52,13 +52,15 @@ _SINCE: Mapping[str, str] = {
     "vmSize": "2017-04-02",
     "zone": "2017-12-01",
 }
-"""The first version that has the field of `compute`."""
+"""The first api-version that has each field of `compute`."""
 Tree = dict[str, "Tree"] | list["Tree"] | str
 
 
 def answer(scope: Scope, instance: Instance, version: str, path: tuple[str, ...],
            *, is_text: bool) -> Response:  # fmt: skip
-    """Return the value at `path`, as JSON or as text."""
+    """Return the response with the value at `path`, as JSON or as text. It is 404 without a value,
+    and 400 for a leaf as JSON.
+    """
     node = _walk(tree(scope, instance, version), path)
     if node is None:
         return NOT_FOUND
@@ -71,7 +73,7 @@ def answer(scope: Scope, instance: Instance, version: str, path: tuple[str, ...]
 
 
 def tree(scope: Scope, instance: Instance, version: str) -> Tree:
-    """Return the whole document of the version."""
+    """Return all metadata that this api-version has."""
     compute = {
         name: value for name, value in _compute(scope, instance).items() if version >= _SINCE[name]
     }
@@ -150,7 +152,9 @@ def _interface(instance: Instance) -> Tree:
 
 
 def _walk(node: Tree, path: tuple[str, ...]) -> Tree | None:
-    """Return what is at the path, which is in lower case; keys have no case, as in Azure."""
+    """Return the node at the path, or None. The path is in lower case, and the case of keys does
+    not matter, as in Azure.
+    """
     for part in path:
         found: Tree | None = None
         if isinstance(node, dict):
@@ -165,7 +169,7 @@ def _walk(node: Tree, path: tuple[str, ...]) -> Tree | None:
 
 
 def _as_text(node: Tree) -> str:
-    """Return a leaf's value, or the names of the nodes below, one in each line."""
+    """Return the value of a leaf, or the names of the child nodes, one on each line."""
     if isinstance(node, str):
         return node
     if isinstance(node, dict):

@@ -1,8 +1,8 @@
 """Known polls are remembered by their bytes, so that equal bytes need no parsing.
 
-A poller sends the same bytes for hours, and most pollers of a fleet are the same program. What a
-request means depends on its bytes and the rules alone (`requests.py`); who sends it, and whether
-it may, is checked for every request.
+A poller sends the same bytes for hours, and most pollers of a fleet are the same program. The
+meaning of a request depends only on its bytes and the rules (`requests.py`). The sender and its
+permission are still checked for every request.
 """
 
 from fairwarning.metadata.requests import Request
@@ -10,19 +10,21 @@ from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX
 
 
 class KnownPolls:
-    """The polls that have been parsed before. Listeners and connections read its fields directly,
-    because a call for each poll would cost more than the lookup.
+    """The polls that have been parsed before.
+
+    Listeners and connections read the fields of this class directly, because a method call for each
+    poll would cost more than the lookup.
     """
 
     def __init__(self) -> None:
         self.by_bytes: dict[bytes, tuple[Request, bool]] = {}
-        """What the bytes of a poll mean, and whether it ends its connection."""
+        """For the bytes of a poll, the parsed request and whether it closes its connection."""
         self.has_loopback = False
-        """Whether a listener is on loopback, where requests of foreign web pages are refused."""
+        """Whether a listener is on loopback. There, requests of foreign web pages are refused."""
         self._closing: dict[bytes, Request] = {}
-        """Polls that end their connection, and that memory can answer at once for any address."""
+        """Polls that close their connection, and that need no check except the source address."""
         self.last_bytes = b""
-        """The bytes of the closing poll that was found last: the next one is mostly equal."""
+        """The bytes of the last poll that `find_closing` found. The next one is mostly equal."""
         self.last_request: Request | None = None
 
     def remember(self, raw: bytes, request: Request, *, closes: bool) -> None:
@@ -37,7 +39,10 @@ class KnownPolls:
         return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
 
     def find_closing(self, raw: bytes) -> Request | None:
-        """Return the poll if a fresh connection can be answered and closed without a transport."""
+        """Return the poll that these bytes are, if it can be answered without a transport.
+
+        The result is None if the bytes are not known, or if the poll does not close its connection.
+        """
         request = self._closing.get(raw)
         if request is not None:
             self.last_bytes, self.last_request = raw, request

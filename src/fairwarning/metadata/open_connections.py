@@ -1,25 +1,25 @@
-"""The connections that clients have open, as far as the endpoint must reach all of them."""
+"""Keeps all open connections of clients, so that the endpoint can count, sweep and close them."""
 
 from collections.abc import Iterator
 from typing import Protocol
 
 
 class OpenConnection(Protocol):
-    """What the endpoint asks of each connection."""
+    """What the endpoint calls on each connection."""
 
     address: str
 
     def forget_poll(self) -> None:
-        """Parse the next poll again, whatever its bytes are."""
+        """Forget the last poll, so that the next one is parsed even if its bytes are the same."""
 
     def sweep(self, now_s: float) -> None:
         """Expire if the client has been silent for too long."""
 
     def shut_down(self) -> None:
-        """End politely: a held poll is told to come again."""
+        """Answer a held poll with 503. Close at once if no response is still to be sent."""
 
     def expire(self) -> None:
-        """End at once."""
+        """Cut the connection at once."""
 
 
 class OpenConnections:
@@ -36,15 +36,18 @@ class OpenConnections:
         return len(self._open)
 
     def count(self, address: str) -> int:
-        """Return how many connections this address has open, reserved ones included."""
+        """Return how many open or reserved connections this address has."""
         return self._counts.get(address, 0)
 
     def reserve(self, address: str) -> None:
-        """Count a connection before there is an object for it: one turn may accept many."""
+        """Count a connection of this address before its object exists.
+
+        Otherwise many connections that are accepted at once could exceed the limit.
+        """
         self._counts[address] = self._counts.get(address, 0) + 1
 
     def release(self, address: str) -> None:
-        """Count one connection of the address less."""
+        """Reduce the count of this address by one."""
         left = self._counts.get(address, 0) - 1
         if left > 0:
             self._counts[address] = left
@@ -52,11 +55,11 @@ class OpenConnections:
             self._counts.pop(address, None)
 
     def add(self, connection: OpenConnection) -> None:
-        """Add a connection whose address has been reserved."""
+        """Add a connection that `reserve` has already counted."""
         self._open.add(connection)
 
     def remove(self, connection: OpenConnection) -> None:
-        """Remove a connection, and release its address."""
+        """Remove a connection, and reduce the count of its address."""
         self._open.discard(connection)
         self.release(connection.address)
 

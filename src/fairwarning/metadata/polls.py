@@ -1,7 +1,7 @@
-"""Polls are answered from memory with ready bytes, and tags of documents are compared.
+"""Answers polls from memory with ready bytes, and compares the tags of documents.
 
-Both ways of a poll, known by its bytes or parsed, end here, so their responses can't differ.
-Identity, rate limit and activation are checked for every request.
+Polls that are known by their bytes and polls that were parsed are both answered here, so their
+responses can't differ. The rate limit and the activation are checked for every poll.
 """
 
 import re
@@ -24,17 +24,20 @@ class Polls:
     def __init__(self, rate_limit: RateLimit, varying: VaryingHeaders) -> None:
         self.varying = varying
         self.on_sight: Callable[[Member, tuple[EventId, ...]], None] = lambda _, __: None
-        """Called with the events that an instance is the first of its scope to be shown."""
+        """Called with the events that are shown for the first time in a scope, and to which
+        instance.
+        """
         self._rate_limit = rate_limit
-        # Copied, so that a poll without a limit costs no call.
+        # These are copied, so that a poll without a limit needs no call.
         self._limit = rate_limit.per_second
         self._test_limit = rate_limit.per_second_in_test_fleets
 
     def ready(self, request: Request, member: Member, closes: bool) -> bytes | None:
-        """Return the whole response; None if it takes longer than a look into memory.
+        """Return the whole response. It is None if the poll can't be answered from memory now.
 
-        That is so if the scope is not activated, if the caller is to wait, or if it may have a
-        newer document than this node; only then has the request not been counted yet.
+        It is None if the scope is not activated, if the poll must be held, or if the caller may
+        have a newer document than this node. In this last case, the rate limit has not counted the
+        request yet.
         """
         view = member.view
         if request.tag:
@@ -58,7 +61,10 @@ class Polls:
         return b"".join((form[0], varying.block, last, form[1]))
 
     def answer(self, request: Request, member: Member, closes: bool) -> bytes | None:
-        """Return the response of a request that has been counted; None if it takes longer."""
+        """Return the response to a poll that the rate limit has counted.
+
+        It is None if the scope is not activated or if the poll must be held.
+        """
         view = member.view
         if view.activated_ms is None:
             return None
@@ -70,7 +76,7 @@ class Polls:
         return self.document(request, member, closes)
 
     def document(self, request: Request, member: Member, closes: bool) -> bytes:
-        """Return the response with the scope's document, which must be activated."""
+        """Return the response with the document of the scope, which must be activated."""
         form = member.view.forms.get(request.form + closes)
         if form is None:
             form = self._make_form(request, member, closes)
@@ -79,9 +85,9 @@ class Polls:
         return form[0] + self.varying.next() + form[1]
 
     def _make_form(self, request: Request, member: Member, closes: bool) -> tuple[bytes, bytes]:
-        """Make the response's constant parts and keep them in the view until the next change.
+        """Make the constant parts of the response and keep them in the view until the next change.
 
-        So this is also where an instance first sees what is new in a document.
+        This happens once after each change, so new events are reported as seen here.
         """
         assert request.version is not None
         view = member.view
@@ -99,14 +105,17 @@ class Polls:
 
 
 def is_behind(request: Request, view: View) -> bool:
-    """Return whether the caller may have seen a newer document of an activated scope than this."""
+    """Return whether the caller may have a newer document than this view of an activated scope."""
     if request.tag == view.tag or view.activated_ms is None:
         return False
     return is_ahead(request.tag, view) and not matches(request.tag, view.tag)
 
 
 def matches(tags: str, tag: str) -> bool:
-    """Return whether If-None-Match names the tag. It may be quoted or not, weak, a list, or `*`."""
+    """Return whether If-None-Match (`tags`) contains the tag.
+
+    `tags` may be `*` or a list, and each tag may be weak and may have quotes or not.
+    """
     if tags == tag:
         return True
     bare = tag.strip('"')
@@ -114,16 +123,16 @@ def matches(tags: str, tag: str) -> bool:
 
 
 def is_ahead(tags: str, view: View) -> bool:
-    """Return whether a tag names a newer document than the view's, or another of its number."""
+    """Return whether one of the tags has the incarnation of the view's document, or a later one."""
     place = view.activated_ms or 0, view.incarnation
     return any((activation, number) >= place for number, activation, _ in _parts(tags))
 
 
 def proves_loss(tags: str, view: View) -> bool:
-    """Return whether a tag names a document of this activation that the store does not know.
+    """Return whether a tag names a document of this activation that the store does not have.
 
-    The view must be as new as the store. A client can make up a tag, so the caller of this must
-    limit what follows from it.
+    The view must be as new as the store. A client can forge a tag, so a caller must limit how often
+    it acts on the result.
     """
     _, _, content = view.tag.strip('"').split("-")
     return any(
@@ -135,7 +144,7 @@ def proves_loss(tags: str, view: View) -> bool:
 
 
 def _parts(tags: str) -> Iterator[tuple[int, int, str | None]]:
-    """Yield the incarnation, the activation and the content of each tag in our form."""
+    """Yield the incarnation, the activation and the content hash of each tag of our form."""
     for found in map(_TAG.fullmatch, _bare(tags)):
         if found is not None:
             yield int(found[1]), int(found[2], 16), found[3]

@@ -1,7 +1,7 @@
-"""The rate limit: how many requests an instance may send in a second before it gets 429.
+"""The rate limit sets how many requests an instance may send in a second before it gets 429.
 
-Every request counts, also one that is refused for another reason. Seconds are those of the
-monotonic clock, and each process counts for itself.
+Every request counts, even if it is refused for another reason. The seconds are those of the
+monotonic clock, and each process counts separately.
 """
 
 import time
@@ -11,7 +11,7 @@ from fairwarning.metadata.responses import TOO_MANY_REQUESTS, VaryingHeaders, he
 from fairwarning.metadata.settings import EndpointRules
 
 REQUESTS_PER_SECOND = 5
-"""The limit of a real fleet, unless the operator sets another. Azure documents this number."""
+"""The default limit of a real fleet. Azure documents this number."""
 
 
 class RateLimit:
@@ -20,14 +20,17 @@ class RateLimit:
     def __init__(self, rules: EndpointRules, varying: VaryingHeaders) -> None:
         limit = rules.requests_per_second_max
         self.per_second = REQUESTS_PER_SECOND if limit is None else limit
-        """The limit in real fleets; 0: none."""
+        """The limit in real fleets. 0 means no limit."""
         self.per_second_in_test_fleets = limit or 0
         self._varying = varying
-        # Made once, like the documents: a flood of refusals must not cost more than its polls.
+        # They are made once, so that a refusal does not cost more than a poll.
         self._refusals = [_refusal(closes=closes) for closes in (False, True)]
 
     def refuse(self, member: Member, closes: bool) -> bytes | None:
-        """Count a request. Return the response 429 if the instance has used up this second."""
+        """Count a request. Return a 429 response if there were too many in this second, else None.
+
+        `closes` says whether the response closes the connection.
+        """
         limit = self.per_second_in_test_fleets if member.view.is_test else self.per_second
         if not limit:
             return None

@@ -1,4 +1,4 @@
-"""Watchers are called with every request of a known instance; tests and scenarios use them."""
+"""Watchers are called with every request of a known instance. Tests and scenarios use them."""
 
 from collections.abc import Callable
 
@@ -19,16 +19,16 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     is_test: bool
     instance: InstanceName
     kind: str
-    """`events`, `approve`, `instance` or `versions`."""
+    """`events`, `approve`, `instance`, `versions` or `drained`."""
     version: str
     user_agent: str
     body: bytes
     fault: FaultKind | None
-    """The injected fault that struck it; None: none."""
+    """The injected fault that answered the request. It is None if there was no fault."""
 
 
 Watcher = Callable[[ObservedRequest], None]
-# What clients write is kept only as far as a page shows it.
+# Texts of clients are kept only up to the length that a page shows.
 AGENT_CHARS_MAX = 200
 ID_CHARS_MAX = 64
 APPROVALS_MAX = 20
@@ -43,7 +43,7 @@ class _Approvals(Struct, rename="pascal"):
 
 
 def record_requests(requests: Requests) -> Watcher:
-    """Return a watcher that logs the requests of test fleets, and none of real fleets."""
+    """Return a watcher that adds the requests of test fleets, but not of real ones, to the log."""
 
     def record(observed: ObservedRequest) -> None:
         if observed.is_test:
@@ -69,5 +69,5 @@ def _approved(observed: ObservedRequest) -> tuple[str, ...]:
     try:
         found = msgspec.json.decode(observed.body, type=_Approvals)
     except (msgspec.DecodeError, RecursionError):
-        return ()  # the response to it says what was wrong
+        return ()  # The response to the request says what was wrong.
     return tuple(each.event_id[:ID_CHARS_MAX] for each in found.start_requests[:APPROVALS_MAX])

@@ -1,7 +1,7 @@
-"""What a request means, read from its head and body. This module is pure.
+"""Finds out what a request means, from its head and body. This module is pure.
 
-The meaning depends on the bytes and the rules alone, never on the sender, who is checked apart for
-every request (`identity.py`). So the meaning of a poll can be remembered by its bytes.
+The meaning depends only on the bytes and the rules, so the meaning of a poll can be remembered by
+its bytes. The sender is checked separately for every request (`identity.py`).
 """
 
 import ipaddress
@@ -37,7 +37,7 @@ from fairwarning.metadata.settings import START_REQUESTS_MAX, WAIT_S_MAX, Endpoi
 _EVENT_VERSIONS = [version.name for version in VERSIONS]
 _FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
-"""A whole URL as the target, which RFC 9112 3.2.2 makes a server accept."""
+"""A target that is a whole URL. RFC 9112 3.2.2 says that a server must accept it."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
 AGENT_CHARS_MAX = 100
 QUERIES_CACHED_MAX = 256
@@ -52,7 +52,7 @@ class Kind(Enum):
     INSTANCE = auto()
     VERSIONS = auto()
     DRAINED = auto()
-    """Our own extension: list or report which instances of an event are drained."""
+    """List or report which instances of an event are drained. This is our own extension."""
 
 
 class Head(Struct, frozen=True, kw_only=True):
@@ -77,22 +77,26 @@ class Request(Struct, frozen=True, kw_only=True):
     tag: str = ""
     wait_s: int = 0
     vm: str | None = None
-    """The instance in the base path /vm/NAME, which counts on a loopback listener only."""
+    """The instance in the base path /vm/NAME. Only a loopback listener accepts it."""
     proxied: tuple[str, str] | None = None
-    """`X-Instance-ID` and its signature, not verified yet; None unless each was given once."""
+    """`X-Instance-ID` and its signature, which is not verified yet. It is None unless the request
+    has each of them once.
+    """
     is_forwarded: bool = False
     is_plain: bool = True
-    """Whether the source address alone says who asks."""
+    """Whether only the source address says which instance sent the request."""
     is_foreign: bool = False
-    """Whether a web page may have sent it, which a loopback listener refuses."""
+    """Whether a web page may have sent the request. A loopback listener refuses it then."""
     agent: str = ""
     """The first characters of the `User-Agent`."""
     form: int = 0
-    """The key of the ready response in `View.forms`; one more if the connection is closed."""
+    """The key of the ready response in `View.forms`. The key of the one that closes the connection
+    is higher by 1.
+    """
 
 
 def parse_request(head: Head, rules: EndpointRules) -> Request | Response:
-    """Return what the head asks for, or the response that refuses it."""
+    """Return the request that the head means, or the response that refuses it."""
     target, _, query = _ABSOLUTE.sub("", head.target).partition("?")
     if not target.startswith("/"):
         return NOT_FOUND
@@ -114,7 +118,7 @@ def parse_request(head: Head, rules: EndpointRules) -> Request | Response:
     return _with_caller(found, head, vm)
 
 
-# Cached, because most clients send the same query again and again.
+# This is cached, because most clients send the same query again and again.
 @lru_cache(QUERIES_CACHED_MAX)
 def _parameters(query: str) -> Mapping[str, str] | Response:
     try:
@@ -230,9 +234,9 @@ def _is_foreign(head: Head) -> bool:
     """Return whether a browser may have sent the request for a page that is not served here.
 
     A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where
-    the page came from; a page can change neither. The owner of a name can point it at loopback
-    (DNS rebinding). An address can't be pointed elsewhere, so every address is fine: clients that
-    a firewall rule sends here say `Host: 169.254.169.254`.
+    the page came from. A page can't change these headers. The owner of a name can make it resolve
+    to loopback (DNS rebinding), so names are refused, except localhost. IP addresses are allowed:
+    clients that a firewall rule sends here use `Host: 169.254.169.254`.
     """
     hosts = [*head.values("host")]
     if target := _ABSOLUTE.match(head.target):
@@ -261,11 +265,10 @@ _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
-    """Return the ids that a POST approves, in upper case, each once; None if the body is wrong.
+    """Return the ids that a POST approves, in upper case and each once, or None for a wrong body.
 
-    The body is JSON whatever its Content-Type says. A string that can't be an id becomes the
-    empty id, which no event has. DocumentIncarnation may be there too; it is ignored, as Azure
-    ignores it.
+    The body must be JSON; its Content-Type does not matter. A string that can't be an id becomes
+    the empty id, which no event has. DocumentIncarnation is ignored, as in Azure.
     """
     try:
         document = json.loads(body)
@@ -279,13 +282,13 @@ def read_event_ids(body: bytes) -> tuple[EventId, ...] | None:
         id = request.get("EventId") if isinstance(request, dict) else None
         if not isinstance(id, str):
             return None
-        # Nothing else can be an id of ours, and nothing longer is repeated in a response.
+        # All our ids have this form, and a response must not repeat any longer text.
         found[EventId(id.strip().upper() if _GUID.fullmatch(id.strip()) else "")] = None
     return tuple(found)
 
 
 def read_event_id(body: bytes) -> EventId | None:
-    """Return the id of `{"EventId": …}` in upper case; None if the body is not that."""
+    """Return the id of a body like `{"EventId": …}` in upper case, or None for any other body."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

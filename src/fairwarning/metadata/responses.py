@@ -1,7 +1,7 @@
-"""Responses with Azure's headers and error bodies, and how they become bytes.
+"""Makes responses with Azure's headers and error bodies, and turns them into bytes.
 
-Where a live capture or a page of Azure shows the words, they are repeated exactly. The others
-have the same form (`{"error": …}`), which no client can take for a document.
+If a live capture or a page of Azure shows the words of an error, we use exactly these words. All
+other errors have the same form (`{"error": …}`), which no client mistakes for a document.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ class Response:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     closes: bool = False
-    """Whether the connection must be closed, because what follows on it can't be trusted."""
+    """Whether the connection must be closed, because later bytes on it can't be trusted."""
 
 
 def error(status: int, text: str, *, closes: bool = False, **headers: str) -> Response:
-    """Return an error as Azure words it. `_` in a header's name becomes `-`."""
+    """Return an error in Azure's form. In the names of `headers`, `_` becomes `-`."""
     body = json.dumps({"error": text}).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(status=status, body=body, headers=named, closes=closes)
@@ -72,7 +72,10 @@ BROKEN = error(500, "Internal server error", closes=True)
 
 
 def bad_version(status: int, newest: Sequence[str]) -> Response:
-    """Return the error for an unknown api-version. Azure names the three newest, newest first."""
+    """Return the error for an unknown api-version.
+
+    `newest` should be the three newest versions, the newest one first, as in Azure.
+    """
     return _version_error(
         status,
         "Bad request. api-version is invalid or was not specified in the request. "
@@ -107,7 +110,7 @@ def head(
     *,
     closes: bool,
 ) -> bytes:
-    """Return all header lines but the varying ones.
+    """Return the status line and all header lines except the varying ones.
 
     A response is this head, the varying headers, an empty line and the body.
     """
@@ -127,15 +130,15 @@ _LAST_BYTES = tuple(b"%02x" % number for number in range(256))
 
 
 class VaryingHeaders:
-    """Makes the two headers that differ from response to response: the date and the request id.
+    """Makes the two headers that are different in each response: the date and the request id.
 
-    Formatting them anew, or only reading the clock, was a tenth of what a known poll costs. So all
-    but the id's last byte is made once for 256 responses (a block), and a timer ends the block
-    with its second. An object belongs to one event loop.
+    To format them each time, or only to read the clock, took a tenth of the time of a known poll.
+    So everything except the id's last byte is made once for up to 256 responses (a block). A timer
+    ends the block when the second is over. An object belongs to one event loop.
     """
 
     def __init__(self, seconds: Callable[[], float] | None = None) -> None:
-        """`seconds` is a clock that no timer can follow, so it is read for every response."""
+        """`seconds` reads another clock than the system's. It is then read for every response."""
         self._seconds = seconds or time.time
         self._is_steady = seconds is None
         seed = os.urandom(10).hex()
@@ -144,15 +147,15 @@ class VaryingHeaders:
         self._timer: asyncio.TimerHandle | None = None
         self._number = -1
         self._used = 0
-        """How many ids all blocks before this one gave out."""
+        """How many ids all earlier blocks have given out."""
         self._size = 0
         self.block = b""
         self.lasts = iter(_LAST_BYTES[:0])
-        """The last bytes of ids that are left in the block. Without one, call `begin`."""
+        """The last bytes of the ids that are left in the block. If none is left, call `begin`."""
 
     @property
     def count(self) -> int:
-        """The number of responses since the start: each takes one id."""
+        """The number of responses since the start. Each response takes one id."""
         return self._used + self._size - length_hint(self.lasts)
 
     def next(self) -> bytes:

@@ -1,8 +1,8 @@
-"""The server accepts connections, and answers a known poll on a fresh one without a transport.
+"""The server accepts connections. A known poll on a new connection is answered without a transport.
 
-Most clients open a connection for every poll. With TCP_DEFER_ACCEPT a connection is ready only
-once its request is there, so accept, one read, one write and close are all that such a poll
-costs. Anything else becomes an ordinary transport with a `Connection`.
+Most clients open a connection for every poll. With TCP_DEFER_ACCEPT, a connection is ready only
+when its request is there, so such a poll needs only an accept, a read, a write and a close. For
+anything else, the socket becomes an ordinary transport with a `Connection`.
 """
 
 import asyncio
@@ -24,24 +24,24 @@ _ACCEPTS_AT_ONCE = 64
 """The most connections that are accepted in one round."""
 _FULL_ROUNDS = 16
 """After so many full rounds in a row, twice as many connections are accepted in a round."""
-# Plain integers: the socket module's enums take longer to combine than the call takes.
+# These are plain integers, because combining the enums of `socket` takes longer than the call.
 _STREAM = int(socket.SOCK_STREAM)
 _AT_ONCE = int(socket.MSG_DONTWAIT)
 _AT_ONCE_WITH_THE_END = int(socket.MSG_DONTWAIT | socket.MSG_MORE)
 _FIRST_BYTES = 479
-"""A longer bytes object would not come from Python's own allocator, which is quicker."""
+"""How much is read first. Python's own allocator, which is faster, has no longer bytes objects."""
 _REST_BYTES = REMEMBERED_BYTES_MAX + 1 - _FIRST_BYTES
 _DEFER_S = 5
 """How long the kernel waits for a request before it hands over a connection without one."""
 _SWEEP_S = 1.0
-"""How often silent connections are looked for."""
+"""The time between two sweeps for silent connections."""
 SAMPLE_S = 5.0
-"""How often polls are counted up. At 100,000 instances that takes some ten milliseconds."""
+"""The time between two counts of polls. For 100,000 instances, a count takes some 10 ms."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _OUT_OF_FILES_PAUSE_S = 0.2
-"""How long nothing is accepted when file descriptors or memory have run out."""
+"""The pause before accepting again after an error, such as too few file descriptors."""
 _Peer = tuple[str, int, int, int]
-"""The host, port, flow and zone of an IPv6 peer; an IPv4 one has only host and port."""
+"""The host, port, flow and zone of an IPv6 client. An IPv4 client has only host and port."""
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +50,7 @@ class Listener:
 
     def __init__(self, state: EndpointState, host: str, port: int) -> None:
         self._state = state
-        # What a known poll needs, one lookup nearer: most polls end in `_serve`.
+        # These save a lookup for each known poll in `_serve`.
         self._known_polls = state.known_polls
         self._by_address = state.by_address
         self._ready = state.ready
@@ -71,7 +71,7 @@ class Listener:
         self._accept: Callable[[], tuple[int, _Peer]] = self._socket._accept  # type: ignore[attr-defined]
         self._accepts = 1
         self._full_rounds = 0
-        # Not the name that was given: `localhost` is loopback too.
+        # This is the bound address and not the given host, because `localhost` is loopback, too.
         self._is_loopback = is_loopback(self._socket.getsockname()[0])
         state.known_polls.has_loopback |= self._is_loopback
         self._adopting: set[asyncio.Task[None]] = set()
@@ -90,15 +90,15 @@ class Listener:
         self._socket.close()
 
     async def settle(self) -> None:
-        """Return when all accepted sockets have become connections."""
+        """Wait until all accepted sockets have become connections."""
         await asyncio.gather(*self._adopting, return_exceptions=True)
 
     def _accept_all(self) -> None:
         """Accept about as many connections as were there last time.
 
         One too many costs a failed call, and one too few costs a turn of the event loop.
-        `socket.SocketType` is the C type of a socket, without the wrapper around it. Both together
-        make a known poll on a fresh connection a third cheaper.
+        `socket.SocketType` is the C type of a socket, without Python's wrapper. These two measures
+        make a known poll on a new connection a third cheaper.
         """
         accept, make, serve, family = self._accept, socket.SocketType, self._serve, self._family
         try:
@@ -115,10 +115,11 @@ class Listener:
                 self._accepts, self._full_rounds = min(_ACCEPTS_AT_ONCE, self._accepts * 2), 0
 
     def _serve(self, client: socket.SocketType, peer: _Peer) -> None:
-        """Answer a known poll at once, or make a connection of the socket.
+        """Answer a known poll at once, or make a connection from the socket.
 
-        This is one long function, because calls would make a known poll dearer. It answers only
-        what memory can answer for certain: all else must not be counted twice.
+        This is one long function, because calls would make a known poll slower. It answers only
+        polls that certainly need nothing but memory, because the rate limit would count others
+        twice.
         """
         address = canonical(peer[0], peer[3]) if self._is_v6 else peer[0]
         known, data, ready, sent = self._known_polls, b"", None, 0
@@ -132,8 +133,8 @@ class Listener:
                 if member is not None and member.view.activated_ms is not None:
                     ready = self._ready(request, member, True)
                     if ready is not None:
-                        # Held back until the close, so that response and end are one packet: a
-                        # quarter of what the poll costs.
+                        # The kernel keeps this until the close, so that response and end are one
+                        # packet. This saves a quarter of the cost of the poll.
                         sent = client.send(ready, _AT_ONCE_WITH_THE_END)
                         if sent == len(ready):
                             client.close()
@@ -149,7 +150,7 @@ class Listener:
             self._adopt(client, address, last_bytes=ready[sent:])
 
     def _pause(self, error: OSError) -> None:
-        """Stop accepting for a moment. Without free file descriptors a retry would fail too."""
+        """Stop accepting for a moment, because without file descriptors a retry would fail, too."""
         if error.errno not in _OUT_OF_FILES:
             _log.warning("cannot accept: %s", error)
         loop, fd = asyncio.get_running_loop(), self._socket.fileno()
@@ -168,7 +169,7 @@ class Listener:
         first_bytes: bytes = b"",
         last_bytes: bytes = b"",
     ) -> None:
-        """Make an ordinary transport of the socket, unless its address has too many."""
+        """Make a connection from the socket, or close it if its address has too many open."""
         own = socket.socket(self._family, socket.SOCK_STREAM, 0, client.detach())
         on_loopback = self._is_loopback and is_loopback(address)
         may_have_many = on_loopback or address in self._state.rules.proxy_addresses
@@ -226,7 +227,7 @@ class MetadataServer:
         return self._state.polls.varying.count
 
     def watch(self, watcher: Watcher) -> None:
-        """Call the watcher for every request from now on. Known polls are then parsed too."""
+        """Call the watcher for every request from now on. Then every poll is parsed."""
         self._state.watch(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:

@@ -1,4 +1,4 @@
-"""The limits of the endpoint, and the rules that an operator may set."""
+"""The limits of the endpoint, and the rules that an operator can set."""
 
 from dataclasses import dataclass
 
@@ -7,47 +7,49 @@ HEADERS_MAX = 64
 BODY_BYTES_MAX = 64 * 1024
 START_REQUESTS_MAX = 100
 PIECE_BYTES_MAX = 4 * 1024
-"""How much is parsed in one turn, so how long one connection can delay the others."""
+"""How many bytes are parsed in one turn. It limits how long one connection delays the others."""
 CHUNKED_PIECE_BYTES_MAX = 1024
-"""The same for a chunked body. It is less, because the parser calls us for each chunk, and a chunk
-may have one byte.
+"""The same limit for a chunked body. It is lower, because the parser calls us for each chunk, and a
+chunk may have only one byte.
 """
 WAITING_BYTES_MAX = 64 * 1024
-"""A connection that has sent more than this ahead is not read from until it is parsed."""
+"""If more bytes than this wait to be parsed, nothing more is read from the connection."""
 WAIT_S_MAX = 300
 """The longest `wait` that a poll may ask for."""
 REQUEST_S_MAX = 30
-"""A request must be complete by then, however slowly it is sent."""
+"""How long a client may take to send a whole request."""
 KEEP_ALIVE_S = 75
 """How long a connection may stay silent between two requests."""
 REMEMBERED_POLLS_MAX = 4_096
-"""How many different polls are known by their bytes."""
+"""How many different polls are remembered by their bytes."""
 REMEMBERED_BYTES_MAX = 2_048
-"""The longest poll that is remembered."""
+"""The most bytes of a poll that is remembered."""
 ACTIVATION_DELAY_S_MAX = 120
 CONNECTIONS_PER_ADDRESS_MAX = 512
-"""How many connections one address may have open. Loopback, where one laptop plays a whole fleet,
-is not limited.
+"""How many connections one address may have open. There is no limit for proxies and on loopback,
+where one laptop plays a whole fleet.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointRules:
-    """What an operator may set about the endpoint."""
+    """The settings of the endpoint that an operator can change."""
 
     requests_per_second_max: int | None = None
-    """None: 5 in a real fleet and no limit in a test fleet; 0: no limit anywhere."""
+    """The rate limit of each instance. None means 5 in a real fleet and no limit in a test fleet. 0
+    means no limit in any fleet.
+    """
     activation_delay_s: int = 0
-    """How long the first request of a scope waits; Azure's takes up to two minutes."""
+    """How long the first request of a scope waits. In Azure it may take up to two minutes."""
     unknown_version_status: int = 400
     """The status for an unknown api-version. OpenShift's handler needs 404; Azure documents 400."""
     newest_version: str = ""
-    """The newest known api-version, as in regions that lag behind; empty: all are known."""
+    """The newest api-version that is accepted, as in regions that lag behind. Empty means all."""
     holds_polls: bool = True
-    """Whether `wait` holds a poll. If not, it is ignored, as Azure's own endpoint does."""
+    """Whether `wait` holds a poll. If false, `wait` is ignored, as in Azure."""
     is_header_optional_on_post: bool = False
-    """Whether a POST needs no `Metadata: true`, for old samples; 2017-03-01 never needed it."""
+    """Whether approvals need no `Metadata: true`, for old samples. 2017-03-01 never needs it."""
     proxy_secret: str = ""
-    """The secret of a trusted proxy, which signs `X-Instance-ID` with it; empty: no proxy."""
+    """The secret with which a trusted proxy signs `X-Instance-ID`. Empty means no proxy."""
     proxy_addresses: frozenset[str] = frozenset()
-    """The addresses of that proxy: only requests from there may name an instance."""
+    """The addresses of that proxy. Only its requests may name an instance in `X-Instance-ID`."""

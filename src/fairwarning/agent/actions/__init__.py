@@ -1,1 +1,1 @@
-"""The kinds of actions, one module each; `registry.py` lists them all."""
+"""The kinds of actions. Each kind has a module, and `registry.py` lists them all."""

@@ -1,4 +1,4 @@
-"""The interface of every kind of action: do and undo, with the context of an event."""
+"""The interface that every kind of action has: `do` and `undo`, with the context of an event."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from fairwarning.client.model import Event, Instance
 
 
 class ActionFailed(Exception):
-    """An action failed; the message says why in one line."""
+    """An action failed. The message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,30 +29,30 @@ class Context:
     render: Callable[[str], str]
     """Fills in the templates of a text."""
     render_json: Callable[[str], str]
-    """Fills in the templates of a JSON text: values are escaped as in its strings."""
+    """Fills in the templates of a JSON text. Values are escaped for use in JSON strings."""
     keep: Callable[[str, str], None] = lambda _, __: None
-    """Stores a value for the undo, on disk before it returns: `keep("active", "a b")`."""
+    """Stores a value for the undo, as in `keep("active", "a b")`. It is on disk on return."""
     kept: Mapping[str, str] | None = None
-    """The values that were kept so far, also before a crash; None if there are none."""
+    """The values that `keep` has stored so far, even before a crash. It is None without any."""
 
 
 class ActionHandler(Protocol):
     """Does and undoes one kind of action.
 
-    Both methods may be called again after they were cut off at any point, and must then reach
-    the same result. An action is cut off by cancelling it; whatever it started must have ended
-    when the cancellation is raised.
+    Both methods may be cut off at any point and called again, and must then reach the same result.
+    An action is cut off by cancelling it. Everything that it started must have ended when it raises
+    CancelledError.
     """
 
     async def do(self, action: Action, context: Context) -> None:
-        """Raises ActionFailed."""
+        """Do the action. Raises ActionFailed if it did not work."""
 
     async def undo(self, action: Action, context: Context) -> None:
-        """Raises ActionFailed."""
+        """Undo the action. Raises ActionFailed if that did not work."""
 
 
 def reason(problem: OSError) -> str:
-    """Return why a connection failed, without what asyncio adds to the reason."""
+    """Return why a connection failed, without the words that asyncio adds."""
     if problem.errno is not None and problem.errno > 0:
         return os.strerror(problem.errno)
     return problem.strerror or type(problem).__name__

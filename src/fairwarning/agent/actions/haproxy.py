@@ -1,7 +1,7 @@
 """Takes a server out of HAProxy through its runtime socket, and puts it back.
 
-A server that somebody else had taken out is left as it was. What was set is gone when HAProxy
-itself is started anew; that ends in the same state as the undo.
+If somebody else had taken the server out before, the undo leaves it out. A restart of HAProxy
+resets the server, which has the same result as the undo.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class HaProxyHandler:
         if WAS not in (context.kept or {}):
             context.keep(WAS, now.value)
         if now is not State.MAINT:
-            # A server in maintenance stays so: `drain` would bring it closer to use.
+            # A server in maintenance stays in maintenance, because `drain` is closer to use.
             await ask(socket, set_command(server, wanted), server)
         if wanted is State.MAINT:
             await ask(socket, f"shutdown sessions server {server}", server)
@@ -103,11 +103,14 @@ _MISSING = ("No such server.", "No such backend.", "No such proxy.", "Can't find
 
 
 class NoSuchServer(ActionFailed):
-    """HAProxy runs, but its configuration does not have the server."""
+    """HAProxy runs, but its configuration does not contain the server."""
 
 
 def read_server(text: str) -> Server:
-    """Split `backend/name`; refuse other characters, which could inject commands."""
+    """Return the server of a text `backend/name`. Raises ActionFailed for any other text.
+
+    Special characters are refused, because they could inject commands.
+    """
     backend, _, name = text.partition("/")
     if not (_SAFE.fullmatch(backend) and _SAFE.fullmatch(name)):
         raise ActionFailed(f"{text!r} is no server; write it as `backend/name`")
@@ -115,7 +118,10 @@ def read_server(text: str) -> Server:
 
 
 def read_answer(command: str, server: Server, answer: str) -> str:
-    """Return the text without empty lines around. Raises ActionFailed for a known refusal."""
+    """Return the answer without empty lines at both ends.
+
+    Raises NoSuchServer if HAProxy does not know the server, and ActionFailed if the command failed.
+    """
     text = answer.strip()
     if text in _MISSING:
         raise NoSuchServer(f"HAProxy has no server {server} ({text.rstrip('.')})")
@@ -127,9 +133,9 @@ def read_answer(command: str, server: Server, answer: str) -> str:
 
 
 def read_state(shown: str, server: Server) -> State:
-    """Read the state of a server from `show servers state`.
+    """Return the state of a server in the output of `show servers state`. Raises NoSuchServer.
 
-    That has a version, a line of names, then a line for each server.
+    The output has a version, a line of names, and then a line for each server.
     """
     names, rows = [], []
     for line in shown.splitlines():
@@ -147,7 +153,10 @@ def read_state(shown: str, server: Server) -> State:
 
 
 def read_sessions(shown: str, server: Server) -> int:
-    """Count the sessions of a server in `show stat`, active and queued ones."""
+    """Return the number of active and queued sessions of a server, from the output of `show stat`.
+
+    Raises NoSuchServer if the output does not have the server.
+    """
     rows = csv.DictReader(io.StringIO(shown.removeprefix("# ")))
     for row in rows:
         if (row["pxname"], row["svname"]) == (server.backend, server.name):

@@ -1,7 +1,7 @@
 """Sends the HTTP request of an `http` action.
 
-It uses the proxies of the environment and the CAs of the system: unlike the metadata service,
-the server may be anywhere.
+It uses the proxies of the environment and the CAs of the system, because the server may be
+anywhere, unlike the metadata service.
 """
 
 import asyncio
@@ -27,12 +27,15 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def request(settings: Http, context: Context) -> None:
-    """Send the request. Raises ActionFailed, without secrets, unless the response is 2xx."""
+    """Send the request. Raises ActionFailed unless the response is 2xx.
+
+    The message of the exception contains no secrets of the URL.
+    """
     prepared = prepare(settings, context)
     proxy = proxy_of(prepared)
     shown = redacted(context.render(settings.url))
     if proxy:
-        # It may as well be the one that is not there.
+        # The error names the proxy, too, because it may be the proxy that cannot be reached.
         shown = f"{shown} (through the proxy {redacted(proxy)})"
     try:
         status = await _status(prepared, proxy)
@@ -84,7 +87,10 @@ async def _status(prepared: Prepared, proxy: str | None) -> int:
 
 
 def proxy_of(prepared: Prepared) -> str | None:
-    """Return the proxy that `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` give."""
+    """Return the proxy that the environment sets for the request, or None for no proxy.
+
+    The variables are `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`.
+    """
     proxies = urllib.request.getproxies()
     chosen = proxies.get("https" if prepared.is_tls else "http") or proxies.get("all")
     if chosen is None or urllib.request.proxy_bypass(f"{prepared.host}:{prepared.port}"):
@@ -123,7 +129,7 @@ async def _through(proxy: str, prepared: Prepared) -> Streams:
 async def _connect(
     proxy: str, prepared: Prepared, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Ask the proxy for a tunnel."""
+    """Ask the proxy for a tunnel. Raises ActionFailed if it refuses."""
     host = f"[{prepared.host}]" if ":" in prepared.host else prepared.host
     place = f"{host}:{prepared.port}"
     connection = h11.Connection(our_role=h11.CLIENT)
@@ -164,7 +170,9 @@ async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11
 
 
 async def _rest(connection: h11.Connection, reader: asyncio.StreamReader) -> None:
-    """Read the response to its end, up to a limit: some servers abort the job if we hang up."""
+    """Read the response to its end, up to a limit, because some servers stop their work if the
+    client disconnects.
+    """
     size = 0
     while size < ANSWER_BYTES_MAX:
         event = connection.next_event()
@@ -179,12 +187,12 @@ async def _rest(connection: h11.Connection, reader: asyncio.StreamReader) -> Non
 _TEMPLATE = re.compile(r"(?<!\$)\{[a-z][a-z0-9_.]*\}")
 _JSON = re.compile(r"\s*(\{\s*[\"}]|\[|\{event\.json\}\s*$)")
 _NEVER_IN_HEADERS = re.compile(r"[\r\n\0]+")
-# Characters that a URL may contain: the rest is escaped; what is escaped already stays.
+# Characters that a URL may contain. All others are escaped. `%` is here to keep existing escapes.
 _URL_SAFE = "%/:?#[]@!$&'()*+,;=~"
 
 
 def prepare(settings: Http, context: Context) -> Prepared:
-    """Fill in the templates of a request. Raises ActionFailed if its URL is none."""
+    """Return the request with its templates filled in. Raises ActionFailed if the URL is wrong."""
     parts = urlsplit(quote(_filled(settings.url, context, _in_url), safe=_URL_SAFE))
     host, port = _place(parts)
     is_tls = parts.scheme == "https"
@@ -208,7 +216,7 @@ def is_json(settings: Http) -> bool:
 
 
 def basic(user: str | None, password: str | None) -> str:
-    """Return the Basic credentials for a user and a password as a URL has them."""
+    """Return the Basic credentials for a user and a password that are escaped as in a URL."""
     both = f"{unquote(user or '')}:{unquote(password or '')}"
     return "Basic " + base64.b64encode(both.encode()).decode()
 
@@ -252,5 +260,5 @@ def _in_url(value: str) -> str:
 
 
 def _in_header(value: str) -> str:
-    """Escape what is not ASCII as in a URL, because header values are ASCII."""
+    """Escape characters that are not ASCII as in a URL, because header values must be ASCII."""
     return quote(_NEVER_IN_HEADERS.sub(" ", value), safe=_URL_SAFE + ' "<>\\^`{|}')

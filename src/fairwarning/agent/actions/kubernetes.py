@@ -1,4 +1,4 @@
-"""Cordons and drains a node through kubectl. A node that somebody else had cordoned stays so."""
+"""Cordons and drains a node with kubectl. If somebody else cordoned it, the undo does nothing."""
 
 import logging
 from time import monotonic
@@ -10,8 +10,9 @@ from fairwarning.agent.model import Action, Kubernetes, Phase
 CORDONED_BY = "cordoned_by"
 US, OTHERS = "us", "others"
 DRAIN_MARGIN_S = 2.0
-"""How much earlier kubectl gives up than it is killed, so that it can name the pods that are left.
-While a disruption budget blocks it, it looks only every five seconds and is killed after all."""
+"""How long before it would be killed kubectl gives up, so that it can name the pods that are left.
+While a disruption budget blocks kubectl, it checks only every five seconds and may still be
+killed."""
 SAID_CHARS_MAX = 2_000
 
 _log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class KubernetesHandler:
 
 
 def node_name(settings: Kubernetes, context: Context) -> str:
-    """Return the name in lower case, as Kubernetes has it; VMs may be called Web-1."""
+    """Return the node's name in lower case, as Kubernetes needs it. A VM may be called Web-1."""
     return context.render(settings.node).lower()
 
 
@@ -58,7 +59,7 @@ def is_cordoned(found: str) -> bool:
 
 
 def drain_s(timeout_s: float, context: Context) -> float:
-    """Return how long a drain may take: the action's timeout or the time that is left."""
+    """Return how long a drain may take. In the phase SCHEDULED, the time left is a limit, too."""
     if context.phase is Phase.SCHEDULED:
         return min(timeout_s, context.time_left_s)
     return timeout_s
@@ -89,7 +90,7 @@ async def _kubectl(settings: Kubernetes, arguments: list[str], context: Context)
     finished = await run(argv, environment=context.environment)
     if finished.code != 0:
         if finished.said != finished.last_line:
-            # The last line, which the error shows, names the pod that is left; the others say why.
+            # The error shows the last line, which names the pod that is left. The others say why.
             _log.warning("kubectl said: %s", finished.said[-SAID_CHARS_MAX:])
         raise ActionFailed(complaint(argv[0], finished))
     return finished.output

@@ -1,7 +1,7 @@
-"""Takes a server out of an upstream of nginx by its file, and puts it back.
+"""Takes a server out of an nginx upstream by a change of its file, and puts it back.
 
-nginx finishes the requests of the server, because a reload is graceful. If a reload fails, the
-file is restored, so that nobody loads the change by accident later.
+A reload of nginx is graceful, so nginx finishes the requests of the server. If a reload fails, the
+file is restored, so that no later reload uses the change by accident.
 """
 
 import os
@@ -40,14 +40,17 @@ class NginxHandler:
         try:
             found = servers(before, settings.upstream, settings.server)
         except NotUnderstood:
-            # Somebody has written the file without the server: there is nothing left to restore.
+            # Somebody has removed the server from the file, so there is nothing to restore.
             found = []
         was = [word == str(True) for word in were_down.split()]
         await _change(settings, before, put_back(before, found, was), context)
 
 
 async def _change(settings: Nginx, before: str, after: str, context: Context) -> None:
-    """Write the file and reload, also if nothing changes: an earlier try may have stopped there."""
+    """Write the file and reload nginx. Raises ActionFailed.
+
+    It reloads even if the text is the same, because an earlier try may have stopped before that.
+    """
     if after != before:
         _write(settings.file, after)
     if not settings.reload:
@@ -98,7 +101,7 @@ _DOWN = re.compile(r"\s+down(?=\s|$)")
 
 
 class NotUnderstood(ValueError):
-    """The text is no configuration of nginx, or lacks the server."""
+    """The text is no nginx configuration, or does not contain the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Directive:
     """A directive such as `server 10.0.0.1:80 weight=5`, and its place in the text."""
 
     block: tuple[str, ...]
-    """The words that open its block, such as ("upstream", "web")."""
+    """The words that open the block of the directive, such as ("upstream", "web")."""
     words: tuple[str, ...]
     start: int
     end: int
@@ -117,7 +120,10 @@ class Directive:
 
 
 def servers(text: str, upstream: str, server: str) -> list[Directive]:
-    """Return all entries of the server, in order. Raises NotUnderstood if there are none."""
+    """Return all entries of the server in the upstream, in order.
+
+    Raises NotUnderstood if there are none or if the text is no nginx configuration.
+    """
     block = ("upstream", upstream)
     directives = list(_directives(text))
     if all(each.words != block for each in directives):
@@ -135,7 +141,10 @@ def taken_out(text: str, found: Sequence[Directive]) -> str:
 
 
 def put_back(text: str, found: Sequence[Directive], were_down: Sequence[bool]) -> str:
-    """Return the text with those entries up again that were not down before."""
+    """Return the text without `down` in the entries that were not down before.
+
+    `were_down` says for each entry in `found` whether it was down before the action.
+    """
     ours = [each for each, was in zip(found, were_down, strict=False) if each.is_down and not was]
     changes = [(each.start, each.end, _without_down(text[each.start : each.end])) for each in ours]
     return _changed(text, changes)
@@ -146,14 +155,14 @@ def _without_down(said: str) -> str:
 
 
 def _changed(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    # Go from the end, so that earlier positions stay right.
+    # Start at the end, so that earlier positions stay right.
     for start, end, new in reversed(changes):
         text = text[:start] + new + text[end:]
     return text
 
 
 def _directives(text: str) -> Iterator[Directive]:
-    """List all directives; one that opens a block comes before those inside."""
+    """Yield all directives. A directive that opens a block comes before the ones inside it."""
     blocks: list[tuple[str, ...]] = [()]
     words: list[re.Match[str]] = []
     for token in _tokens(text):
@@ -187,12 +196,12 @@ def _plain(word: re.Match[str]) -> str:
 
 
 def read_text(path: str) -> str:
-    """Read a text so that bytes that are no UTF-8 survive being written back."""
+    """Return the text of a file. Bytes that are not UTF-8 stay the same when it is written back."""
     return Path(path).read_bytes().decode(errors="surrogateescape")
 
 
 def replace_text(path: str, text: str) -> None:
-    """Replace a file as a whole, and keep its mode and owner. Raises OSError."""
+    """Replace the content of a file at once, and keep its mode and owner. Raises OSError."""
     folder = os.path.dirname(path)
     status = os.stat(path)
     # The leading dot keeps the file out of `include folder/*`.

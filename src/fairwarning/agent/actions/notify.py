@@ -1,7 +1,7 @@
 """Sends a message to people through Apprise.
 
-Apprise runs in a process of its own (`send_notification.py`): it would double the agent's
-memory, and a sending thread could not be cut off.
+Apprise runs in a separate process (`send_notification.py`). In the agent, it would double the
+memory, and a thread that sends could not be cut off.
 """
 
 import importlib.util
@@ -29,7 +29,10 @@ def is_available() -> bool:
 
 
 async def send(settings: Notify, context: Context) -> None:
-    """Send the message. Raises ActionFailed, without the address, which is often a secret."""
+    """Send the message. Raises ActionFailed if it was not sent.
+
+    The message of the exception hides the secrets of the address.
+    """
     url = context.render(settings.url)
     finished = await run(
         [sys.executable, "-m", send_notification.__name__],

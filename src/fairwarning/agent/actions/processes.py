@@ -1,6 +1,6 @@
 """Runs the programs of actions. A cancelled run ends the program with its whole process group.
 
-What a program that ended by itself left running in the background is left alone.
+If a program ends by itself, its background processes may go on.
 """
 
 import asyncio
@@ -17,13 +17,15 @@ from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.common.process_group import end
 
 GRACE_S = 5.0
-"""How long a program may take between SIGTERM and SIGKILL."""
+"""How long a program may take to end after SIGTERM. Then it gets SIGKILL."""
 COMPLAINT_CHARS_MAX = 300
 noted: ContextVar[Callable[[int], AbstractContextManager[None]]] = ContextVar(
     "noted", default=lambda _: nullcontext()
 )
-"""A context manager that is entered with the leader of each started group until it has ended."""
-# Variables of the agent's own service: a program must not report to systemd in its name.
+"""A function that takes the leader of a started process group and returns a context manager. The
+context lasts as long as the program runs.
+"""
+# These variables belong to the agent's service. A program must not report to systemd for it.
 _NOT_INHERITED = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
 _log = logging.getLogger(__name__)
 
@@ -32,7 +34,7 @@ _log = logging.getLogger(__name__)
 class Finished:
     code: int
     output: str
-    """The end of the output; so is the next."""
+    """The last part of the standard output. `errors` has the last part of the standard error."""
     errors: str
 
     @property
@@ -48,7 +50,10 @@ class Finished:
 async def run(
     argv: Sequence[str], *, environment: Mapping[str, str], stdin: bytes = b""
 ) -> Finished:
-    """Run a program; cancel this to end it. Raises ActionFailed if it cannot be started."""
+    """Run a program until it ends. Raises ActionFailed if it cannot be started.
+
+    If this is cancelled, it first ends the program with its process group.
+    """
     with _given(stdin) as given, OutputTail() as output, OutputTail() as errors:
         process = await _start(argv, environment, (given, output.to_write, errors.to_write))
         with noted.get()(process.pid):
@@ -72,14 +77,14 @@ async def must_run(argv: Sequence[str], *, environment: Mapping[str, str]) -> st
 
 
 def complaint(program: str, finished: Finished) -> str:
-    """Return what went wrong in one line, without arguments, which may hold secrets."""
+    """Return what went wrong in one line. It omits the arguments, which may contain secrets."""
     code, said = finished.code, finished.last_line
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     return f"{os.path.basename(program)} {how}" + (f": {said}" if said else "")
 
 
 def _tell_last_words(program: str, output: str, errors: str) -> None:
-    """Log the last lines of a program that was cut off: they may say what took so long."""
+    """Log the last line of a program that was cut off, because it may say what took so long."""
     cut = Finished(code=-signal.SIGTERM, output=output, errors=errors)
     if cut.last_line:
         _log.warning("%s was cut off; it last said: %s", os.path.basename(program), cut.last_line)
@@ -91,7 +96,10 @@ def inherited(given: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _given(content: bytes) -> Iterator[int]:
-    """Return a file in memory and no pipe: a program that does not read must not block us."""
+    """Yield the descriptor of a file in memory with this content.
+
+    It is not a pipe, because a program that does not read a pipe would block us.
+    """
     file = os.memfd_create("event")
     try:
         with open(file, "wb", closefd=False) as writer:
@@ -136,9 +144,10 @@ _LAST_READS = 64
 
 
 class OutputTail:
-    """Reads a pipe as output comes, so that the program never waits, and keeps the end of it.
+    """Reads the output of a program from a pipe, and keeps only the last part.
 
-    A background process may hold the pipe open; nobody waits for that.
+    It reads at once, so that the program never has to wait. It does not wait for the end of the
+    pipe, because a background process may keep the pipe open.
     """
 
     def __init__(self) -> None:
@@ -163,7 +172,7 @@ class OutputTail:
             os.close(self.to_write)
 
     def listen(self) -> None:
-        """Begin to read, once the program has its end of the pipe."""
+        """Begin to read. Call this when the program has started and has its end of the pipe."""
         os.close(self.to_write)
         self.to_write = -1
         self._is_listening = True
@@ -177,7 +186,7 @@ class OutputTail:
         return start + self._kept.decode(errors="replace")
 
     def _take(self) -> bool:
-        """Read what there is; return False if there is nothing more for now."""
+        """Read the available output. Return False if there is nothing more for now."""
         try:
             read = os.read(self._read, _READ_BYTES)
         except BlockingIOError:

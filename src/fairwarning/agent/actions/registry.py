@@ -24,7 +24,7 @@ from fairwarning.agent.model import (
 
 
 class CommandHandler:
-    """Handles kinds that cannot undo themselves: undo runs what the action's `undo` says."""
+    """Handles the kinds of actions that cannot undo themselves. Undo runs the action's `undo`."""
 
     async def do(self, action: Action, context: Context) -> None:
         settings = action.settings

@@ -1,7 +1,7 @@
 """Runs the command of a `run` action.
 
-The command gets the event on its standard input and in its environment; its output goes to
-the log.
+The command gets the event on its standard input and in its environment. Its output goes to the
+log.
 """
 
 import logging
@@ -27,8 +27,10 @@ async def run_command(settings: Run, context: Context) -> None:
 
 
 def command(settings: Run, context: Context) -> list[str]:
-    """Return the argv with templates filled in, except in a shell's text: what an event says
-    must not be read as commands."""
+    """Return the argv with templates filled in.
+
+    A text for the shell stays as it is, because the shell could run parts of an event as commands.
+    """
     if settings.is_shell:
         return list(settings.command)
     return [context.render(word) for word in settings.command]

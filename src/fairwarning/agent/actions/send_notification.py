@@ -1,6 +1,6 @@
-"""A program that sends the message on its standard input; its exit code says whether it worked.
+"""A program that sends the message on its standard input. Its exit code says whether it worked.
 
-The message is not an argument, because every user of the VM can read those.
+The message is not an argument, because every user of the VM can read the arguments of a process.
 """
 
 import importlib
@@ -18,7 +18,7 @@ def main() -> int:
         apprise: Any = importlib.import_module("apprise")
     except ImportError:
         return NO_PACKAGE
-    # Apprise logs whole addresses, and with them tokens and passwords.
+    # Apprise logs whole addresses, which contain tokens and passwords.
     logging.disable()
     service = apprise.Apprise()
     if not service.add(message["url"]):

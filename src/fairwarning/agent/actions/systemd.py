@@ -1,4 +1,4 @@
-"""Stops systemd units, and starts again only those that were running before."""
+"""Stops systemd units. The undo starts only the units that were running before."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fairwarning.agent.model import Action, Systemd
 
 WERE_RUNNING = "were_running"
 _RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
-# The last one comes from the bus for a dynamic user, who exists only while the service runs.
+# The bus gives the last one for a dynamic user, which exists only while the service runs.
 _REFUSED = ("Access denied", "authentication required", "Transport endpoint is not connected")
 
 
@@ -45,7 +45,7 @@ def show_arguments(units: Iterable[str]) -> list[str]:
 
 
 def read_units(shown: str) -> list[Unit]:
-    """Read the blocks of NAME=VALUE lines, one for each unit; a pattern may match any number."""
+    """Return the units in the output of `systemctl show`, which has a block of lines for each."""
     blocks = [block for block in shown.strip().split("\n\n") if block.strip()]
     return [_unit(block.splitlines()) for block in blocks]
 

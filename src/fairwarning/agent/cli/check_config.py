@@ -1,4 +1,4 @@
-"""`fairwarning agent check-config` reports every mistake of a config."""
+"""`fairwarning agent check-config` reports every mistake in a config."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,10 @@ Examples:
 @config_option
 @json_option
 def check_config(file: Path | None, path: Path, is_json: bool) -> None:
-    """Say everything that is wrong with FILE, or with the one that the agent would read."""
+    """Report every mistake in FILE.
+
+    Without FILE, the file of --config is checked.
+    """
     path = file or path
     try:
         config = load(path)

@@ -57,21 +57,24 @@ def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float
 )
 @click.option("--source", default="Platform", show_default=True, help="EventSource of the event.")
 @click.option("--description", default="", help="Description of the event.")
-@click.option("--duration", callback=_duration, metavar="D", help="How long the impact lasts.")
+@click.option("--duration", callback=_duration, metavar="D", help="Duration of the impact.")
 @click.option(
-    "--notice", callback=_duration, metavar="D", help="How long until the event may start."
+    "--notice",
+    callback=_duration,
+    metavar="D",
+    help="Time until the event may start (default: as usual for its type).",
 )
 @click.option(
     "--resource",
     "resources",
     multiple=True,
-    help="Another VM that the event affects, in place of this one.",
+    help="Name of a VM that the event affects; repeatable (default: this VM).",
 )
 @click.option(
     "--event",
     "raw",
     metavar="JSON",
-    help="JSON of an event as the service sends it, instead of the other options.",
+    help="Event as JSON, as the service sends it. It replaces the other options about the event.",
 )
 @json_option
 def explain(

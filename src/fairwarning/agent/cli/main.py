@@ -1,4 +1,4 @@
-"""`fairwarning agent` runs the agent of a VM; its commands help to set it up."""
+"""`fairwarning agent` runs the agent of a VM. Its subcommands help to set it up."""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _HERE = "fairwarning.agent.cli"
 COMMANDS = {
     "check-config": (
         f"{_HERE}.check_config:check_config",
-        "Say everything that is wrong with FILE.",
+        "Report every mistake in FILE.",
     ),
     "explain": (
         f"{_HERE}.explain:explain",
@@ -33,7 +33,7 @@ COMMANDS = {
         f"{_HERE}.test:test",
         "Play a made-up event of TYPE through the real actions.",
     ),
-    "status": (f"{_HERE}.status:status", "Show what the agent is at."),
+    "status": (f"{_HERE}.status:status", "Show what the agent is doing."),
 }
 _EXAMPLES = """\b
 Examples:
@@ -53,7 +53,7 @@ config_option = click.option(
     show_default=True,
     envvar="FAIRWARNING_AGENT_CONFIG",
     metavar="FILE",
-    help="TOML file with the rules of the agent.",
+    help="TOML file with the config of the agent.",
 )
 
 
@@ -101,7 +101,7 @@ json_option = click.option(
 
 @contextmanager
 def problems_of(path: Path) -> Iterator[None]:
-    """Turn every known failure into a Problem: one line that says what to do."""
+    """Turn every known exception into a Problem, which is one line that says what to do."""
     try:
         yield
     except BadConfig as bad:
@@ -119,7 +119,7 @@ def problems_of(path: Path) -> Iterator[None]:
 
 
 def load(path: Path) -> Config:
-    """Read the config. Raises Problem or BadConfig."""
+    """Read the config. Raises Problem if the file cannot be read, and BadConfig for mistakes."""
     try:
         return read_file(path)
     except OSError as problem:
@@ -128,7 +128,10 @@ def load(path: Path) -> Config:
 
 
 def who_am_i(config: Config, name: str) -> Instance:
-    """Return this VM by the given name, the config's, or the service's. Raises Problem."""
+    """Return this VM. Its name is `name`, else the config's, else the service's.
+
+    The service is asked only if needed. Raises Problem if no name is known.
+    """
     name = name or config.name
     if name and not needs_more(config):
         return Instance(name=name)

@@ -32,7 +32,7 @@ Examples:
 )
 @json_option
 def status(path: Path, state: Path | None, is_json: bool) -> None:
-    """Show what the agent is at: events, and what was done and undone for them."""
+    """Show what the agent is doing: the events, and what was done and undone for them."""
     with problems_of(path):
         chosen = Path(load(path).state) if state is None else state
     if not os.path.exists(chosen):  # Path.exists raises for a name that is too long.

@@ -47,8 +47,8 @@ Examples:
 def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_json: bool) -> None:
     """Play a made-up event of TYPE through the real actions.
 
-    It is scheduled, started and finished. The actions really run and are undone; the service
-    hears nothing of it.
+    The event is scheduled, started and finished. The actions really run and are undone. Nothing is
+    sent to the service.
     """
     logs.set_up("human")
     with problems_of(path):
@@ -81,7 +81,10 @@ async def _play(config: Config, me: Instance, event: Event, *, is_cancelled: boo
 
 @contextmanager
 def _nobody_else(config: Config) -> Iterator[None]:
-    """Refuse while an agent runs: it may have drained for real, and the test would undo that."""
+    """Lock the state during the test. Raises Problem if an agent runs or has an event under way.
+
+    Otherwise the test could undo what that agent has drained for a real event.
+    """
     state = StateFile(Path(config.state))
     try:
         memory = state.open()

@@ -1,4 +1,4 @@
-"""Reads an action of a rule: its kind with its settings, and the keys that all kinds have."""
+"""Reads an action of a rule: the settings of its kind, and the keys that all kinds have."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ NGINX_RELOAD = ("nginx", "-s", "reload")
 
 
 def read_action(table: ConfigTable, phase: Phase) -> Action | None:
-    """Read one action; None if its mistakes, which are then noted, leave none."""
+    """Return one action, or None if its kind cannot be read. Mistakes are noted in the table."""
     given = [kind for kind in KINDS if kind in table.raw]
     settings = {kind: read(table, kind) for kind, read in KINDS.items()}
     action = Action(

@@ -31,7 +31,10 @@ SOURCES = ("Platform", "User")
 
 
 def read_file(path: FilePath) -> Config:
-    """Read the config from a file. Raises BadConfig or OSError."""
+    """Read the config from a file.
+
+    Raises BadConfig if there are mistakes, and OSError if the file cannot be read.
+    """
     try:
         return read_config(read_bytes(path).decode())
     except UnicodeDecodeError:
@@ -39,7 +42,7 @@ def read_file(path: FilePath) -> Config:
 
 
 def read_config(text: str) -> Config:
-    """Read the config. Raises BadConfig with all mistakes at once."""
+    """Read the config from a text. Raises BadConfig with all mistakes at once."""
     try:
         text, raw = parse_toml(text)
     except NotToml as problem:
@@ -104,7 +107,7 @@ def _listen(table: ConfigTable, default: tuple[str, int] | None) -> tuple[str, i
 
 
 def _is_port(text: str) -> bool:
-    # Python refuses to make a number of thousands of digits.
+    # The length is checked first, because Python refuses to convert thousands of digits.
     return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) < 65_536
 
 
@@ -133,7 +136,7 @@ def read_rule(table: ConfigTable, number: int, base: Approve) -> Rule:
 
 
 def read_approve(table: ConfigTable, base: Approve) -> Approve:
-    """Read a policy of approvals; what the table leaves out stays as in `base`."""
+    """Return the approval policy in a table. Keys that are missing have their value in `base`."""
     approve = replace(
         base,
         when=table.choice("when", When, base.when),
@@ -157,9 +160,9 @@ def _actions(table: ConfigTable, phase: Phase) -> tuple[Action, ...]:
 
 
 def _words(table: ConfigTable, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Read a list of words, and refuse one that is nearly a known one.
+    """Return a list of words, and note a mistake for a word that is nearly a known word.
 
-    Other unknown words are allowed: a service may be newer than this agent.
+    Other unknown words are allowed, because the service may be newer than this agent.
     """
     found = table.texts(key)
     for each in found:

@@ -1,4 +1,4 @@
-"""Reads the values of the agent's config that are more than plain TOML: commands, templates."""
+"""Reads config values that are more than plain TOML values, such as commands and templates."""
 
 import difflib
 from enum import StrEnum
@@ -13,11 +13,11 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class BadConfig(BadFile):
-    """The agent's config cannot be used."""
+    """The agent's config has mistakes and cannot be used."""
 
 
 class ConfigTable(TomlTable):
-    """A table of the agent's config, with the kinds of values that only the agent knows."""
+    """A table of the agent's config. It can read kinds of values that only the agent has."""
 
     def template(self, key: str, default: str = "", *, needed: bool = False) -> str:
         value = self.text(key, default, needed=needed)
@@ -67,7 +67,7 @@ class ConfigTable(TomlTable):
         return found
 
     def command(self, key: str) -> tuple[tuple[str, ...], bool] | None:
-        """Return the argv and whether it is a shell's, or None if there is no usable command."""
+        """Return the argv and whether it runs a shell, or None if there is no valid command."""
         value = self.take(key, str, list)
         if isinstance(value, str) and value.strip():
             names = known_names(value)
