@@ -22,7 +22,10 @@ CANCELLERS = 4
 OPERATORS = 4
 _TRIES_MAX = 3
 _PATIENT_TRIES_MAX = 75
-"""After a crash during a request, its key can be used again only after a minute."""
+"""How often a patient caller tries a request.
+
+It is more than a minute, because the key of a request that a crash cut off is free again by then.
+"""
 _TRY_PAUSE_S = 1.0
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
 

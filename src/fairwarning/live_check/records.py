@@ -49,7 +49,7 @@ class Request(Struct, tag="request", tag_field="record", kw_only=True):
 
     who: str
     label: str
-    """The unique name of the request. It is sent as `why`, so that it is in the history too."""
+    """A name that all tries of a request share. It is sent as `why`, so the history has it too."""
     what: str
     """The kind of request: `schedule`, `cancel`, `restart` …"""
     node: str

@@ -67,7 +67,7 @@ class _Line:
         self._client = client
         self.is_open = True
         self.is_cut = False
-        """Whether the connection is lost without the node noticing."""
+        """Whether the connection is lost and the node does not know it."""
 
     def write(self, data: bytes) -> None:
         if self.is_open:
@@ -130,7 +130,7 @@ class Client:
             connection.connection_lost(None)
 
     def cut_off(self) -> None:
-        """Drops the connection without telling the node, because the node is dead."""
+        """Drops the connection without telling the node, because the node ends."""
         self._connection, self.question = None, None
         if self._line is not None:
             self._line.is_open, self._line.is_cut = False, True

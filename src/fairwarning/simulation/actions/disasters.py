@@ -104,7 +104,7 @@ async def _answer_lost(world: World, dice: Random) -> str:
 
 
 async def _stale_report(world: World, dice: Random) -> str:
-    """Repeats an earlier answer of a driver, late or out of order. It was true at its time."""
+    """Reports an outcome of a driver again, late or out of order. It is old, but not false."""
     known = [each for each in world.physical.impacts.values() if each.state is not Found.UNKNOWN]
     if not known:
         return NOTHING

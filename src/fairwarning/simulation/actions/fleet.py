@@ -142,7 +142,7 @@ async def _move_address(world: World, dice: Random) -> str:
 async def _move(
     world: World, address: str, places: list[tuple[ScopeId, InstanceName]], dice: Random
 ) -> None:
-    """Moves the address to each place in turn, on any node, after the last move was answered."""
+    """Moves the address from place to place. Each move waits for the answer to the last one."""
     for number, (scope_id, name) in enumerate(places):
         if number:
             await _declare_addresses(world, *places[number - 1], (), dice)
