@@ -24,7 +24,7 @@ _TRIES_MAX = 3
 _PATIENT_TRIES_MAX = 75
 """How often a patient caller tries a request.
 
-It is more than a minute, because the key of a request that a crash cut off is free again by then.
+The tries take more than a minute. By then the key of a request that a crash cut off is free again.
 """
 _TRY_PAUSE_S = 1.0
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
