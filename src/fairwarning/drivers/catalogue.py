@@ -1,4 +1,4 @@
-"""Every driver's declaration of its settings, for whatever reads fleets."""
+"""Lists the settings of every driver, so that a fleet file can be checked against them."""
 
 from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.drivers import command, simulated, webhook

@@ -1,8 +1,8 @@
-"""Runs a program of the operator's for each impact.
+"""The driver `command` runs a program of the operator for each impact.
 
 The program gets `do` or `find` as its last argument and the order as JSON on its standard
 input. Exit code 0 after `do` means that the impact is over. The program runs in real time even if
-the server's clock is virtual, so its timeouts are real, and a virtual clock stands still meanwhile.
+the server's clock is virtual. Then its timeouts are real, and the virtual clock stands still.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from fairwarning.drivers.poll_until_done import poll_until_over
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found, Lease, Order
 
 FIND_TIMEOUT_S = 60.0
-"""How long a program may take to answer `find`; `do` has a setting for that."""
+"""How long the program may take for `find`. The setting `timeout` limits `do`."""
 GRACE_S = 5.0
-"""The time between SIGTERM and SIGKILL."""
+"""How long the program may take to end after SIGTERM, before it gets SIGKILL."""
 OUTPUT_BYTES_MAX = 4_096
-"""How much of the end of the output is read."""
+"""Only this many bytes at the end of the program's output are read."""
 OWN_PREFIX = "FAIRWARNING_"
 SETTINGS = DriverSettings(
     driver="command",
@@ -45,7 +45,7 @@ class CommandDriver:
 
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         if order.may_be_under_way:
-            # A program outlives a server that was killed: wait for it and start no second one.
+            # The program may still run from before a crash of the server. Do not start it twice.
             found = await poll_until_over(lambda: self.find(order), alarm)
             if found is Found.DONE:
                 return
@@ -55,9 +55,12 @@ class CommandDriver:
 
 
 async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
-    """Returns what the program printed. Raises DriverFailed if it failed."""
+    """Returns the end of the program's output.
+
+    Raises DriverFailed if the program cannot start, exits with a code other than 0, or is too slow.
+    """
     words = _command(order)
-    # Files and not pipes, because what it leaves in the background would keep a pipe open.
+    # Files and not pipes, because a background process of the program would keep a pipe open.
     with (
         tempfile.TemporaryFile() as order_file,
         tempfile.TemporaryFile() as out,
@@ -97,7 +100,10 @@ def _timeout_s(order: Order) -> float | None:
 
 
 def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Returns the server's environment without its settings, which may hold passwords."""
+    """Returns the environment for the program: the server's own one, and variables for the order.
+
+    The server's settings are left out, because they may hold passwords.
+    """
     kept = {name: value for name, value in inherited.items() if not name.startswith(OWN_PREFIX)}
     return kept | {
         "FAIRWARNING_KEY": order.key,
@@ -110,7 +116,10 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _wait(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
-    """Returns the exit code. The program has ended even if this raises."""
+    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout.
+
+    If this raises, the program has been ended.
+    """
     try:
         async with asyncio.timeout(timeout_s):
             return await process.wait()

@@ -1,4 +1,4 @@
-"""Writes an order as JSON for programs and web services, and reads their answers. Pure."""
+"""Writes an order as JSON for programs and web services, and reads their answers."""
 
 import json
 from enum import StrEnum
@@ -8,7 +8,7 @@ from fairwarning.core.model import Instance
 from fairwarning.engine.protocols import DriverFailed, Found, Order
 
 ANSWER_CHARS_MAX = 200
-"""How much of a bad answer an error message quotes."""
+"""An error message quotes at most this many characters of a bad answer."""
 
 
 class Action(StrEnum):
@@ -39,7 +39,7 @@ def handle_of(instance: Instance) -> str:
 
 
 def found_in(answer: str) -> Found:
-    """Reads the answer to `find`. Raises DriverFailed if it is no state of `Found`."""
+    """Reads the answer to `find`. Raises DriverFailed if the answer is not a value of `Found`."""
     try:
         return Found(answer.strip())
     except ValueError:

@@ -1,17 +1,20 @@
-"""Waits for an impact that is already under way, by asking until it is over."""
+"""Waits for an impact that is already under way. It asks for the state until that changes."""
 
 from collections.abc import Awaitable, Callable
 
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found
 
 POLL_MS = 2_000
-"""The pause between two questions."""
+"""The pause between two calls of `ask`."""
 FAILURES_MAX = 5
-"""How many questions in a row may fail before the attempt counts as failed."""
+"""After this many failed calls of `ask` in a row, the attempt has failed."""
 
 
 async def poll_until_over(ask: Callable[[], Awaitable[Found]], alarm: Alarm) -> Found:
-    """Returns the state once it is no longer running. Raises DriverFailed."""
+    """Calls `ask` until the state is not RUNNING, and returns that state.
+
+    Raises DriverFailed after FAILURES_MAX failures of `ask` in a row.
+    """
     failures = 0
     while True:
         try:

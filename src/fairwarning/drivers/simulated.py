@@ -1,7 +1,7 @@
-"""The default driver touches nothing: it only lets time pass, and fails on request.
+"""The default driver changes nothing. It only waits, or fails if a test asks it to.
 
-An impact lasts from the event's start until its duration is over, or as long as a scenario says.
-The order alone tells that, so a restart in the middle changes nothing.
+An impact begins at the event's start. It lasts for the event's duration, or as long as a scenario
+says. Its end is computed from the order alone, so a restart of the server does not change it.
 """
 
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ UNKNOWN_DURATION_S: Mapping[EventType, int] = {
     EventType.TERMINATE: 5,
     EventType.POWER: 5,
 }
-"""How long an impact takes if the event does not say."""
+"""How long an impact takes if the event has no duration."""
 SETTINGS = DriverSettings(driver="simulated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """How the driver was told to fail for an instance."""
+    """How the driver should fail for one instance."""
 
     fails: int = 0
-    """How many attempts fail."""
+    """How many of the next attempts fail."""
     hangs: bool = False
     """Whether the driver never answers."""
 

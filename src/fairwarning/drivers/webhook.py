@@ -1,7 +1,7 @@
-"""Sends each impact to a web service of the operator's, in the words of the command driver.
+"""The driver `webhook` sends each impact to a web service of the operator.
 
-`do` answers 200 when the impact is over, or 202 when it is under way; then `find` is asked
-until it is over.
+It sends the same JSON as the driver `command`. The service answers `do` with 200 if the impact is
+over, or with 202 if it is under way. After 202, the driver sends `find` until the impact is over.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ TIMEOUT_S = 30.0
 """How long one request may take."""
 ANSWER_BYTES_MAX = 16_384
 REASON_CHARS_MAX = 400
-"""How much of the service's reason for a failure is kept."""
+"""Only this many characters of the service's reason for a failure are kept."""
 SETTINGS = DriverSettings(
     driver="webhook",
     settings=(
@@ -35,7 +35,7 @@ SETTINGS = DriverSettings(
 class Answer(Struct, frozen=True, kw_only=True):
     state: Found
     reason: str = ""
-    """Why it failed."""
+    """Why the impact failed. It may be empty."""
 
 
 class WebhookDriver:
@@ -88,7 +88,7 @@ class WebhookDriver:
             ):
                 return await _answer(response)
         except (TimeoutError, httpx.HTTPError) as error:
-            # The error's own text may have the URL in it, and with it a password.
+            # The text of the error may contain the URL, and the URL may contain a password.
             raise DriverFailed(f"the service gave no answer ({type(error).__name__})") from None
 
     def _signature(self, order: Order, action: Action, body: bytes) -> dict[str, str]:

@@ -1,9 +1,10 @@
 """The live check runs real server processes under load, and checks what they really did.
 
 `python -m fairwarning.live_check` starts `fairwarning serve` on a real store with a `command`
-driver, lets instances poll and approve and callers schedule, cancel and operate, kills servers
-in between, and compares the records of everybody with the history, promise by promise.
+driver. Instances poll and approve, callers schedule, cancel and operate, and servers are killed in
+between. Then it compares the records of callers, instances and driver with the history, one promise
+after the other.
 
-It knows the program only from outside: the command line, the operator API, the metadata
-endpoint and the driver's side of docs/drivers.md. It imports nothing of the server.
+It uses the program only from outside: the command line, the operator API, the metadata endpoint,
+and the driver's interface in docs/drivers.md. It imports nothing of the server.
 """

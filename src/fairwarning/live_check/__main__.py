@@ -66,48 +66,48 @@ def _duration_option(
     default="sqlite",
     show_default=True,
     metavar="sqlite|URL",
-    help="`sqlite` for a file of its own, or postgresql://… of an empty database.",
+    help="The store: `sqlite` for a new file, or the postgresql://… URL of an empty database.",
 )
-@_duration_option("--for", "load_s", default="60s", help="How long there is load.")
+@_duration_option("--for", "load_s", default="60s", help="How long the servers are under load.")
 @click.option(
     "--nodes",
     type=click.IntRange(1, 9),
     help="How many servers share a PostgreSQL store. [default: 3; on SQLite 1]",
 )
-@click.option("--seed", type=int, help="Make the same choices again; the timing differs.")
+@click.option("--seed", type=int, help="Repeat the random choices of a run; the timing differs.")
 @_duration_option(
-    "--round", "round_s", default="2m", help="After so much load everything is checked at once."
+    "--round", "round_s", default="2m", help="Check all promises each time after this much load."
 )
 @_duration_option(
-    "--kill-every", "kill_every_s", default="15s", help="How often a server is killed or stopped."
+    "--kill-every", "kill_every_s", default="15s", help="How often to kill or stop a server."
 )
 @_duration_option(
     "--pause-every",
     "pause_every_s",
     default=None,
-    help="How often a server stands still (SIGSTOP) for longer than its lease. [default: never]",
+    help="How often to pause a server (SIGSTOP) for longer than its lease. [default: never]",
 )
-@_duration_option("--lease", "lease_s", default="10s", help="The servers' --lease.")
+@_duration_option("--lease", "lease_s", default="10s", help="The --lease of the servers.")
 @_duration_option(
     "--end-within",
     "end_within_s",
     default="5m",
-    help="How long events may take to come to their end after the load.",
+    help="How long after the load all events must have ended.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep all logs and records in this new folder. Without it they are kept only if a "
-    "promise was broken, in a folder that is named then.",
+    help="Keep all logs and records in this new folder. Without it, they are kept only if a "
+    "promise was broken, in a temporary folder whose name is printed.",
 )
 @click.option(
     "--check",
     "checked",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
-    help="Start nothing; check the records of a round that was kept.",
+    help="Start no servers. Check the records of an earlier round in this folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def main(
     store: str,
     load_s: float,
@@ -124,8 +124,8 @@ def main(
 ) -> None:
     """Run the real program under load, kill it now and then, and check what it promises.
 
-    Servers run as processes of their own, with a driver that takes about 0.4 s for an impact.
-    Ctrl-C ends the load and checks what there was; a second Ctrl-C ends it at once. The exit
+    Each server is a process of its own. Its driver takes about 0.4 s for an impact. Ctrl-C ends
+    the load and checks what has happened so far; a second Ctrl-C ends everything at once. The exit
     code is 1 if a promise was broken.
     """
     if checked is not None:
@@ -194,7 +194,7 @@ async def _play(settings: RunSettings, folder: Path) -> Outcome:
 
 
 def _tell_line(text: str) -> None:
-    """Prints a line; on a terminal it replaces the progress."""
+    """Prints a line to standard error. On a terminal it replaces the line of progress."""
     click.echo(f"\r\033[K{text}" if sys.stderr.isatty() else text, err=True)
 
 

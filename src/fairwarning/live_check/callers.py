@@ -1,7 +1,8 @@
 """Callers of the operator API: they schedule, cancel, postpone, approve, operate and scale.
 
-Eight of them use one scope on purpose. Each sends an Idempotency-Key about half of the time, and
-repeats the request with it if there was no answer; now and then one hangs up instead of waiting.
+Eight callers use the same scope on purpose. A caller sends an Idempotency-Key with about half of
+its requests, and repeats such a request if there was no answer. Sometimes a caller closes the
+connection and does not wait for the answer.
 """
 
 import asyncio
@@ -21,7 +22,10 @@ CANCELLERS = 4
 OPERATORS = 4
 _TRIES_MAX = 3
 _PATIENT_TRIES_MAX = 75
-"""How often to try, because a key whose request a crash cut off is free again after a minute."""
+"""How often a patient caller tries a request.
+
+The tries take more than a minute. By then the key of a request that a crash cut off is free again.
+"""
 _TRY_PAUSE_S = 1.0
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
 
@@ -36,15 +40,15 @@ class Caller:
         self._patient: set[asyncio.Task[Request]] = set()
 
     async def schedule_only(self) -> None:
-        """Schedules events in the hot scope, which start at once, until it is cancelled."""
+        """Schedules events in the scope HOT that start at once, until this task is cancelled."""
         await self._repeat(lambda: self._schedule(HOT), pause_s=0.12)
 
     async def schedule_and_cancel(self) -> None:
-        """Schedules events in the hot scope and cancels them, until it is cancelled."""
+        """Schedules events in the scope HOT and cancels them, until this task is cancelled."""
         await self._repeat(self._schedule_and_decide, pause_s=0.12)
 
     async def operate(self) -> None:
-        """Does all that an operator may do, in any scope, until it is cancelled."""
+        """Does all that an operator may do, in the other scopes, until this task is cancelled."""
         await self._repeat(self._operate, pause_s=0.25)
 
     async def _repeat(self, act: Callable[[], Awaitable[object]], pause_s: float) -> None:
@@ -100,7 +104,7 @@ class Caller:
         return made
 
     def _event_id(self, scope: str) -> str:
-        """Returns a new id, or one that another event has, which must be refused."""
+        """Returns a new id, or sometimes the id of another event, which the server must refuse."""
         recent = self._world.recent[scope]
         if recent and self._chance.random() < 0.3:
             return self._chance.choice(recent)
@@ -161,7 +165,7 @@ class Caller:
             await asyncio.sleep(_TRY_PAUSE_S)
 
     async def _hang_up(self, request: Callable[[Node], Request]) -> Request:
-        """Sends the request or a part of it, and does not wait for the answer."""
+        """Sends the request or only a part of it, and does not wait for the answer."""
         node = await self._world.any_node(self._chance)
         made = request(node)
         headers, body = request_parts(made)
@@ -176,7 +180,7 @@ class Caller:
 
 
 def _is_known(request: Request) -> bool:
-    """Whether the answer tells if the request was done."""
+    """Returns whether the answer tells if the request was carried out."""
     if request.status is None or request.answer is None:
         return False
     return request.status < 500 and request.answer.get("code") not in _UNKNOWN

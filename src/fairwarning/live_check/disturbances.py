@@ -8,7 +8,7 @@ from fairwarning.live_check.records import At, ClockReading
 from fairwarning.live_check.world import World
 
 _KILLED_SHARE = 0.75
-"""The share that is killed; the others are stopped in order and give their work back."""
+"""The share of servers that are killed. The others are stopped, and hand their work back."""
 _DOWN_S_MAX = 1.5
 _WATCH_PAUSE_S = 0.1
 _READING_EVERY_S = 1.0
@@ -16,7 +16,7 @@ _LATE_S = 0.25
 
 
 async def kill_now_and_then(world: World, every_s: float, over: asyncio.Event) -> None:
-    """Kills or stops a node and starts it again, until the round is over."""
+    """Kills or stops a node and restarts it, about once in `every_s`, until the round is over."""
     chance = world.chance("kills")
     while await _waited(chance.uniform(0.5, 1.5) * every_s, over):
         node = chance.choice(world.nodes)
@@ -32,7 +32,7 @@ async def kill_now_and_then(world: World, every_s: float, over: asyncio.Event) -
 async def pause_now_and_then(
     world: World, every_s: float, lease_s: float, over: asyncio.Event
 ) -> None:
-    """Pauses a node for longer than its leases, until the round is over."""
+    """Pauses a node for longer than its lease, about once in `every_s`, until the round is over."""
     chance = world.chance("pauses")
     while await _waited(chance.uniform(0.5, 1.5) * every_s, over):
         node = chance.choice(world.nodes)
@@ -41,7 +41,10 @@ async def pause_now_and_then(
 
 
 async def watch(world: World) -> None:
-    """Notes servers that end by themselves, and how late the clock is, until cancelled."""
+    """Restarts and records servers that end by themselves, until this task is cancelled.
+
+    It also records the clocks, and how late the machine lets this task run.
+    """
     planned_s = read_s = time.monotonic()
     while True:
         for node in world.nodes:
@@ -62,7 +65,7 @@ async def _revive(world: World, node: Node) -> None:
 
 
 def _both_clocks() -> At:
-    """Reads both clocks so closely together that nothing can have come between."""
+    """Reads both clocks at almost the same moment."""
     for _ in range(100):
         before_s, wall_ms, after_s = time.monotonic(), time.time() * 1000, time.monotonic()
         if after_s - before_s < 0.000_2:
@@ -71,7 +74,7 @@ def _both_clocks() -> At:
 
 
 async def _waited(seconds: float, over: asyncio.Event) -> bool:
-    """Waits; False if the round was over before."""
+    """Waits and returns True. Returns False as soon as the round is over."""
     try:
         async with asyncio.timeout(seconds):
             await over.wait()

@@ -1,13 +1,13 @@
-"""The program that the `command` driver of the live check runs; an impact only takes time.
+"""The program that the `command` driver of the live check runs. An impact only takes time.
 
-It follows docs/drivers.md as a real one should. What it knows of a key is in a file that all
-nodes share, so `find` is true for every node, and a lower attempt than one that it has seen is
-refused. It writes every order into its log first, so that the log also shows what a driver
-without such a memory would have done.
+It follows docs/drivers.md as a real program should. All nodes share a file for each key, where it
+keeps the state of the impact. So `find` gives every node the same answer, and an attempt that is
+lower than an earlier one is refused. It writes every order to its log first, so the log also shows
+orders that are then refused.
 
-It runs alone: `python -I -S driver.py FOLDER SECONDS LONG FAILURES do|find`. An impact takes
-about SECONDS, and one in a hundred LONG seconds. One in FAILURES attempts fails; 0 means that
-none does.
+It imports nothing of the package: `python -I -S driver.py FOLDER SECONDS LONG FAILURES do|find`. An
+impact takes about SECONDS, and one in a hundred takes LONG seconds. One in FAILURES attempts fails.
+With 0, none fails.
 """
 
 import fcntl
@@ -37,14 +37,14 @@ class Driver:
     def find(self) -> str:
         asked_at = _now()
         with self._remembered() as known:
-            # The attempt counts as seen: from now on an older one is too late.
+            # The attempt counts as seen, so a lower attempt is refused from now on.
             known["attempt"] = max(known["attempt"], self._attempt)
             found = _state(known)
         self._write("find", asked_at, outcome=found)
         return found
 
     def do(self, seconds: float, long_s: float, failures: int) -> int:
-        """Carries out an order and returns the exit code."""
+        """Carries out the order, refuses it, or waits if it is under way. Returns the exit code."""
         order = self._order
         self._write(
             "do",
@@ -64,7 +64,7 @@ class Driver:
                 known["attempt"] = self._attempt
                 if found not in ("done", "running"):
                     known.update(state="running", pid=os.getpid(), born=_born(os.getpid()))
-        # Only now, because what is in the log must be remembered even if we die.
+        # The state is stored before the log is written, in case this program dies in between.
         if self._attempt < seen:
             self._write("refuse", at, outcome=f"attempt {seen} was seen")
             print(f"attempt {seen} was seen", file=sys.stderr)
@@ -102,7 +102,7 @@ class Driver:
 
     @contextmanager
     def _remembered(self) -> Iterator[dict[str, Any]]:
-        """Lends the memory of the key under a lock, and stores what the block changes in it."""
+        """Lends the stored state of the key under a lock, and stores the changes at the end."""
         with open(self._memory, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
@@ -131,7 +131,7 @@ def _state(known: dict[str, Any]) -> str:
 
 
 def _born(pid: int) -> str:
-    """Returns when the process started, because a process id can be used again."""
+    """Returns when the process started. This tells it from a later process with the same id."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[19].decode()
@@ -144,7 +144,7 @@ def _now() -> list[float]:
 
 
 def main() -> None:
-    # Only the impact itself is interrupted, and never what is written about it.
+    # A signal interrupts only the impact itself, and never a write to a file.
     signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     folder, seconds, long_s, failures, action = sys.argv[1:]
     driver = Driver(folder, json.load(sys.stdin))

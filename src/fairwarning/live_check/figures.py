@@ -17,7 +17,7 @@ class Figures:
     load_s: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     operations: dict[str, Counter[str]] = field(default_factory=dict)
-    """How often each request was done, refused or not answered."""
+    """How often each kind of request was carried out, refused or not answered."""
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, records: Records, findings: Sequence[Finding], load_s: float) -> None:
@@ -96,7 +96,7 @@ def _outcome(status: int | None) -> str:
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Returns the first few findings of each promise, and how many more there are."""
+    """Returns lines with the first findings of each promise, and how many more there are."""
     by_promise: dict[str, list[Finding]] = {}
     for finding in findings:
         by_promise.setdefault(finding.promise, []).append(finding)

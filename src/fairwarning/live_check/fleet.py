@@ -1,7 +1,7 @@
 """The fleet of the live check: its fleet file, and the scopes that it declares.
 
-Most of it is a test fleet, where notice may be as short as a second, so that much happens in a
-minute. `real` is not, and there the notice is a quarter of an hour.
+Most scopes are test fleets, where the notice may be as short as a second, so that much happens in
+a minute. The scope `real` is not a test fleet, and its notice is a quarter of an hour.
 """
 
 import json
@@ -30,7 +30,7 @@ _POLICIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """One resource of the fleet file. Each is one scope."""
+    """One resource of the fleet file, which is one scope."""
 
     table: str
     name: str
@@ -39,9 +39,9 @@ class Declared:
     terminate_notice_s: int | None = None
     approve: Sequence[str] = ()
     capacity: int = 0
-    """How many instances a scale set begins with."""
+    """How many instances a scale set has at the start. It is 0 for other resources."""
     is_watched: bool = True
-    """Whether its instances poll."""
+    """Whether the instances of this scope poll."""
 
     @property
     def minimum_notice_s(self) -> dict[str, int]:
@@ -89,7 +89,10 @@ BY_NAME = {each.name: each for each in FLEET}
 
 
 def fleet_toml(folder: Path, lease_s: float) -> str:
-    """Returns the fleet file. Some impacts are longer than the lease, so it must be renewed."""
+    """Returns the text of the fleet file.
+
+    Some impacts take longer than `lease_s`, so that servers must renew their lease.
+    """
     program = Path(__file__).with_name("driver.py")
     settings = [str(folder), str(_IMPACT_S), str(lease_s * 1.4), str(_FAILURES_ONE_IN)]
     words = [sys.executable, "-I", "-S", str(program), *settings]
@@ -102,7 +105,7 @@ def fleet_toml(folder: Path, lease_s: float) -> str:
 
 def _table(declared: Declared) -> str:
     keys: dict[str, Any] = {"name": declared.name, "test": declared.test, **declared.keys}
-    # Off, because evictions stop instances, and stopped ones need no approval.
+    # This is off, because evictions stop instances, and a stopped instance needs no approval.
     keys["approve"] = {"all_instances_down": False, **dict.fromkeys(declared.approve, True)}
     if declared.capacity:
         keys["capacity"] = declared.capacity
@@ -113,14 +116,17 @@ def _table(declared: Declared) -> str:
 
 
 def _value(value: Any) -> str:
-    """Writes a value as TOML, which has strings, numbers, booleans and lists as in JSON."""
+    """Returns the value as TOML.
+
+    TOML writes strings, numbers, booleans and lists as JSON does.
+    """
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)
 
 
 def scope_record(shown: Mapping[str, Any]) -> Scope:
-    """Returns the record of a scope from `GET /fleet` and from what was declared."""
+    """Returns the record of a scope. `shown` is its part of the answer to `GET /fleet`."""
     declared = BY_NAME[shown["name"]]
     return Scope(
         id=shown["id"],

@@ -1,4 +1,4 @@
-"""Sends requests over plain sockets, so that one can be broken off in the middle."""
+"""Sends HTTP requests over plain sockets, so that a caller can break off in the middle."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ HEAD_BYTES_MAX = 64 * 1024
 
 
 class NoAnswer(Exception):
-    """The connection was refused, cut off or silent for too long."""
+    """The server refused or closed the connection, or did not answer in time."""
 
 
 class Answer(NamedTuple):
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A connection that is kept for the next request if that goes to the same server."""
+    """A connection to a server. With `is_kept`, the next request to that server uses it again."""
 
     def __init__(self, *, is_kept: bool) -> None:
         self._is_kept = is_kept
@@ -36,7 +36,7 @@ class Connection:
         *,
         within_s: float,
     ) -> Answer:
-        """Sends a request and returns its answer. Raises NoAnswer."""
+        """Sends a request and returns the answer. Raises NoAnswer if none comes in `within_s`."""
         whole = request_bytes(url, method, path, headers, body, is_kept=self._is_kept)
         if url != self._url:
             self.close()
@@ -65,7 +65,7 @@ class Connection:
 
 
 async def send_and_leave(url: str, whole: bytes) -> None:
-    """Sends these bytes and hangs up without waiting for the answer."""
+    """Sends these bytes and closes the connection without waiting for the answer."""
     with contextlib.suppress(OSError):
         _, writer = await _connect(url)
         writer.write(whole)

@@ -29,7 +29,7 @@ _METADATA = {"Metadata": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How one poller polls; the pollers together have all habits."""
+    """How one poller polls. The pollers differ, so that every way of polling is used."""
 
     version: str
     sends_tag: bool
@@ -44,7 +44,7 @@ class Habits:
             sends_tag=number % 3 != 0,
             waits=number % 3 == 1,
             keeps_connection=number % 2 == 0,
-            # Outside a test fleet an instance may ask five times a second.
+            # Outside a test fleet an instance may poll five times a second.
             pause_s=0.4 if test else 1.0,
         )
 
@@ -61,11 +61,11 @@ class Poller:
         self._tag: str | None = None
 
     async def run(self) -> None:
-        """Polls and approves until it is cancelled."""
+        """Polls and approves until this task is cancelled."""
         try:
             while True:
                 await self._turn()
-                # Now and then at once, perhaps from a node that is behind.
+                # Sometimes it polls again at once, perhaps from a node that is behind.
                 if not self._scope.test or self._chance.random() < 0.8:
                     await asyncio.sleep(self._chance.uniform(0, 2 * self._habits.pause_s))
         finally:
@@ -92,7 +92,7 @@ class Poller:
             await self._decide(node, self._world.recorder.records.documents[poll.document])
 
     async def _choose_node(self) -> Node:
-        """Returns mostly the node of the last poll."""
+        """Returns the node to poll, which is mostly that of the last poll."""
         if self._node is None or not self._node.is_up or self._chance.random() < 0.3:
             self._node = await self._world.any_node(self._chance)
         return self._node

@@ -24,30 +24,30 @@ class CannotServe(Exception):
 
 
 class Node:
-    """One place where a server process runs, again and again."""
+    """One server of the check. After its process ends, it starts a new one."""
 
     def __init__(self, number: int, folder: Path, options: Sequence[str]) -> None:
         self.metadata_url = ""
         self.control_url = ""
         self.is_up = False
         self.busy = asyncio.Lock()
-        """Held while it is killed, stopped or paused."""
+        """Locked while somebody kills, stops, pauses or starts the node."""
         self.log = folder / f"node-{number}.log"
         self._name = f"node-{number}"
         self._options = options
         self._starts = 0
         self._looked_at = 0
-        """How many bytes of its log were read."""
+        """How many bytes of the log `note_errors` has read."""
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def name(self) -> str:
-        """Returns the name of the current process: `node-1.3` is the third one of node 1."""
+        """Returns the name of the current process: `node-1.3` is the third process of node 1."""
         return f"{self._name}.{self._starts}"
 
     @property
     def pid(self) -> int | None:
-        """Returns the process id; None while no process runs."""
+        """Returns the process id. It is None while no process runs."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
@@ -56,12 +56,12 @@ class Node:
         return self.is_up and self._process is not None and self._process.returncode is not None
 
     async def start(self, note: Note) -> None:
-        """Starts a process and returns when it serves. Raises CannotServe."""
+        """Starts a process and waits until it serves. Raises CannotServe if it does not."""
         self._starts += 1
         note(NodeChange(node=self.name, change="started", at=now()))
         command = [sys.executable, "-m", "fairwarning", "serve", *self._options]
         with self.log.open("ab") as log:
-            # A session of its own, because Ctrl-C is for us, and we end the server.
+            # It gets a session of its own, so that Ctrl-C goes only to this process.
             self._process = process = await asyncio.create_subprocess_exec(
                 *command, stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
@@ -87,7 +87,7 @@ class Node:
         await self._end(signal.SIGTERM, "stopped", note)
 
     async def pause(self, seconds: float, note: Note) -> None:
-        """Stops the process with SIGSTOP; it does not notice, and later goes on where it was."""
+        """Stops the process with SIGSTOP for some seconds. It can't notice, and then goes on."""
         note(NodeChange(node=self.name, change="paused", at=now()))
         self._signal(signal.SIGSTOP)
         try:
@@ -97,7 +97,7 @@ class Node:
             note(NodeChange(node=self.name, change="continued", at=now()))
 
     def note_errors(self, note: Note) -> None:
-        """Records what its log says of bugs since the last call."""
+        """Records the errors that were written to the log since the last call."""
         with self.log.open("rb") as file:
             file.seek(self._looked_at)
             lines = file.read().splitlines()
@@ -108,7 +108,7 @@ class Node:
                 note(NodeChange(node=self._name, change="error", at=now(), detail=detail))
 
     def note_death(self, note: Note) -> None:
-        """Records that it ended without being asked to."""
+        """Records that the process ended by itself."""
         assert self._process is not None
         self.is_up = False
         detail = f"exit code {self._process.returncode}: {self._last_line()}"
@@ -139,20 +139,23 @@ class Node:
 
 
 def is_error(line: bytes) -> bool:
-    """Whether a line of a log tells of a bug. A line that a kill cut off does not count."""
+    """Returns whether a line of a log reports an error.
+
+    A line that is incomplete, because its server was killed, does not count.
+    """
     if line.startswith(b"Traceback"):
         return True
     try:
         said = json.loads(line)
     except ValueError:
         return False
-    # Requests may wait for another, paused server for longer than this one takes to stop.
+    # A request may wait for another server that is paused, and so delay the stop of this one.
     is_slow_stop = "timeout graceful shutdown exceeded" in said.get("message", "")
     return said.get("level") in ("error", "critical") and not is_slow_stop
 
 
 class Guard:
-    """Kills the servers if this process is killed itself and can't do it."""
+    """A process that kills the servers if this process is killed and cannot do it itself."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -161,7 +164,7 @@ class Guard:
         )
 
     def tell(self) -> None:
-        """Sends the guard the process ids; to be called when a server has started or ended."""
+        """Sends the process ids to the guard. Call it when a server has started or ended."""
         pids = (str(node.pid) for node in self._nodes if node.pid is not None)
         self._write(" ".join(pids))
 

@@ -1,7 +1,7 @@
-"""The types of the records of a round, and the files that they are kept in.
+"""The types of the records of a round, and the files with these records.
 
-A record is one line of JSON. Instants have two clocks: `mono_s` is CLOCK_MONOTONIC, which all
-processes of one machine share, and `wall_ms` is the wall clock, by which NotBefore is meant.
+A record is one line of JSON. An instant is the time of two clocks: `mono_s` is CLOCK_MONOTONIC,
+which all processes of a machine share, and `wall_ms` is the wall clock, which NotBefore refers to.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def now() -> At:
 
 
 class Scope(Struct, tag="scope", tag_field="record", kw_only=True):
-    """A scope as it was declared, and at the begin of the round, when nothing was pending."""
+    """A scope as it was declared, and its state at the start of the round."""
 
     id: str
     name: str
@@ -35,11 +35,11 @@ class Scope(Struct, tag="scope", tag_field="record", kw_only=True):
     test: bool
     instances: list[str]
     minimum_notice_s: dict[str, int]
-    """The declared minimum by type of event."""
+    """The declared minimum notice for each type of event."""
     terminate_notice_s: int | None
-    """None if a delete is not announced."""
+    """The notice of a delete. It is None if deletes are not announced."""
     policies: list[str]
-    """What the owner approves in advance, as the history calls it."""
+    """What the owner approves in advance, named as in the history."""
     activated: bool
     incarnation: int
 
@@ -49,27 +49,27 @@ class Request(Struct, tag="request", tag_field="record", kw_only=True):
 
     who: str
     label: str
-    """Sent as `why`, so that the history shows it. A repeated request keeps it."""
+    """A name that all tries of a request share. It is sent as `why`, so the history has it too."""
     what: str
-    """`schedule`, `cancel`, `restart` …"""
+    """The kind of request: `schedule`, `cancel`, `restart` …"""
     node: str
     path: str
     body: dict[str, Any] | None
     key: str | None
-    """The Idempotency-Key."""
+    """The Idempotency-Key, if one was sent."""
     sent: At
     answered: At | None = None
-    """None if there was no answer, so that it may or may not have happened."""
+    """None if there was no answer. Then it is unknown whether the request was carried out."""
     status: int | None = None
     answer: dict[str, Any] | None = None
 
 
 class Poll(Struct, tag="poll", tag_field="record", kw_only=True):
-    """A request of an instance for its document, and the answer."""
+    """A request of an instance for its document, with the answer."""
 
     instance: str
     node: str
-    """The process that answered, as `node-1.2`: the second process of node 1."""
+    """The process that was asked. `node-1.2` is the second process of node 1."""
     version: str
     sent_tag: str | None
     wait_s: int
@@ -78,13 +78,13 @@ class Poll(Struct, tag="poll", tag_field="record", kw_only=True):
     status: int | None = None
     tag: str | None = None
     document: str | None = None
-    """The digest of a Document."""
+    """The digest of the `Document` in the answer, if there was one."""
     is_last: bool = False
-    """Whether it was sent after everything had ended."""
+    """Whether the poll was sent after all events had ended."""
 
 
 class Document(Struct, tag="document", tag_field="record", kw_only=True):
-    """The bytes of a document; many polls get the same."""
+    """The content of a document. It is kept once, although many polls get the same."""
 
     digest: str
     text: str
@@ -98,7 +98,7 @@ class Approval(Struct, tag="approval", tag_field="record", kw_only=True):
     version: str
     events: list[str]
     is_foreign: bool
-    """Whether the events are of another scope, so that it must be refused."""
+    """Whether the events belong to another scope, so that the server must refuse."""
     sent: At
     answered: At | None = None
     status: int | None = None
@@ -108,8 +108,8 @@ class Approval(Struct, tag="approval", tag_field="record", kw_only=True):
 class NodeChange(Struct, tag="node", tag_field="record", kw_only=True):
     """A change of a server process.
 
-    `started`, `ready`, `killed`, `stopped`, `paused`, `continued`; `died` if it ended by itself,
-    and `error` for a line of its log that says that something broke.
+    The change is `started`, `ready`, `killed`, `stopped`, `paused` or `continued`. It is `died` if
+    the process ended by itself, and `error` for an error in its log.
     """
 
     node: str
@@ -119,7 +119,7 @@ class NodeChange(Struct, tag="node", tag_field="record", kw_only=True):
 
 
 class ClockReading(Struct, tag="clock", tag_field="record", kw_only=True):
-    """Both clocks at one moment, and how late the machine let us read them."""
+    """Both clocks at one moment, and how much later than planned they were read."""
 
     at: At
     late_s: float
@@ -134,7 +134,7 @@ class OrderedInstance(Struct, kw_only=True):
 class DriverCall(Struct, tag="driver", tag_field="record", kw_only=True):
     """A line of the driver's own log.
 
-    `do` and `find` are what it was asked; `begin` and `end` are the impact itself; `join` and
+    `do` and `find` are the calls of the driver. `begin` and `end` are the impact itself. `join` and
     `refuse` say why an order was not carried out.
     """
 
@@ -144,13 +144,13 @@ class DriverCall(Struct, tag="driver", tag_field="record", kw_only=True):
     pid: int
     at: At
     node: str = ""
-    """The node that asks, if the order says so."""
+    """The node that sent the order, if the order names it."""
     scope: str = ""
     type: str = ""
     operation: str | None = None
     instances: list[OrderedInstance] = field(default_factory=list)
     outcome: str = ""
-    """The answer to a `find`; for an `end`, `done`, `failed` or `interrupted`."""
+    """For `find`, its answer. For `end`, it is `done`, `failed` or `interrupted`."""
 
 
 class Entry(Struct, tag="entry", tag_field="record", kw_only=True):
@@ -223,7 +223,7 @@ class Records:
 
 
 class Recorder:
-    """Keeps the records of one round in memory for the checks and in files for people."""
+    """Keeps the records of one round, in memory for the checks and in files for people."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -239,7 +239,7 @@ class Recorder:
         self._files[name].write(msgspec.json.encode(record) + b"\n")
 
     def add_document(self, body: bytes) -> str:
-        """Records a document and returns its digest. The same bytes are written once."""
+        """Records a document, unless it is known already, and returns its digest."""
         digest = hashlib.sha256(body).hexdigest()[:20]
         if digest not in self.records.documents:
             self.add(Document(digest=digest, text=body.decode(errors="replace")))
@@ -252,11 +252,11 @@ class Recorder:
 
 
 class BadRecords(Exception):
-    """A folder holds no records, or a line that is none."""
+    """The folder has no records, or a line in it is not a record."""
 
 
 def read_folder(folder: Path) -> Records:
-    """Reads all records of a round that was kept. Raises BadRecords."""
+    """Reads all records in the folder of a round. Raises BadRecords if it cannot."""
     records = Records()
     files = sorted(folder.glob("*.jsonl"))
     if not files:

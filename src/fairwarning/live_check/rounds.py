@@ -1,7 +1,7 @@
-"""Plays one round: load, then the end of all that is pending, then all records of it.
+"""Plays one round: creates load, waits until all events have ended, and collects the records.
 
-At the end of the load every server is killed, so that no request is on its way any more. What was
-acknowledged up to then must be there when the servers are back.
+At the end of the load every server is killed, so that no request is under way any more. All that
+was acknowledged before must still be there after the restart.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ _APPROVED_SHARE = 0.7
 
 
 class CutOff(Exception):
-    """The round could not be brought to its end."""
+    """The round could not be finished, because no server answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundSettings:
     kill_every_s: float
     pause_every_s: float | None
-    """None if no server is paused."""
+    """How often a server is paused. It is None if none is."""
     lease_s: float
     end_within_s: float
     """All events must end within this time after the load."""
@@ -53,7 +53,10 @@ class Round:
         self._chance = world.chance("round")
 
     async def play(self, load_s: float, stopping: asyncio.Event) -> None:
-        """Plays the round and completes the world's records. Raises CannotServe or CutOff."""
+        """Plays the round and completes the world's records.
+
+        Raises CannotServe if a server does not start, and CutOff if no server answers for too long.
+        """
         world = self._world
         begin = await self._record_start()
         watching = asyncio.create_task(watch(world))
@@ -68,7 +71,7 @@ class Round:
             await _end_all([watching, *polling])
 
     async def _record_start(self) -> str:
-        """Records the fleet, and returns the position of the newest line of the history."""
+        """Records the fleet, and returns the position of the newest entry of the history."""
         await self._refill_scale_sets()
         fleet = await self._read("/fleet?limit=500")
         for shown in fleet["scopes"]:
@@ -107,7 +110,7 @@ class Round:
             over.set()
             stopped.cancel()
             await _end_all(calling)
-            # Not cancelled, because a server that is being started must come up.
+            # These are not cancelled, because a server that is just starting must become ready.
             await asyncio.gather(*disturbing)
 
     async def _restart_all(self) -> None:
@@ -119,7 +122,7 @@ class Round:
                 await node.start(self._world.note)
 
     async def _settle(self) -> None:
-        """Approves or cancels what is pending, and waits until all has ended, or for too long."""
+        """Approves or cancels all pending events, and waits until they end or time is up."""
         deadline_s = time.monotonic() + self._settings.end_within_s
         decided: set[str] = set()
         while time.monotonic() < deadline_s:
@@ -142,7 +145,7 @@ class Round:
             decided.add(id)
 
     async def _wait_for_driver(self, deadline_s: float) -> None:
-        """Waits until its log has not grown for a while, so that a late order is in it."""
+        """Waits until the driver's log stops growing, so that late orders are in it too."""
         log, size, since_s = self._folder.parent / DRIVER_LOG, -1, time.monotonic()
         while time.monotonic() < max(deadline_s, since_s + _QUIET_S):
             grown = log.stat().st_size if log.exists() else 0
@@ -153,7 +156,7 @@ class Round:
             await asyncio.sleep(_LOOK_PAUSE_S)
 
     async def _ask_last(self, polling: list[asyncio.Task[None]]) -> None:
-        """Polls every node for every instance until nothing is shown, or for too long."""
+        """Polls every node for every instance until no event is shown or time is up."""
         await _end_all(polling)
         world, deadline_s = self._world, time.monotonic() + self._settings.end_within_s
         for scope in (each for each in FLEET if each.is_watched):
@@ -176,7 +179,7 @@ class Round:
     async def _is_shown_something(self, node: Node, name: str) -> bool:
         poll = await ask_document(self._world, node, Connection(is_kept=False), name, VERSIONS[0])
         if poll.status == 429:
-            # Outside a test fleet, polls of the last second count against the rate limit.
+            # Outside a test fleet there is a rate limit, and earlier polls count too. Ask again.
             return True
         if poll.document is None:
             return False
@@ -184,7 +187,7 @@ class Round:
         return bool(msgspec.json.decode(document)["Events"])
 
     async def _collect(self, begin: str) -> None:
-        """Collects the history of the round, and the driver's log."""
+        """Records the history since `begin`, the servers' errors and the driver's log."""
         world = self._world
         for shown in reversed(await history_since(begin, self._read)):
             world.recorder.add(_entry(shown))
@@ -197,7 +200,7 @@ class Round:
                 world.recorder.records.add(record)
 
     async def _read(self, path: str) -> dict[str, Any]:
-        """Reads from any node. Raises CutOff if none answers for long."""
+        """Returns the answer of any node to a GET. Raises CutOff if none answers for too long."""
         deadline_s = time.monotonic() + self._settings.end_within_s
         while time.monotonic() < deadline_s:
             node = await self._world.any_node(self._chance)
@@ -211,7 +214,7 @@ class Round:
 async def history_since(
     begin: str, read: Callable[[str], Awaitable[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Returns the lines that are newer than this position, newest first."""
+    """Returns the entries of the history after the position `begin`, newest first."""
     entries: list[dict[str, Any]] = []
     after = ""
     while True:
@@ -226,7 +229,7 @@ async def history_since(
 
 
 def _request(node: Node, label: str, what: str, path: str, body: dict[str, Any] | None) -> Request:
-    """Makes a request of our own, before or after the load."""
+    """Returns a request that the round itself sends, before or after the load."""
     return Request(
         who="round",
         label=label,
@@ -258,7 +261,7 @@ def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 async def _end_all(tasks: list[asyncio.Task[None]]) -> None:
-    """Ends all tasks, and raises an unexpected error of one."""
+    """Cancels all tasks and waits for their end. Raises the first error of a task."""
     for task in tasks:
         task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):

@@ -27,7 +27,7 @@ class RunSettings:
     nodes: int
     load_s: float
     round_s: float
-    """The longest load of one round; a run has as many rounds as that needs."""
+    """How long the load of one round lasts at most. A run has as many rounds as it needs."""
     seed: str
     round: RoundSettings
     keeps_all: bool
@@ -56,7 +56,7 @@ class Run:
         return self._records
 
     async def play(self, stopping: asyncio.Event, tell: Callable[[str], None]) -> Outcome:
-        """Plays all rounds. Raises CannotServe if it can't even begin."""
+        """Plays all rounds. Raises CannotServe if the first round cannot begin."""
         settings = self._settings
         (self._folder / "keys").mkdir(parents=True)
         guard = Guard(self._nodes)
@@ -86,7 +86,10 @@ class Run:
             guard.tell()
 
     async def _declare(self, node: Node) -> None:
-        """Declares the fleet in an empty store only: a fleet file removes what others declared."""
+        """Declares the fleet. Raises CannotServe if the store is not empty.
+
+        A fleet file would remove the scopes that others have declared.
+        """
         connection = Connection(is_kept=False)
         text = fleet_toml(self._folder, self._settings.round.lease_s)
         (self._folder / _FLEET_FILE).write_text(text)
@@ -137,10 +140,10 @@ class Run:
 
 
 def _write_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    # Not .jsonl, because it is no record, and the folder must stay readable.
+    # It is not called .jsonl, because `read_folder` reads all such files as records.
     with (folder / "findings.json").open("wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode([each._asdict() for each in findings])))
 
 
 def _ignore_change(_: NodeChange) -> None:
-    """Drops what happens before the first round and after the last."""
+    """Ignores a change, because it happens before the first round or after the last one."""

@@ -1,4 +1,4 @@
-"""The world of a round, which all parts of the load share: servers, records, fleet, events."""
+"""What all parts of a round share: the servers, the records, the fleet and recent events."""
 
 import asyncio
 import random
@@ -29,12 +29,15 @@ class World:
         self.recent: dict[str, deque[str]] = {
             each.name: deque(maxlen=_RECENT_MAX) for each in FLEET
         }
-        """Ids of the latest events of each scope, ended or not."""
+        """The ids of the latest events of each scope, ended or not."""
         self._guard = guard
         self._seed = seed
 
     def chance(self, who: str) -> random.Random:
-        """Returns a generator for each name, so that the same seed makes the same choices."""
+        """Returns a random generator for this name.
+
+        The same seed and name always give the same random numbers.
+        """
         return random.Random(f"{self._seed} {who}")
 
     def note(self, change: NodeChange) -> None:
@@ -42,7 +45,7 @@ class World:
         self._guard.tell()
 
     async def any_node(self, chance: random.Random) -> Node:
-        """Returns a node that serves. Raises CannotServe if there is none for long."""
+        """Returns a random node that serves. Raises CannotServe if none does for too long."""
         deadline_s = time.monotonic() + _NOBODY_UP_S_MAX
         while not (up := [node for node in self.nodes if node.is_up]):
             if time.monotonic() > deadline_s:
@@ -51,7 +54,7 @@ class World:
         return chance.choice(up)
 
     async def ask(self, node: Node, request: Request) -> Request:
-        """Sends a request to the operator API, and records it with its answer."""
+        """Sends the request to the operator API, and records and returns it with its answer."""
         method = "GET" if request.what.startswith("read") else "POST"
         headers, body = request_parts(request)
         try:
@@ -64,12 +67,15 @@ class World:
             request.answered, request.status = now(), answer.status
             request.answer = _json(answer)
         finally:
-            # Also if we are cancelled while we wait, because it may have happened.
+            # Also after a cancellation, because the server may have carried the request out.
             self.recorder.add(request)
         return request
 
     async def read(self, node: Node, path: str) -> dict[str, Any] | None:
-        """Reads from the API; None without an answer. It is not recorded, as it changes nothing."""
+        """Returns the answer to a GET of the operator API, or None if it did not succeed.
+
+        It is not recorded, because it changes nothing.
+        """
         headers = {"Accept": "application/json"}
         try:
             answer = await Connection(is_kept=False).ask(

@@ -1,7 +1,7 @@
 """Writes all lines of one iteration of the event loop at once.
 
-A commit of sixty callers is some two hundred lines, and a write for each costs the server
-more than the commit itself.
+A commit for sixty callers has about two hundred lines. To write them one by one would cost
+the server more than the commit itself.
 """
 
 import asyncio
@@ -11,7 +11,10 @@ from typing import TextIO
 
 
 class BufferedHandler(logging.StreamHandler[TextIO]):
-    """Buffers lines up to INFO from inside the event loop; any other line is written at once."""
+    """Buffers lines of level INFO and below until the event loop's next iteration.
+
+    A line above INFO, or from outside an event loop, is written at once.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -41,13 +44,13 @@ class BufferedHandler(logging.StreamHandler[TextIO]):
         texts, self._texts = self._texts, []
         if not texts:
             return
-        # If the log cannot be written, there is no place left to say so.
+        # If the log cannot be written, the failure cannot be logged either.
         with suppress(OSError, ValueError):
             self.stream.write("".join(f"{text}{self.terminator}" for text in texts))
             self.stream.flush()
 
     def _flushes_later(self) -> bool:
-        """Plans a flush and returns True, or returns False outside an event loop."""
+        """Plans a flush and returns True. Outside an event loop it only returns False."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

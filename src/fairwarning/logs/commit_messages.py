@@ -16,7 +16,7 @@ _log = logging.getLogger("fairwarning.transitions")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The message of a log record; a formatter turns it into lines."""
+    """The message of a log record. A formatter turns it into one line for each transition."""
 
     receipt: Receipt
     by: Actor
@@ -54,13 +54,13 @@ class Commit:
 
 def log_commit(receipt: Receipt, by: Actor, why: str, took_s: float) -> None:
     if receipt.transitions and _log.isEnabledFor(logging.INFO):
-        # Made by hand, because `logging` would look for the calling line, which costs too much.
+        # Not by `_log.info`, because `logging` would search for the calling line, which is slow.
         commit = Commit(receipt, by, why, took_s)
         _log.handle(logging.LogRecord(_log.name, logging.INFO, "", 0, commit, None, None))
 
 
 def _about(scope: Scope, transition: Transition) -> str:
-    """Names the event, unless the sentence of the transition does."""
+    """Returns words that name the event. They are empty if the transition's sentence names it."""
     event = scope.events.get(getattr(transition, "event_id", EventId("")))
     if event is None or isinstance(transition, Scheduled):
         return ""

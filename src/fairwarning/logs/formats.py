@@ -44,5 +44,5 @@ def _at(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Escapes control characters, so that no caller can forge a line."""
+    """Escapes control characters, so that no caller can add a false line to the log."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,5 +1,5 @@
-"""Simulates whole worlds from a seed: the real engine with simulated time, faults and crashes.
+"""Runs the real engine in simulated worlds, with simulated time, faults and crashes.
 
-`python -m fairwarning.simulation --seeds N` runs it. Checkers look at every promise after every
-step; a failing seed is shrunk to a short trace.
+`python -m fairwarning.simulation --seeds N` runs one world for each seed. Checkers check every
+promise after every step. If a world fails, its steps are reduced to a short trace.
 """

@@ -21,20 +21,20 @@ from fairwarning.simulation.stores import StorePlace
     show_default=True,
     help="How many seeds to run.",
 )
-@click.option("--first", default=0, show_default=True, help="The first of them.")
-@click.option("--seed", type=int, help="Run this one only, and print its trace.")
+@click.option("--first", default=0, show_default=True, help="The first seed to run.")
+@click.option("--seed", type=int, help="Run only this seed, and print its trace.")
 @click.option(
     "--store",
     default="memory",
     show_default=True,
     metavar="KIND",
-    help="The store under the worlds: memory, sqlite (a new file for each world), or "
+    help="The store of each world: memory, sqlite (a new file for each world), or "
     "postgresql://… (a new schema for each world, in a database that exists).",
 )
 def main(seeds: int, first: int, seed: int | None, store: str) -> None:
     """Run the engine through simulated disasters and check every promise after every step.
 
-    Exits with 1 at the first broken promise and prints its seed with a minimal trace.
+    At the first broken promise it prints the seed with a minimal trace, and exits with 1.
     """
     place = _place(store)
     chosen = range(first, first + seeds) if seed is None else range(seed, seed + 1)

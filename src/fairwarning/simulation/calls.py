@@ -1,7 +1,7 @@
-"""Calls stop twice and wait for the world: before they happen, and before they answer.
+"""Every call stops twice and waits for the world: before it is carried out, and before it answers.
 
-The world decides which stopped call goes on, fails, or never goes on because its node is
-dead. So every interleaving of nodes, and a crash between any two steps, can happen.
+The world decides which stopped call goes on, fails, or waits for ever because its node is dead. So
+the nodes' calls can happen in any order, and a node can crash between any two steps.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from fairwarning.engine.protocols import ScopeBusy, StoreDown
 
 T = TypeVar("T")
 BUSY = "busy"
-"""The name of a trap for calls that don't want to wait for another node."""
+"""The name of a trap for calls that fail as busy instead of waiting for another node."""
 WRITES = ("transact", "keep", "drop")
-"""The calls that change what is stored, except notes of polls."""
+"""The names of the calls that change the store, except notes of polls."""
 
 
 class Verdict(Enum):
@@ -24,12 +24,12 @@ class Verdict(Enum):
     FAIL = "fail"
     BUSY = "busy"
     SETTLED = "settled"
-    """The call was carried out in a group, and its outcome is known."""
+    """The call was already carried out in a group, and has its outcome."""
 
 
 @dataclass(slots=True, eq=False)
 class Outcome(Generic[T]):
-    """What a call will answer."""
+    """The result of a call, or its error."""
 
     result: T | None = None
     error: BaseException | None = None
@@ -37,7 +37,7 @@ class Outcome(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call that waits for the world's verdict."""
+    """A stopped call, which waits for the world's verdict."""
 
     node: str
     name: str
@@ -49,7 +49,7 @@ class Call:
     verdict: asyncio.Future[Verdict]
     outcome: Outcome[Any] | None = None
     is_held: bool = False
-    """Whether its answer is late: it comes only when the world releases this call."""
+    """Whether the answer is held back until an action releases this call."""
 
     def __str__(self) -> str:
         detail = f" {self.detail}" if self.detail else ""
@@ -67,13 +67,13 @@ class Calls:
     def __init__(self) -> None:
         self.waiting: list[Call] = []
         self.dead: set[str] = set()
-        """Nodes whose calls never answer."""
+        """The names of nodes whose calls never answer."""
         self.committing: str | None = None
-        """The node whose call is being carried out; a signal that comes meanwhile is of it."""
+        """The node whose call is carried out now. A signal at this time is from its commit."""
         self.traps: set[tuple[str, bool]] = set()
-        """Names of calls whose next one fails, and whether before it answers."""
+        """The next call of this name fails: at its answer if True, else before it runs."""
         self.on_outcome: Callable[[object], None] = lambda _: None
-        """Gets what calls have really done, before their callers do."""
+        """Is called with the result of each call, before the caller gets it."""
         self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
         self._graves: list[object] = []
         self._numbers = 0
@@ -81,9 +81,9 @@ class Calls:
         self._returned: asyncio.Future[None] | None = None
 
     def kill(self, node: str) -> None:
-        """Makes the calls of this node never answer."""
+        """Makes sure that no call of this node ever answers."""
         self.dead.add(node)
-        # Kept, else the garbage collector would end tasks that must hang for ever.
+        # They are kept, because the garbage collector would end tasks that must hang for ever.
         self._graves += [call for call in self.waiting if call.node == node]
         self.waiting[:] = [call for call in self.waiting if call.node != node]
 
@@ -102,7 +102,7 @@ class Calls:
             call.verdict.set_result(verdict)
 
     async def run(self, call: Call) -> Outcome[Any]:
-        """Carries the call out and keeps its result or its error."""
+        """Carries the call out and returns its result or its error as an outcome."""
         self.committing = call.node
         try:
             return Outcome(result=await self.counted(call.work()))
@@ -113,7 +113,7 @@ class Calls:
                 self.committing = None
 
     async def counted(self, work: Awaitable[T]) -> T:
-        """Counts the block as running, so that the world waits for a real database."""
+        """Awaits `work` and counts it as running, so that the world waits for a real database."""
         self._running += 1
         try:
             return await work
@@ -123,7 +123,7 @@ class Calls:
                 self._returned.set_result(None)
 
     async def wait_for_running(self) -> bool:
-        """Waits for a call that a real database is busy with; False if there is none."""
+        """Waits for a running call to return, and returns True. Returns False if none runs."""
         if not self._running:
             return False
         self._returned = asyncio.get_running_loop().create_future()
@@ -139,7 +139,10 @@ class Calls:
         detail: str = "",
         may_be_busy: bool = False,
     ) -> T:
-        """Carries `work` out between the two stops of a call."""
+        """Carries `work` out between the two stops of a call, and returns its result.
+
+        Raises StoreDown or ScopeBusy if the world says so, and what `work` raises.
+        """
         call = self._stopped(node, name, detail, work, is_done=False, may_be_busy=may_be_busy)
         match await self._verdict(call):
             case Verdict.FAIL:

@@ -1,7 +1,7 @@
-"""Clients that poll: they speak HTTP to the real endpoint of a node, without a network.
+"""Clients that poll. They send HTTP to the real endpoint of a node, without a network.
 
-A client keeps the tag of the last document it was shown and moves between nodes with it, as
-one behind a load balancer does. It may hold a poll, approve what it was shown, or go away.
+A client keeps the tag of its last document, and uses it with every node, as it would behind a load
+balancer. It may ask the node to hold a poll, approve the events that it was shown, or go away.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ OK, NOT_MODIFIED = 200, 304
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request that waits for its answer."""
+    """A request of a client."""
 
     node: "Node"
     tag: str
-    """The tag of the document that it has; empty if it has none."""
+    """The tag of the client's last document. It is empty if the request has no tag."""
     document: bytes
-    """That document in the newest api-version, if it has it."""
+    """The document of the tag in the newest api-version, or empty."""
     wait_s: int
     version: str
     asked_ms: Instant
     clock_steps: int
-    """How often the store's clock had been stepped at that time."""
+    """How often the store's clock had been set wrong before the request."""
     approves: tuple[EventId, ...] = ()
     past: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldPoll:
-    """A poll that the endpoint answers with the next change."""
+    """A poll that the endpoint holds until the next change, or until its time is up."""
 
     question: Question
     view: View
@@ -61,13 +61,13 @@ class Answered:
 
 
 class _Line:
-    """The transport of one connection."""
+    """The asyncio transport of one connection."""
 
     def __init__(self, client: "Client") -> None:
         self._client = client
         self.is_open = True
         self.is_cut = False
-        """Whether the connection is lost without the node noticing."""
+        """Whether the connection is lost and the node does not know it."""
 
     def write(self, data: bytes) -> None:
         if self.is_open:
@@ -84,7 +84,7 @@ class _Line:
         return not self.is_open
 
     def pause_reading(self) -> None:
-        """Does nothing, because the client sends nothing unasked."""
+        """Does nothing, because the client sends nothing before it has its answer."""
 
     resume_reading = pause_reading
 
@@ -122,7 +122,7 @@ class Client:
         self._ask(question, "POST", f"api-version={question.version}", headers, body)
 
     def leave(self) -> None:
-        """Closes its connection; an answer is lost."""
+        """Closes the connection. The client does not get an answer that is still to come."""
         connection, self._connection, self.question = self._connection, None, None
         if self._line is not None:
             self._line.is_open = False
@@ -130,19 +130,22 @@ class Client:
             connection.connection_lost(None)
 
     def cut_off(self) -> None:
-        """Loses the connection because its node died, which the node does not notice."""
+        """Drops the connection without telling the node, because the node ends."""
         self._connection, self.question = None, None
         if self._line is not None:
             self._line.is_open, self._line.is_cut = False, True
 
     def miss(self, data: bytes) -> None:
-        """Loses an answer that was sent. Its events count as shown, because the node can't know."""
+        """Drops an answer that the node sent.
+
+        Its events count as shown, because the node cannot know that the answer was lost.
+        """
         head, _, body = data.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200") and b'"Events"' in body:
             self.ever_shown.update(each["EventId"] for each in json.loads(body)["Events"])
 
     def held(self) -> HeldPoll | None:
-        """Returns the poll that the endpoint holds, by the endpoint's own state."""
+        """Returns the poll that the endpoint holds for this client, or None."""
         held = None if self._connection is None else self._connection._held_poll
         if held is None or held.timer is None or self.question is None:
             return None
@@ -178,7 +181,7 @@ class Client:
         on_loopback = self.address is None
         self.leave()
         self.question = question
-        # One connection for each request; a longer connection would run the same code.
+        # Each request has its own connection. A kept connection would run the same code.
         self._line = _Line(self)
         self._connection = Connection(service, self.address or "127.0.0.1", on_loopback=on_loopback)
         self._connection.connection_made(cast(asyncio.Transport, self._line))

@@ -1,8 +1,8 @@
-"""Time in the simulation: one true clock, and for each node one that is a little off.
+"""The clocks of the simulation: one true clock, and for each node a clock that may be wrong.
 
-There are two kinds of time. The wall clock can be stepped by an operator's slip or a bad time
-server. Steady time only passes. An alarm waits for an instant of the first or for a duration
-of the second.
+There are two kinds of time. The wall clock can be set to another time, as by a mistake of an
+operator or a bad time server. Steady time only passes. An alarm waits for an instant of the wall
+clock or for a duration of steady time.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from fairwarning.core.instants import Instant
 
 EPOCH = Instant(1_600_000_000_123)
-"""The start of time, not a whole second, so that rounding mistakes show."""
+"""The first instant. It is not a whole second, so that rounding mistakes are found."""
 
 
 @dataclass(slots=True, eq=False)
 class SimAlarm:
     clock: "NodeClock"
     until: Instant | None = None
-    """The instant to wait for, by the node's wall clock."""
+    """The instant of the node's wall clock to wait for, if any."""
     until_steady_ms: int | None = None
     waiter: asyncio.Future[None] | None = None
     rung: bool = False
@@ -66,7 +66,7 @@ class NodeClock:
     base: "SimClock"
     skew_ms: int = 0
     stopped: bool = False
-    """Whether the node is dead, so that nothing wakes it."""
+    """Whether the node is dead, so that no alarm wakes it."""
     alarms: list[SimAlarm] = field(default_factory=list)
 
     def now(self) -> Instant:
@@ -81,7 +81,7 @@ class NodeClock:
         return alarm
 
     def next_in_ms(self) -> int | None:
-        """Returns how long it is until the first alarm of this node."""
+        """Returns how long it is until the first alarm of this node, or None if there is none."""
         if self.stopped:
             return None
         left = (each.left_ms() for each in self.alarms if each.is_asleep())
@@ -109,14 +109,14 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._moved_s += by_s
 
     def next_in_ms(self) -> int | None:
-        """Returns how long it is until the first timer; None if there is none."""
+        """Returns how long it is until the first timer, or None if there is none."""
         # asyncio has no public way to ask which timers are set.
         timers = self._scheduled  # type: ignore[attr-defined]
         first = min((each.when() for each in timers if not each.cancelled()), default=None)
         return None if first is None else max(0, -int(-(first - self._moved_s) * 1000 // 1))
 
     def has_ready(self) -> bool:
-        """Whether a task or callback could run now."""
+        """Returns whether a task or callback could run now."""
         return bool(self._ready)  # type: ignore[attr-defined]
 
 
@@ -153,7 +153,7 @@ class SimClock:
                 node.wake_due()
 
     def next_in_ms(self) -> int | None:
-        """Returns how long it is until the first alarm of any node."""
+        """Returns how long it is until the first alarm of any node, or None if there is none."""
         times = [node.next_in_ms() for node in self.nodes] + [self._loop.next_in_ms()]
         return min((each for each in times if each is not None), default=None)
 

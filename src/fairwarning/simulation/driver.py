@@ -1,7 +1,7 @@
 """The physical world, where an impact goes on even if the node that began it dies.
 
-Every call of a driver is written down with its node, attempt and instant, and with what the
-store itself said about the lease at that moment.
+Every call of a driver is recorded with its node, attempt and instant, and with what the store said
+about the lease at that moment.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class Impact:
     runs: int = 0
     """How often the instance was really hit. More than once breaks promise 4."""
     attempt: int = 0
-    """The highest attempt so far; a lower one is refused."""
+    """The highest attempt so far. A lower attempt is refused."""
     state: Found = Found.UNKNOWN
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
     asked_about: set[int] = field(default_factory=set)
@@ -34,19 +34,19 @@ class DriverCall:
 
     node: str
     holder: str
-    """The name under which the node has the work; it changes after a step back."""
+    """The name under which the node has the work. It changes after the store is set back."""
     key: EventId
     attempt: int
     at_ms: Instant
     past: int
     is_refused: bool
-    """Whether a higher attempt was seen before."""
+    """Whether it was refused, because there was a higher attempt before."""
     trouble: str
-    """Why the caller had no right to it, by the store's own state; empty if it had."""
+    """Why the node had no right to the call, according to the store. It is empty if it had."""
 
 
 class World:
-    """What really happened, by key. All nodes share it, and it never crashes."""
+    """What really happened to each key. All nodes share it, and it never crashes."""
 
     def __init__(self) -> None:
         self.impacts: dict[EventId, Impact] = {}
@@ -54,7 +54,7 @@ class World:
         self.blind_repeats: list[str] = []
         self.past = 0
         self.hanging: list[asyncio.Future[None]] = []
-        """What dead nodes wait for; kept, else the garbage collector would end their tasks."""
+        """What dead nodes wait for. Otherwise garbage collection would end their tasks."""
 
     def running(self) -> list[Impact]:
         return [each for each in self.impacts.values() if each.state is Found.RUNNING]
@@ -70,7 +70,7 @@ class World:
         self._answer(impact, None)
 
     def fail(self, impact: Impact) -> None:
-        """Lets the impact fail without any effect; another attempt may do it."""
+        """Lets the impact fail without any effect. Another attempt may carry it out."""
         impact.state = Found.FAILED
         impact.runs = 0
         self._answer(impact, DriverFailed("simulated failure"))
@@ -93,7 +93,7 @@ class World:
 
 
 class SimDriver:
-    """One node's way to the physical world."""
+    """The driver of one node, which acts on the physical world."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class SimDriver:
         now: Callable[[], Instant],
         trouble: Callable[[str, Order], Awaitable[str]],
     ) -> None:
-        """`trouble` returns why a node has no right to an order now; empty if it has."""
+        """`trouble` returns why a node has no right to an order now, or "" if it has."""
         self._world = world
         self._node = node
         self._now = now

@@ -88,7 +88,7 @@ class Node:
         return self.state is State.DEAD
 
     async def start(self) -> None:
-        """Starts the parts in the order of the program. Raises StoreDown, which ends it."""
+        """Starts the parts in the order of the program. Raises StoreDown if the store fails."""
         if self.shows:
             views = await self.engine.show()
             handlers = Handlers(self.engine, views, self.store, self.clock, _ENDPOINT)
@@ -112,7 +112,7 @@ class Node:
         self.state = State.STOPPED
 
     def die(self) -> None:
-        """Stops all its alarms for ever; it cannot even clean up."""
+        """Ends the node without cleaning up. Its alarms never ring again."""
         self.state = State.DEAD
         self.clock.stopped = True
         self.driver.is_dead = True

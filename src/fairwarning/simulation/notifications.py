@@ -20,17 +20,17 @@ from fairwarning.simulation.clock import EPOCH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """One message that arrived."""
+    """One message that arrived at a target."""
 
     target_id: str
     position: Position
-    """The position of the line of the journal that it is about."""
+    """The position of the journal entry that the message is about."""
     node: str
     past: int
 
 
 class RecordedSender:
-    """Sends the messages of one node. A message, or the answer to it, may get lost."""
+    """Sends the messages of one node. A message or the answer to it may be lost."""
 
     def __init__(self, node: str, calls: Calls, arrived: list[Sent]) -> None:
         self._node = node
@@ -59,7 +59,10 @@ class RecordedSender:
 
 
 def targets(number: int) -> list[Target]:
-    """The first target gets the default kinds of news, all others get every kind."""
+    """Returns this many targets.
+
+    The first target gets the default kinds of notifications, and the others get every kind.
+    """
     return [
         Target(
             id=f"ntc-{each}",

@@ -1,6 +1,6 @@
-"""The checkers' own state of the world, built from the journal without the core's rules.
+"""The state of the world as the checkers know it.
 
-It is what an outside observer would write down who reads the journal.
+It is built only from the journal, as an outside observer would do, without the core's rules.
 """
 
 from dataclasses import dataclass, field, replace
@@ -65,11 +65,11 @@ class ObservedScope:
     model: Model
     instances: dict[InstanceName, Instance] = field(default_factory=dict)
     models: dict[InstanceName, Model] = field(default_factory=dict)
-    """The model of each instance, which may be an older one."""
+    """The model of each instance, which may be older than that of the scope."""
     power: dict[InstanceName, str] = field(default_factory=dict)
     deleted: set[InstanceName] = field(default_factory=set)
     was_deleted: set[InstanceName] = field(default_factory=set)
-    """All names that were ever deleted; a name may come back."""
+    """All names that were ever deleted. An instance of that name may exist again."""
     events: dict[EventId, ObservedEvent] = field(default_factory=dict)
     is_activated: bool = False
     activated_ms: Instant = Instant(0)
@@ -82,13 +82,16 @@ class ObservedScope:
         return [each for each in self.events.values() if each.is_under_way]
 
     def awaits(self, name: InstanceName) -> bool:
-        """Whether an event that is not over names this instance."""
+        """Returns whether an event that is not over affects this instance."""
         return any(
             each.ended_ms is None and name in each.event.resources for each in self.events.values()
         )
 
     def awaits_in_domain(self, name: InstanceName) -> bool:
-        """Whether such an event depends on the update domain, which a delete does not."""
+        """Returns whether an event that is not over affects this instance, except deletes.
+
+        Deletes do not depend on the update domain.
+        """
         return any(
             each.ended_ms is None and name in each.event.resources
             for each in self.events.values()
@@ -116,12 +119,12 @@ class ObservedScope:
 
 @dataclass(slots=True)
 class ObservedWorld:
-    """All that the journal says, up to the last entry that was read."""
+    """All that is known from the journal, up to the last entry that was read."""
 
     scopes: dict[ScopeId, ObservedScope] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     lines: dict[tuple[ScopeId, int], list[str]] = field(default_factory=dict)
-    """The lines that each revision of a scope wrote."""
+    """The journal lines of each revision of a scope."""
     not_before: dict[str, str] = field(default_factory=dict)
     """The NotBefore that documents have shown for each event."""
 
@@ -130,7 +133,7 @@ class ObservedWorld:
         return self.entries[-1].position if self.entries else START
 
     def copy(self) -> "ObservedWorld":
-        """Returns a copy to go back to when the store steps back to this moment."""
+        """Returns a copy, which is used again if the store is set back to this moment."""
         return ObservedWorld(
             scopes={id: each.copy() for id, each in self.scopes.items()},
             entries=[*self.entries],
@@ -201,7 +204,7 @@ def _carried_out(scope: ObservedScope, event: Event) -> None:
 
 
 def _declared(scope: ObservedScope, roster: Roster) -> None:
-    """Applies a declaration; instances that stay keep their power and their notice."""
+    """Applies a declaration. Instances that stay keep their power and their model."""
     scope.policy, scope.test = roster.policy, roster.test
     scope.model = roster.model
     for instance in roster.live:

@@ -1,7 +1,7 @@
-"""Draws from a seed the shape of a world and the list of its steps.
+"""Makes the shape of a world and the list of its steps from a seed.
 
-Every step carries its own dice. So a step means the same when others are left out, and a
-failing plan can be shrunk by deleting steps.
+Every step has its own seed for random choices. So a step does the same if other steps are left out,
+and a plan that fails can be made shorter by deleting steps.
 """
 
 from dataclasses import dataclass
@@ -32,18 +32,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How this world differs from others, drawn from the seed before the first step."""
+    """The random properties of a world, which are chosen before the first step."""
 
     nodes: int
     is_shared: bool
-    """Whether other nodes may write to the store, so that a reader must poll for lost signals."""
+    """Whether other nodes may write to the store. Then a signal may be lost, so readers poll."""
     commits_in_loop: bool
     """Whether SQLite may commit in the event loop."""
     resources: tuple[Resource, ...]
     operations_pending_max: int
     signal_loss: float
     has_late_signals: bool
-    """Whether signals wait for a step that delivers them; else they come at once."""
+    """Whether signals wait for a step that delivers them. Otherwise they come at once."""
     has_clients: bool
     has_rollouts: bool
     targets: int
@@ -51,7 +51,7 @@ class Shape:
     readers: int
     """How many readers of the change feed each node has."""
     all_come_back: bool
-    """Whether nodes that are down start again at the end; else others must do without them."""
+    """Whether all nodes that are down start again at the end. Otherwise only one node must run."""
     is_stubborn: bool
     """Whether drivers never succeed, so that events end as failed."""
     skews_ms: tuple[int, ...]
@@ -109,12 +109,12 @@ STEPS_BACK = {"back_up": 4, "step_back": 2}
 
 
 def shape_of(seed: int, *, may_be_shared: bool = True, may_step_back: bool = True) -> Shape:
-    """Draws the shape from the seed, without what the store cannot do."""
+    """Returns the shape of a seed, without the features that the store does not have."""
     rng = Random(seed)
     nodes = rng.choice([1, 1, 2, 3])
     is_shared = nodes > 1 or rng.random() < 0.3
     faults = rng.choice([0, 1, 1, 2])
-    # In a third of the worlds all steps are about the rules, and nothing comes late.
+    # In a third of the worlds nothing comes late, so that all steps test the rules.
     is_plain = rng.random() < 0.33
     lateness = 0 if is_plain else rng.choice([0, 1, 1, 2])
     has_late_signals = not is_plain and rng.random() < 0.7

@@ -1,4 +1,4 @@
-"""Records what callers asked of a world, what they were told, and every document."""
+"""Records the requests of callers in a world, the answers to them, and every document."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -22,7 +22,7 @@ class CallerRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerAnswer:
-    """An answer that a caller got, which must stay true for ever."""
+    """An answer to a caller. It must stay true for ever."""
 
     request: CallerRequest
     receipt: Receipt | None
@@ -30,18 +30,18 @@ class CallerAnswer:
 
 
 def parts_of(tag: str) -> tuple[Instant, int]:
-    """Returns the activation and the incarnation in a tag."""
+    """Returns the activation and the incarnation of a tag."""
     incarnation, activated, *_ = tag.split("-")
     return Instant(int(activated, 16)), int(incarnation)
 
 
 class Documents:
-    """Every document that a scope has ever had. It never steps back."""
+    """Every document that a scope has ever had, even if the store was set back since."""
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[ScopeId, Instant, int], set[bytes]] = {}
         self._order: dict[tuple[ScopeId, tuple[Instant, int], bytes], tuple[int, int]] = {}
-        """When each came: how often the store had stepped back by then, and its number."""
+        """For each document, how often the store had been set back before it, and its number."""
 
     def note(self, scope: Scope, past: int) -> None:
         if scope.activated_ms is None:
@@ -57,7 +57,10 @@ class Documents:
         return self._bodies.get((scope_id, activated, incarnation), set())
 
     def is_older(self, scope_id: ScopeId, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
-        """Whether both documents are of one past, and the first is the older one."""
+        """Returns whether the first document is older than the other one.
+
+        It is False if the store was set back between them.
+        """
         first = self._order.get((scope_id, parts_of(one[0]), one[1]))
         second = self._order.get((scope_id, parts_of(other[0]), other[1]))
         if first is None or second is None:
@@ -71,7 +74,7 @@ class FeedReader:
     def __init__(self, node: str, changes: AsyncGenerator[Entry, None], *, begin: int) -> None:
         self.node = node
         self.begin = begin
-        """How many entries lie before the first that it must get."""
+        """How many journal entries there are before the first one that the reader must get."""
         self.heard: list[Entry] = []
         self.is_over = False
         self._changes = changes
@@ -82,13 +85,13 @@ class FeedReader:
             self.heard.append(entry)
 
     def broken(self) -> BaseException | None:
-        """Returns the error that ended it, if any: a feed never ends by itself."""
+        """Returns the error that ended the feed, or None. A feed must not end by itself."""
         if self.is_over or not self._task.done() or self._task.cancelled():
             return None
         return self._task.exception() or AssertionError("the change feed ended")
 
     def stop(self) -> None:
-        """Ends the reader, because its node is gone."""
+        """Marks the reader as over, because its node is dead."""
         self.is_over = True
 
     def leave(self) -> None:

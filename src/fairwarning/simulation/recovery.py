@@ -1,4 +1,4 @@
-"""Ends a world: all faults stop, and then everything under way must come to its end."""
+"""Ends a world: it stops all faults, and then all events must end."""
 
 from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.rollouts.model import RolloutPhase
@@ -11,7 +11,7 @@ from fairwarning.simulation.world import OPERATOR, World
 
 ROUNDS_MAX = 600
 RECHECK_MS = 5 * SECOND_MS
-"""How soon a node on a shared store polls for a signal that it missed."""
+"""How often a node on a shared store polls, in case it missed a signal."""
 NOTES_MS = 5 * MINUTE_MS
 """How often polls are noted in the store."""
 
@@ -41,7 +41,7 @@ async def heal(world: World) -> None:
 
 
 async def _start_all(world: World) -> None:
-    """Lets stopping nodes stop, and starts those that are down, or at least one of them."""
+    """Waits until stopping nodes have stopped, and starts nodes so that at least one runs."""
     for _ in range(ROUNDS_MAX):
         if not any(node.state in (State.STOPPING, State.STOPPED) for node in world.nodes):
             break
@@ -57,7 +57,7 @@ async def _start_all(world: World) -> None:
 
 
 async def _pass_time(world: World) -> None:
-    """Moves to the next deadline of the store, not in the small steps of nodes that poll."""
+    """Lets time pass to the store's next deadline, and skips the nodes' polls before it."""
     due = await world.store.due(1)
     _check_overdue(world, due)
     next_ms = world.clock.next_in_ms()
@@ -74,7 +74,7 @@ async def _pass_time(world: World) -> None:
 
 
 def _check_overdue(world: World, due: Due) -> None:
-    """Checks that what is due happens at once, or within seconds where signals get lost."""
+    """Checks that no scope stays due for more than two polls of a node."""
     if not due.scope_ids:
         world.due_since_ms = None
         return
@@ -88,7 +88,7 @@ def _check_overdue(world: World, due: Due) -> None:
 
 
 async def _decide_rollouts(world: World) -> None:
-    """Resumes paused rollouts, which would wait for ever."""
+    """Resumes paused rollouts, which would otherwise wait for ever."""
     node = next(each for each in world.nodes if each.is_alive)
     if node.rollouts is None:
         return
@@ -109,7 +109,7 @@ async def _unfinished_rollouts(world: World) -> bool:
 
 
 async def _come_to_rest(world: World) -> None:
-    """Waits long enough for all that polls, writes notes or retries."""
+    """Waits until every node has polled, noted its polls and repeated failed notifications."""
     for by_ms in (RECHECK_MS, RECHECK_MS, RECHECK_MS, NOTES_MS, NOTES_MS, RECHECK_MS):
         world.clock.jump(by_ms)
         await world.settle()

@@ -1,4 +1,4 @@
-"""Runs the world of one seed, and shrinks the plan of one that fails."""
+"""Runs the world of a seed. If it fails, finds a shorter plan that fails too."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ class Outcome:
 
 MEMORY = StorePlace()
 REAL_STEPS = 90
-"""How many steps a world takes on a real database, where each takes many times as long."""
+"""How many steps a world has on a real database, where each step takes much longer."""
 
 
 def run_seed(seed: int, place: StorePlace = MEMORY) -> Outcome:
@@ -88,7 +88,10 @@ async def _count(world: World) -> None:
 
 
 def _hear(world: World, context: dict[str, Any]) -> None:
-    """Records a callback that raised, which is a bug; a task's failure may go unseen."""
+    """Records an error that the event loop reports, such as an exception in a callback.
+
+    The error of a task that nobody awaits is ignored.
+    """
     if "never retrieved" not in context["message"]:
         world.errors.append(context.get("exception") or RuntimeError(context["message"]))
 
@@ -102,7 +105,7 @@ class _Listener(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._world.past and record.name.startswith("fairwarning.notifications"):
-            # It may read a line of a lost past; then it logs that and goes on.
+            # Notifications may be about an entry that was lost. Then they log this and go on.
             return
         if self._world.past and "the store has stepped back" in record.getMessage():
             self._world.happened["step back noticed"] += 1
@@ -125,7 +128,10 @@ def _listening(world: World) -> Iterator[None]:
 
 
 def shrink(outcome: Outcome, place: StorePlace = MEMORY) -> Outcome:
-    """Leaves out smaller and smaller parts of the plan while the same promise still breaks."""
+    """Returns the outcome of the shortest plan found that breaks the same promise.
+
+    It tries to leave out parts of the plan, first large ones and then smaller ones.
+    """
     best = outcome
     size = max(len(best.steps) // 2, 1)
     while True:

@@ -1,8 +1,8 @@
-"""Signals go from the store to the nodes: late, twice, in any order, or lost.
+"""Delivers signals from the store to the nodes: late, twice, in any order, or not at all.
 
-The node that made a change gets the scope with its signal and never misses it; another one
-only hears that there is something to read, and may not hear of it at all. A store of one
-node loses nothing, but nothing looks again there either.
+The node that made a change always gets the signal, with the changed scope. Another node gets only
+the news that there is a change, and this signal may be lost. On a store with one node no signal is
+lost, because that node does not poll for lost signals.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairwarning.simulation.nodes import Node
 
 AGAIN = 0.2
-"""How likely a delivered signal is to be delivered once more."""
+"""The probability that a delivered signal is delivered again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +42,7 @@ class Signals:
         self.waiting: list[Undelivered] = []
 
     def send(self, signal: Signal, committer: str | None) -> None:
-        """Takes the signal of a commit from the store."""
+        """Sends the signal of a commit to the nodes. `committer` is the node that committed."""
         for node in self._nodes():
             if node.is_dead:
                 continue
@@ -56,7 +56,7 @@ class Signals:
                 self._tell(told)
 
     def deliver(self, told: Undelivered, dice: Random | None = None) -> None:
-        """Delivers a signal; with `dice`, it may come again later."""
+        """Delivers a signal. With `dice`, it may be delivered again later."""
         if dice is None or dice.random() >= AGAIN:
             self.waiting.remove(told)
         self._tell(told)

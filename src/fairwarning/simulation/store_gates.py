@@ -1,4 +1,4 @@
-"""One node's store, in which every call stops twice for the world, and any may fail."""
+"""The store as one node sees it. Every call stops twice for the world, and may fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ class GatedStore:
         self._calls = calls
         self._listeners: list[Listener] = []
         self.seen_noted: Callable[[Mapping[ScopeId, Instant]], None] = lambda _: None
-        """Gets the notes that are in the store now."""
+        """Is called with notes of polls after they are stored."""
 
     @property
     def is_shared(self) -> bool:
@@ -59,7 +59,7 @@ class GatedStore:
         self._listeners.append(listener)
 
     def tell(self, signal: Signal) -> None:
-        """Delivers a signal, which the world does late, twice, in any order or not at all."""
+        """Tells the listeners. The world calls this late, twice, in any order or not at all."""
         for listener in self._listeners:
             listener(signal)
 
@@ -225,9 +225,9 @@ class GatedStore:
         detail: str = "",
         may_be_busy: bool = False,
     ) -> T:
-        """Runs the write to its end even if the caller goes away, as every store of ours does."""
+        """Runs the write to its end even if the caller is cancelled, as all our stores do."""
         call = self._calls.through(self._node, name, work, detail=detail, may_be_busy=may_be_busy)
         job = asyncio.ensure_future(call)
-        # A caller that has gone away does not get its error either.
+        # If the caller was cancelled, nobody gets the error.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(job)

@@ -17,7 +17,7 @@ _schemas = count(1)
 
 
 class SharedMemoryStore(MemoryStore):
-    """The reference store, as if other nodes wrote to it too."""
+    """The reference store, but it says that other nodes may write to it too."""
 
     @property
     def is_shared(self) -> bool:
@@ -25,7 +25,7 @@ class SharedMemoryStore(MemoryStore):
 
 
 class StoreCopy:
-    """A reference store as it was at one moment."""
+    """A copy of a reference store at one moment."""
 
     _NOT_CONTENT = ("_clock", "_listeners")
 
@@ -44,7 +44,7 @@ class StorePlace:
     """Creates the stores of worlds, one after the other, and removes them again."""
 
     def __init__(self, url: str = "memory") -> None:
-        """Takes `memory`, `sqlite` for temporary files, or `postgresql://…` for schemas."""
+        """`url` is `memory`, `sqlite` for temporary files, or `postgresql://…` for new schemas."""
         self._url = url
 
     @property
@@ -58,7 +58,10 @@ class StorePlace:
     async def open(
         self, clock: SimClock, exits: ExitStack, *, is_shared: bool, quick: bool
     ) -> Store:
-        """Opens a new store; with `quick`, SQLite commits in the event loop where it can."""
+        """Opens a new store, which `exits` removes.
+
+        With `quick`, SQLite commits in the event loop where it can.
+        """
         if self.is_memory:
             return SharedMemoryStore(clock) if is_shared else MemoryStore(clock)
         if not self.may_be_shared:
@@ -82,7 +85,7 @@ def _postgres(dsn: str, clock: Clock, exits: ExitStack, *, is_shared: bool) -> S
     from fairwarning.stores.postgres import PostgresStore  # noqa: PLC0415
 
     class SharedPostgresStore(PostgresStore):
-        """A store with a clock of our own that still counts as shared with other nodes."""
+        """A store with a clock of its own that can still count as shared."""
 
         @property
         def is_shared(self) -> bool:

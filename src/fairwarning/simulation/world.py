@@ -111,7 +111,7 @@ class World:
         await self.settle()
 
     async def end(self) -> None:
-        """Ends the tasks of nodes that crashed or were left running, and removes the store."""
+        """Cancels all tasks of the nodes, and removes the store."""
         here = asyncio.current_task()
         own = [task for task in asyncio.all_tasks() if task is not here and _is_ours(task)]
         for task in own:
@@ -167,7 +167,7 @@ class World:
         return len(await self.store.journal(limit=100_000))
 
     def stop_node(self, node: Node) -> None:
-        """Begins to stop a node, whose clients leave it; its calls still end."""
+        """Begins to stop a node. Its clients lose their connections, and its calls still end."""
         node.state = State.STOPPING
         self._cut_off(node)
         for reader in node.readers:
@@ -180,7 +180,7 @@ class World:
         self.happened["stop"] += 1
 
     def crash(self, node: Node) -> None:
-        """Kills a node: its calls never answer, its alarms never ring, and it cannot clean up."""
+        """Kills a node. Its calls never answer, its alarms never ring, and it cannot clean up."""
         node.die()
         self.calls.kill(node.name)
         self.signals.kill(node.name)
@@ -202,7 +202,7 @@ class World:
         self.trace.append(f"{self.clock.now():>14} {kind:<13} {what}")
 
     def free_calls(self) -> list[Call]:
-        """Returns the calls that nothing holds back, always in the same order."""
+        """Returns the waiting calls that are not held back, always in the same order."""
         free = [call for call in self.calls.waiting if not call.is_held]
         return sorted(free, key=lambda call: call.place)
 
@@ -211,7 +211,11 @@ class World:
         await self.quiesce()
 
     def _note_failure(self, call: Call, verdict: Verdict) -> None:
-        """Notes that the node may not know of its work, or cannot give it back."""
+        """Counts a failed call.
+
+        If it may have hidden work from its node, or kept the node from giving work back, this is
+        noted in `has_lost_answers`.
+        """
         if verdict is Verdict.BUSY:
             self.happened["busy"] += 1
             return
@@ -222,7 +226,10 @@ class World:
                 node.has_lost_answers |= call.is_done or not node.is_alive
 
     async def settle(self, *, signals: bool = True) -> None:
-        """Lets every call go on that nothing holds back, until all is at rest."""
+        """Lets all calls go on that are not held back, until none is left.
+
+        With `signals`, it also delivers all waiting signals.
+        """
         await self.quiesce()
         for _ in range(ROUNDS_MAX):
             if signals and self.signals.waiting:
@@ -234,7 +241,7 @@ class World:
             free = sorted(self.free_calls(), key=lambda call: call.number)
             if not free:
                 return
-            # A real database could answer several in another order each time.
+            # A real database could answer several calls in a different order each time.
             for call in free if self._place.is_memory else free[:1]:
                 if call.name == "transact":
                     self.note("call", call)
@@ -243,7 +250,7 @@ class World:
         raise Broken("9 every event ends", "the nodes never come to rest")
 
     async def quiesce(self) -> None:
-        """Lets every task run until it waits for something that only the world can give."""
+        """Lets every task run until it waits for the world. Raises the first error of a task."""
         loop = current()
         while True:
             await asyncio.sleep(0)
@@ -266,7 +273,7 @@ class World:
         return len(self._backups)
 
     def step_back(self, number: int) -> None:
-        """Sets the store back to a copy while the nodes run, as a restored backup does."""
+        """Sets the store back to a copy while the nodes run, like a restore of a backup."""
         assert isinstance(self.store, MemoryStore)
         copy, notes, saved = self._backups[number]
         del self._backups[number + 1 :]
@@ -280,7 +287,7 @@ class World:
         self.restore(saved)
 
     def gather_signals(self) -> None:
-        """Keeps signals back until they are told or dropped."""
+        """Holds signals back until `tell_gathered`."""
         self._heard = []
 
     def tell_gathered(self) -> None:
@@ -289,7 +296,7 @@ class World:
             self._tell(signal, committer)
 
     def drop_gathered(self) -> None:
-        """Drops the signals that were kept back, because their changes were undone."""
+        """Drops the signals that were held back, because their changes were undone."""
         self._heard = []
 
     async def unfinished(self) -> list[EventId]:
@@ -322,7 +329,7 @@ class World:
         else:
             answer = CallerAnswer(request=request, receipt=receipt, refused=None)
             self.happened[f"{type(request.command).__name__} granted"] += 1
-        # An answer from before the step back may be about what was lost.
+        # If the store was set back meanwhile, the answer may be about a change that was lost.
         if past == self.past:
             self.answers.append(answer)
 
@@ -334,7 +341,7 @@ class World:
         return self.clock.now()
 
     async def _trouble(self, node: str, order: Order) -> str:
-        """Returns why this node has no right to the order now; empty if it has."""
+        """Returns why this node has no right to the order now, or "" if it has."""
         scope = await self.calls.counted(self.store.read(order.scope_id))
         event = scope.events.get(order.key)
         work = None if event is None else event.work
@@ -347,7 +354,10 @@ class World:
         return f"the lease ended {late_ms} ms ago" if late_ms >= 0 else ""
 
     async def _had_all_since(self, node: str, order: Order) -> bool:
-        """Whether the node got every later attempt too; then it goes on with the one it has."""
+        """Returns whether the node got this attempt and all later ones.
+
+        Then it may go on with this attempt.
+        """
         history = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
         handed = [each.transition for each in history if isinstance(each.transition, HandedOver)]
         return all(each.node == node for each in handed if each.attempt >= order.attempt)
@@ -355,12 +365,12 @@ class World:
     def _note_polls(self, node: Node, seen: Mapping[ScopeId, Instant]) -> None:
         for scope_id, told_ms in seen.items():
             if scope_id in node.last_polls:
-                # A poll that came while the note was on its way is noted the next time.
+                # A poll that came while the note was being written is noted the next time.
                 asked_ms = min(node.last_polls[scope_id], told_ms)
                 self.notes.append(Note(scope_id, asked_ms, self.now()))
 
     def last_poll_ms(self, scope_id: ScopeId, before: Instant) -> Instant:
-        """Returns when an instance last polled, as far as the store knew it before this instant."""
+        """Returns the last poll of the scope that the store had a note of before this instant."""
         known = (n.asked_ms for n in self.notes if n.scope_id == scope_id and n.at_ms < before)
         return max(known, default=Instant(0))
 
@@ -380,5 +390,8 @@ class World:
 
 
 def _is_ours(task: "asyncio.Task[Any]") -> bool:
-    """Whether the task is not a database's, which ends its own tasks when it is closed."""
+    """Returns whether the world must end this task.
+
+    A store ends its own tasks when it is closed.
+    """
     return not task.get_name().startswith("signals ")

@@ -1,1 +1,1 @@
-"""Stores keep scopes, the journal and records, and decide nothing: memory, SQLite, PostgreSQL."""
+"""Stores keep scopes, the journal and records: in memory, in SQLite or in PostgreSQL."""

@@ -1,10 +1,10 @@
 """Encodes the core's values as JSON text, for stores that keep text.
 
-The rule: what was written is read back equal, the order of its mappings included, and a
-body written by an older version stays readable, because a missing field takes its default
-and an unknown one is left out. A line of the journal that cannot be read becomes `Unknown`,
-because a reader of the journal must get past it; a scope that cannot be read is an outage,
-because nothing can be decided without it.
+A value that is written and read again is equal, and its mappings keep their order. A body that
+an older version wrote can still be read: a missing field gets its default, and an unknown field is
+ignored. A journal line that cannot be read becomes `Unknown`, because the reader of the journal
+must be able to go on. A scope that cannot be read raises StoreDown, because nothing can be decided
+without it.
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ def _decode(decoder: msgspec.json.Decoder[T], what: str, body: str) -> T:
 
 decode_event = partial(_decode, msgspec.json.Decoder(Event), "event")
 decode_events = partial(_decode, msgspec.json.Decoder(dict[EventId, Event]), "list of events")
-# A roster of a hundred instances takes longer to decode than all else in a transaction, and
-# seldom changes. The key is the text itself, so there is nothing that could be out of date.
+# To decode a roster of a hundred instances takes longer than the rest of a transaction, and a
+# roster seldom changes. The key of the cache is the text itself, so no entry is ever out of date.
 decode_roster = lru_cache(ROSTERS_CACHED_MAX)(
     partial(_decode, msgspec.json.Decoder(Roster), "roster")
 )
@@ -58,7 +58,7 @@ def decode_transition(kind: str, body: str) -> Transition:
 
 
 class _AboutEvent(msgspec.Struct):
-    """The two places where a line names its event; `Scheduled` has the event itself."""
+    """The two places where a line has the id of its event; `Scheduled` has the whole event."""
 
     event_id: EventId | None = None
     event: "_Identified | None" = None

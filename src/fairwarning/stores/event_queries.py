@@ -1,9 +1,9 @@
-"""Pages of the list of events: which events fit a filter, and the query that finds them.
+"""Finds the events that fit a filter, page by page.
 
-Theory of operation. The list is sorted by creation and id. What a reader filters by are a
-few words each (type, source, phase), so a store keeps its events sorted within each
-combination of them, its kind, and puts a page together from the newest of each kind that
-is wanted. So a page costs the same wherever it lies and however rare its events are.
+Theory of operation. The list is sorted by creation and id. A filter names types, sources and
+phases, and each of these has only a few values. One combination of the three is called a kind. A
+store keeps the events of each kind sorted, and merges a page from the newest events of each kind
+that the filter allows. So every page costs the same, even if its events are old or rare.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ _NEWEST = Mark(created_ms=Instant(2**63 - 1), event_id=EventId(""))
 
 
 def place_of(event: Event) -> tuple[Instant, EventId]:
-    """Returns the sort key of the list, which has the newest first."""
+    """Returns the sort key of an event. The list has the highest key, the newest event, first."""
     return event.created_ms, event.id
 
 
@@ -35,7 +35,10 @@ def fits(choice: Choice, scope_id: ScopeId, event: Event) -> bool:
 def page_of(
     choice: Choice, before: Mark | None, limit: int, listed: Callable[[list[str]], str]
 ) -> Statement:
-    """Returns the query of one page; `listed` writes a list of words as the dialect reads it."""
+    """Returns the query of one page: the newest `limit` events before the mark `before`.
+
+    `listed` writes a list of words in the form that the SQL dialect needs.
+    """
     end = before or _NEWEST
     values: Mapping[str, Value] = {
         "types": listed(_words(choice.types or EventType)),

@@ -1,5 +1,4 @@
-"""The listeners that a store tells of its commits, and the values all stores share for history
-outside all scopes."""
+"""The listeners of a store's commits, and the ids of history lines that belong to no scope."""
 
 import logging
 
@@ -10,7 +9,10 @@ _log = logging.getLogger(__name__)
 
 
 class Listeners:
-    """A listener that raises is logged, and the others are still told."""
+    """Tells all listeners about each commit.
+
+    If a listener raises, the error is logged, and the other listeners are still told.
+    """
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -27,7 +29,7 @@ class Listeners:
 
 
 GLOBAL_SCOPE = ScopeId("")
-"""The scope id of lines of history that belong to no scope."""
+"""The scope id of history lines that belong to no scope."""
 GLOBAL_REVISION = 0
 GLOBAL_SIGNAL = Signal(scope_id=GLOBAL_SCOPE, next_deadline_ms=None)
 

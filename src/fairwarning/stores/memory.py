@@ -1,4 +1,4 @@
-"""The reference store keeps everything in dictionaries and loses it with the process."""
+"""The reference store keeps everything in memory, so all is lost when the process ends."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ from fairwarning.stores.writes import (
 
 
 class MemoryStore:
-    """No method awaits anything, so each is one transaction."""
+    """Each method is one transaction, because no method awaits anything."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -276,7 +276,10 @@ class MemoryStore:
                 raise FenceBroken(fence)
 
     def _mark(self, fences: Sequence[Fence]) -> None:
-        """Must be called once nothing can refuse the change any more."""
+        """Writes the new bodies of the fences' records.
+
+        Call it only when nothing can refuse the change any more.
+        """
         for fence in fences:
             if fence.then is not None:
                 old = fence.record
@@ -284,7 +287,10 @@ class MemoryStore:
                 self._records[old.kind, old.key] = new
 
     def _revision(self, kind: str, key: str, expected: int | None) -> int:
-        """Returns 0 if there is no such record. Raises RecordChanged."""
+        """Returns the record's revision, or 0 if there is no such record.
+
+        Raises RecordChanged if `expected` is another revision.
+        """
         record = self._records.get((kind, key))
         revision = 0 if record is None else record.revision
         if expected not in {None, revision}:

@@ -1,7 +1,8 @@
 """Loads the migrations and the named queries of a dialect from `sql/`.
 
-Migrations go forward only, in order, each in a transaction of its own that also records its
-number. `missing_of` decides which a database still needs; each store runs them itself.
+There is no way back to an older schema. Migrations run in order, each in a transaction of its own,
+which also records its number. `missing_of` returns those that a database still needs, and each
+store runs them.
 """
 
 import re
@@ -23,7 +24,7 @@ class Migration:
 
 
 def load_migrations(dialect: str) -> tuple[Migration, ...]:
-    """Reads `sql/<dialect>/NNNN_words.sql`, numbered from 1 without a gap."""
+    """Returns the files `sql/<dialect>/NNNN_words.sql` in order. Their numbers are 1, 2, 3 …"""
     folder = files("fairwarning.stores").joinpath("sql", dialect)
     found = sorted(
         (path for path in folder.iterdir() if path.name[:4].isdigit()), key=lambda path: path.name
@@ -37,7 +38,11 @@ def load_migrations(dialect: str) -> tuple[Migration, ...]:
 
 
 def missing_of(migrations: Sequence[Migration], version: int, where: str) -> Sequence[Migration]:
-    """Raises SchemaTooNew; `where` names the database in that message."""
+    """Returns the migrations that a database of this schema version still needs.
+
+    Raises SchemaTooNew if `version` is newer than all migrations. Its message calls the database
+    `where`.
+    """
     newest = len(migrations)
     if version > newest:
         raise SchemaTooNew(
@@ -52,7 +57,7 @@ _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
 
 
 def load_queries(dialect: str) -> Mapping[str, str]:
-    """Reads the statements of `sql/<dialect>/queries.sql` by name."""
+    """Returns the statements of `sql/<dialect>/queries.sql` by their names."""
     path = files("fairwarning.stores").joinpath("sql", dialect, "queries.sql")
     _, *parts = _HEADER.split(path.read_text(encoding="utf-8"))
     names, bodies = parts[::2], parts[1::2]

@@ -1,4 +1,4 @@
-"""Records and fences in SQL: the statements for them, and what the returned rows mean."""
+"""Makes the SQL statements for records and fences, and interprets the rows they return."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,14 +9,18 @@ from fairwarning.stores.statements import Statement
 
 
 def put_statement(kind: str, key: str, body: str, expected: int | None) -> Statement:
-    """The statement returns the new revision, or no row if the old one is not as expected."""
+    """Returns a statement that writes a record, if its revision is `expected`.
+
+    With 0 there must be no such record yet, and with None any revision will do. The statement
+    returns one row with the new revision, or no row if it did not write.
+    """
     values = {"kind": kind, "key": key, "body": body, "expected": expected}
     names = {None: "put_record", 0: "add_record"}
     return Statement(names.get(expected, "change_record"), values)
 
 
 def record_put(statement: Statement, rows: list[Row]) -> Record:
-    """Returns the record that was put. Raises RecordChanged."""
+    """Returns the record that was written. Raises RecordChanged if there is no row."""
     kind, key, body = (str(statement.values[name]) for name in ("kind", "key", "body"))
     if not rows:
         raise record_changed(kind, key)
@@ -24,12 +28,18 @@ def record_put(statement: Statement, rows: list[Row]) -> Record:
 
 
 def delete_statement(kind: str, key: str) -> Statement:
-    """The statement returns the revision of the record that it deleted, whichever that is."""
+    """Returns a statement that deletes a record of any revision.
+
+    The statement returns one row with that revision, or no row if there was no record.
+    """
     return Statement("drop_record", {"kind": kind, "key": key})
 
 
 def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> bool:
-    """Raises RecordChanged, and then the deletion must be rolled back."""
+    """Returns whether the statement deleted a record.
+
+    Raises RecordChanged if its revision was not `expected`. Then the caller must roll back.
+    """
     revision = rows[0][0] if rows else 0
     if expected not in {None, revision}:
         raise record_changed(str(statement.values["kind"]), str(statement.values["key"]))
@@ -37,7 +47,10 @@ def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> 
 
 
 def fence_statements(fences: Iterable[Fence]) -> list[Statement]:
-    """Each statement returns the kind and key of its record, or no row if that has changed."""
+    """Returns a statement for each fence, which checks the record and writes `then`, if any.
+
+    The statement returns the kind and key of the record, or no row if the record has changed.
+    """
     return [
         Statement(
             "hold_record" if fence.then is None else "mark_record",
@@ -54,7 +67,7 @@ def fence_statements(fences: Iterable[Fence]) -> list[Statement]:
 
 
 def refuse_broken_fences(fences: Iterable[Fence], rows: Sequence[Row]) -> None:
-    """Raises FenceBroken if a fence has no row; `rows` are those of all `fence_statements`."""
+    """Raises FenceBroken if a fence has no row in `rows`, the rows of all `fence_statements`."""
     found = {(kind, key) for kind, key in rows}
     for fence in fences:
         if (fence.record.kind, fence.record.key) not in found:

@@ -1,4 +1,4 @@
-"""Rows of the SQL stores become the core's values here, in the column order of their queries."""
+"""Turns rows of the SQL stores into values of the core. Columns are in the queries' order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,17 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A scope as it is stored, and its deadline, which only the store needs."""
+    """A scope as it is stored, with its deadline, which is not part of `Scope`."""
 
     scope: Scope
     next_deadline_ms: Instant | None
 
 
 def stored_of(row: Row, roster: str) -> Stored:
-    """The roster is a separate argument, because PostgreSQL must read it after the lock."""
+    """Returns the scope of a row. Raises StoreDown if the row is damaged.
+
+    `roster` is not in the row, because PostgreSQL must read it after it has locked the scope.
+    """
     id, revision, incarnation, activated_ms, last_seen_ms, next_deadline_ms, events = row
     scope = Scope(
         id=id,
@@ -41,7 +44,7 @@ def stored_of(row: Row, roster: str) -> Stored:
 
 
 def scope_of(row: Row) -> Scope:
-    """Reads the columns of `stored_of`, and the roster as the last one."""
+    """Returns the scope of a row with the columns of `stored_of` and then the roster."""
     return stored_of(row[:-1], row[-1]).scope
 
 

@@ -1,8 +1,8 @@
-"""The named statements that the SQL stores execute for `Writes`, the same for every dialect.
+"""Makes the named statements that store `Writes`. They are the same for every SQL dialect.
 
-The rule: rows that two transactions may both want are taken in one order everywhere
-(scopes, then addresses, then events, each by key), so that no two wait for each other in
-a circle. A unique key that is taken is a refusal, which `refuse_taken` raises.
+All transactions lock rows in the same order: scopes, then addresses, then events, each sorted by
+key. So no two transactions wait for each other. If a unique key is already taken, `refuse_taken`
+raises the refusal.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from fairwarning.stores.writes import (
 
 Value = str | int | None
 
-# The order in which rows are locked (see the module's docstring).
+# Rows are locked in this order (see the module's docstring).
 _RANKS = (
     ("add_scope", "change_scope"),
     ("add_roster", "change_roster"),
@@ -45,7 +45,7 @@ _CONTESTED = {
 
 
 class Statement(Struct, frozen=True):
-    """A query of `queries.sql` by its name, and the values for it."""
+    """The name of a query in `queries.sql`, and the values of its parameters."""
 
     name: str
     values: Mapping[str, Value]
@@ -83,18 +83,24 @@ def seen(notes: Mapping[ScopeId, Instant]) -> tuple[Statement, ...]:
 
 
 def note(transition: Noted, *, at_ms: Instant, by: Actor, why: str) -> Statement:
-    """Returns the statement that adds a line to the history outside all scopes."""
+    """Returns the statement that adds a history line that belongs to no scope."""
     return _entry(GLOBAL_SCOPE, GLOBAL_REVISION, transition, at_ms, by, why)
 
 
 def contested_key(statement: Statement) -> str | None:
-    """Returns the unique key that another transaction may have taken; None if there is none."""
+    """Returns the unique key of the statement that another transaction may use too.
+
+    It is None if the statement has no such key.
+    """
     column = _CONTESTED.get(statement.name)
     return None if column is None else str(statement.values[column])
 
 
 def refuse_taken(name: str, key: str) -> None:
-    """Raises the refusal for a statement whose key is taken; returns if it has no refusal."""
+    """Raises Refused, because the unique key of the statement `name` is already taken.
+
+    It only returns if there is no refusal for this statement.
+    """
     match name:
         case "add_scope":
             refuse_scope_exists(ScopeId(key))
@@ -132,7 +138,7 @@ def _in_lock_order(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 
 def _lock_order(statement: Statement) -> tuple[int, str]:
     name = statement.name
-    # Few statements have a contested key, and every change is sorted here.
+    # This saves a call for most statements, and every change is sorted here.
     key = contested_key(statement) if name in _CONTESTED else None
     return _RANK_OF[name], key or ""
 

@@ -1,4 +1,4 @@
-"""How an SQL store plans one transaction: the pure step runs, and its result becomes statements."""
+"""Plans one transaction of an SQL store: runs the pure step, and makes its SQL statements."""
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from fairwarning.stores.writes import Writes, writes_of
 class TransactionPlan(Struct, frozen=True, kw_only=True):
     receipt: Receipt
     statements: tuple[Statement, ...]
-    """Empty if nothing has changed and there is nothing to commit."""
+    """The statements to execute before the commit. They are empty if nothing has changed."""
     signals: tuple[Signal, ...]
 
 
@@ -25,7 +25,10 @@ def signal_of(writes: Writes) -> Signal:
 def plan_transaction(
     stored: Stored, step: Step, moment: Moment, *, by: Actor, why: str
 ) -> TransactionPlan:
-    """Runs the step on the stored scope. Raises what the step raises, or Refused."""
+    """Runs the step on the stored scope and returns what the store must write.
+
+    Raises what the step raises, and Refused if two instances share an address.
+    """
     before, now = stored.scope, moment.now_ms
     change = step(before, moment)
     deadline = change.next_deadline_ms

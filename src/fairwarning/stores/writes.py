@@ -1,4 +1,4 @@
-"""Which rows a change touches. Pure, and the same for every store."""
+"""Computes the rows that a change adds or updates. It is the same for every store."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -46,30 +46,33 @@ _ON_EVENT = (
 
 
 class Writes(Struct, frozen=True, kw_only=True):
-    """The rows of one transaction on one scope."""
+    """The rows that one transaction writes for one scope."""
 
     scope: Scope
-    """With its revision raised."""
+    """The scope after the change, with its new revision."""
     roster_changed: bool
     new_events: tuple[Event, ...]
     changed_events: tuple[Event, ...]
     old_phases: Mapping[EventId, Phase]
-    """The former phase of each changed event whose phase is another now."""
+    """The old phase of each event whose phase has changed."""
     entries: tuple[Transition, ...]
     addresses_added: tuple[tuple[str, InstanceName], ...]
     addresses_removed: tuple[str, ...]
-    """These are removed before others are added: an address may pass between instances."""
+    """Remove these before you add others, because an address may move between instances."""
     next_deadline_ms: Instant | None
     pending_operations: int
 
 
 def writes_of(before: Scope, change: Change) -> Writes:
-    """Returns the rows of a changed scope. Raises Refused if two instances share an address."""
+    """Returns the rows to write for a changed scope.
+
+    Raises Refused if two instances share an address.
+    """
     after = replace(change.scope, revision=before.revision + 1)
     new, touched = _events_touched(change.transitions)
     events = after.events
     if not events.keys() >= set(touched):
-        # An event ended and was forgotten in one transaction: only its history has it now.
+        # An event ended and was forgotten in this one transaction, so `after` no longer has it.
         events = fold(before, _remembering(change.transitions)).events
     roster_changed = before.roster is not after.roster
     changed = tuple(events[id] for id in touched if id not in new)
@@ -95,7 +98,10 @@ def writes_of(before: Scope, change: Change) -> Writes:
 
 
 def writes_of_new(scope: Scope) -> Writes:
-    """Returns the rows of a new scope."""
+    """Returns the rows to write for a new scope.
+
+    Raises Refused if two instances share an address.
+    """
     instances = tuple(scope.roster.instances.values())
     return Writes(
         scope=replace(scope, revision=1),
@@ -135,7 +141,7 @@ def _remembering(transitions: Iterable[ScopeTransition]) -> Iterator[ScopeTransi
 def _address_changes(
     old: Mapping[str, InstanceName], new: Mapping[str, InstanceName]
 ) -> tuple[tuple[tuple[str, InstanceName], ...], tuple[str, ...]]:
-    """Returns the addresses that came to an instance, and those that left one."""
+    """Returns the addresses to add, with their instances, and the addresses to remove."""
     return (
         tuple(each for each in new.items() if old.get(each[0]) != each[1]),
         tuple(address for address, name in old.items() if new.get(address) != name),

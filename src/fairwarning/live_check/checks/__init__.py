@@ -1,7 +1,7 @@
 """The checks are pure functions over the records of a round, one for each promise.
 
-They know what a plain reader of the promises knows: the driver's log, what callers and
-instances were told, the fleet file, and the history. They use none of the program's rules.
+They use only what an outside observer can see: the driver's log, the answers to callers and
+instances, the fleet file, and the history. They use none of the program's rules.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,6 +52,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
 
 
 def check(records: Records) -> list[Finding]:
-    """Returns every promise that was broken."""
+    """Returns a finding for every promise that was broken. The list is empty if all is well."""
     evidence = Evidence(records)
     return [finding for each in CHECKS for finding in each(evidence)]

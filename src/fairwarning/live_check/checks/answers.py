@@ -21,7 +21,7 @@ ISOLATION = "10 isolation"
 NO_BUG = "the program itself"
 
 _UNKNOWN = ("idempotency-in-progress", "resource-busy")
-"""Refusals that do not tell whether an earlier try of the request was done."""
+"""Refusals that do not tell whether an earlier try of the request was carried out."""
 _IN_PARTS = ("scale", "replace")
 _RAISE_ONE = (
     "schedule", "postpone", "restart", "redeploy", "reimage", "delete", "evict", "start", "stop",
@@ -59,7 +59,7 @@ def _is_refused(request: Request) -> bool:
 
 
 def _told_event(request: Request) -> str | None:
-    """Returns the id of the event in a successful answer."""
+    """Returns the id of the event in a successful answer, or None."""
     if request.status is None or request.status >= 300 or request.answer is None:
         return None
     return request.answer.get("id")
@@ -135,7 +135,7 @@ def check_approvals(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _approved(evidence: Evidence, approval: Approval) -> Iterator[Finding]:
-    """Checks an accepted approval: the history has it, or the event had started or ended."""
+    """Checks that an accepted approval is in the history, or its event had started or ended."""
     assert approval.answered is not None
     for id in approval.events:
         event = evidence.events.get(id)

@@ -21,10 +21,10 @@ _TYPES = {
     "2017-08-01": _FIRST_TYPES,
     "2017-11-01": _FIRST_TYPES | {"Preempt"},
 }
-"""The types that these api-versions show; later ones show every type."""
+"""The event types that these api-versions show. Later versions show every type."""
 
 Faces = dict[tuple[str, int], dict[str, str]]
-"""The status of each visible event, by scope and incarnation."""
+"""For each scope and incarnation, the status of each event that its document shows."""
 
 
 def check_documents(evidence: Evidence) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def check_documents(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _faces(evidence: Evidence) -> Faces:
-    """Folds the history into what each incarnation should show."""
+    """Returns what each incarnation should show, according to the history."""
     shown: dict[str, dict[str, str]] = {each.id: {} for each in evidence.records.scopes}
     faces: Faces = {(each.id, each.incarnation): {} for each in evidence.records.scopes}
     activations: dict[str, tuple[int, str, str]] = {}
@@ -76,7 +76,7 @@ def _faces(evidence: Evidence) -> Faces:
         elif entry.kind == "Activated":
             activations[entry.scope] = (entry.at_ms, entry.by, entry.why)
         if activations.get(entry.scope) == (entry.at_ms, entry.by, entry.why):
-            # The document shows the whole commit, which may also have started an event.
+            # The first document shows all of this commit, which may also have started an event.
             faces[entry.scope, 1] = dict(face)
     return faces
 
@@ -127,7 +127,10 @@ def _check_event(
 
 
 def check_seen(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that the instance noted as first to see an event polled in a version that shows it."""
+    """Checks the instance that was first to see an event, according to the history.
+
+    It must have polled before with an api-version that shows such events.
+    """
     for event in evidence.events.values():
         for line in event.all("Seen"):
             name, at_ms = line.entry.data["name"], line.entry.at_ms + evidence.slack_ms
@@ -141,9 +144,9 @@ def check_seen(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that no document is older than one of the same node, or than the instance's tag.
+    """Checks that no process shows an older document than before, or than the instance's tag.
 
-    A new process reads the store, so it is never behind what was shown before.
+    The first document of a process must not be older than any that was shown before it started.
     """
     newest: dict[str, int] = {}
     of_node: dict[tuple[str, str], int] = {}
@@ -172,7 +175,7 @@ def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _moments(evidence: Evidence) -> list[tuple[float, int, str, Poll | None]]:
-    """Returns polls sent, polls answered and processes started, in the order of time."""
+    """Returns the times at which polls were sent or answered and processes started, in order."""
     found: list[tuple[float, int, str, Poll | None]] = [
         (change.at.mono_s, -1, change.node, None)
         for change in evidence.records.nodes
@@ -187,7 +190,7 @@ def _moments(evidence: Evidence) -> list[tuple[float, int, str, Poll | None]]:
 
 
 def parse_tag(tag: str) -> tuple[str, str]:
-    """Returns the incarnation and the activation in `"17-1a1e73d7482"`; more may follow them."""
+    """Returns the first two parts of a tag, such as `"17-1a1e73d7482"`: incarnation, activation."""
     incarnation, _, rest = tag.removeprefix("W/").strip('"').partition("-")
     return incarnation, rest.partition("-")[0]
 

@@ -1,4 +1,4 @@
-"""Checks one update domain at a time, and the Terminate barrier: promises 3 and 8."""
+"""Checks that only one update domain is hit at a time, and the Terminate barrier: promises 3, 8."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ BARRIER = "8 terminate barrier"
 
 
 class Impact(NamedTuple):
-    """An impact that really happened, by the driver's own clock."""
+    """An impact that really happened, with its times by the driver's own clock."""
 
     event: EventHistory
     began_s: float
@@ -44,7 +44,10 @@ def _overlaps(evidence: Evidence, impacts: list[Impact]) -> Iterator[Finding]:
 
 
 def _started_last(one: EventHistory, other: EventHistory) -> EventHistory:
-    """Returns the later one by the history; their drivers may have begun in the other order."""
+    """Returns the event that started later according to the history.
+
+    Their drivers may have begun in the other order.
+    """
     return max(one, other, key=lambda each: [line.place for line in each.all("Started")])
 
 
@@ -76,7 +79,7 @@ def _impact(
     return Impact(
         event=event,
         began_s=begin.at.mono_s,
-        # A program that was killed logs no end, and how long it ran is unknown.
+        # A program that was killed logs no end, so it is unknown how long it ran.
         ended_s=begin.at.mono_s if end is None else end.at.mono_s,
         instances=frozenset(each.name for each in order.instances),
         domains=frozenset(each.domain for each in order.instances),
@@ -84,7 +87,10 @@ def _impact(
 
 
 def check_barrier(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that no Terminate starts early while another of its scope is not approved."""
+    """Checks that Terminate events of one scope wait for each other.
+
+    None may start before its NotBefore while another one is not approved.
+    """
     deletes = [
         each for each in evidence.events.values() if each.type == "Terminate" and each.is_announced
     ]
@@ -108,7 +114,10 @@ def check_barrier(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _was_undecided(event: EventHistory, place: int) -> bool:
-    """Whether it was announced by then, and neither approved nor started nor over."""
+    """Returns whether the event was announced but not approved, started or ended.
+
+    `place` is the place in the history up to which this is asked.
+    """
     announced = event.first("Scheduled")
     if announced is None or announced.place > place:
         return False

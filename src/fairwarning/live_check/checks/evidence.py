@@ -1,4 +1,4 @@
-"""Sorts the records of a round for the checks: by event, by driver's key, by scope."""
+"""Groups the records of a round for the checks: by event, by driver's key and by scope."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ class Finding(NamedTuple):
 
     promise: str
     about: str
-    """The id, name or label to look for in the records."""
+    """The id, name or label to search for in the records."""
     text: str
 
 
 class Line(NamedTuple):
-    """An entry of the history and its place in it."""
+    """An entry of the history and its place in the history."""
 
     place: int
     entry: Entry
@@ -132,20 +132,20 @@ class Evidence:
             self.deleted.add(entry.data["name"])
 
     def creating_request(self, event: EventHistory) -> Request | None:
-        """Returns the first try of the request that created the event."""
+        """Returns the first try of the request that created the event, or None."""
         tries = self.requests.get(event.why, [])
         return min(tries, key=lambda each: each.sent.mono_s, default=None)
 
     def is_happened_already(self, event: EventHistory) -> bool:
-        """Whether its caller said that it is a failure that already happened."""
+        """Returns whether the caller said that the event is a failure that already happened."""
         request = self.creating_request(event)
         return request is not None and bool((request.body or {}).get("alreadyHappened"))
 
     def was_stalled(self, from_ms: float, to_ms: float) -> bool:
-        """Whether a server was paused then, or the whole machine stood still.
+        """Returns whether a server was paused, or the whole machine stood still, in this time.
 
-        A process that wakes up after its lease can't know that. So a late order is for the
-        driver to refuse, and breaks no promise.
+        A process that goes on after a pause does not know at once that its lease has ended. If it
+        then sends a late order, no promise is broken: the driver must refuse the order.
         """
         paused_ms: dict[str, float] = {}
         for change in self.records.nodes:
@@ -166,7 +166,7 @@ class Evidence:
 
 
 def approver(entry: Entry) -> str:
-    """Returns who approved: `instance:web-0`, `operator:local`, `policy:…`."""
+    """Returns who approved, such as `instance:web-0`, `operator:local` or `policy:…`."""
     by = entry.data["by"]
     return f"{by['kind']}:{by['name']}"
 
@@ -179,6 +179,9 @@ def _grouped(calls: Iterable[DriverCall]) -> dict[str, list[DriverCall]]:
 
 
 def _clock_steps_ms(records: Records) -> float:
-    """Returns how far the wall clock was set during the round, plus a millisecond for rounding."""
+    """Returns by how much the wall clock was changed during the round.
+
+    It adds a millisecond for rounding.
+    """
     offsets_ms = [each.at.wall_ms - each.at.mono_s * 1000 for each in records.clocks]
     return 1 + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)

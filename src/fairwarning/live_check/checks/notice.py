@@ -1,4 +1,4 @@
-"""Checks that nothing is early, and that there is enough notice: promises 1 and 2."""
+"""Checks that no impact is early, and that there is enough notice: promises 1 and 2."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,12 +14,12 @@ _POLICY_OF = {
     "redeploy": "policy:userInitiatedRedeploy",
 }
 _NEVER_ANNOUNCED = ("start", "stop", "deallocate", "reimage")
-"""Operations that are never announced; no model of the fleet has a notice of reimages."""
+"""Operations that are never announced. The fleet has no notice for reimages."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 
 
 def check_never_early(evidence: Evidence) -> Iterator[Finding]:
-    """Compares the driver's own clock with NotBefore."""
+    """Checks that no impact began before NotBefore, unless the event was approved."""
     for key, calls in evidence.calls.items():
         event = evidence.events.get(key)
         if event is None:
@@ -48,7 +48,10 @@ def _may_be_early(evidence: Evidence, event: EventHistory, call: DriverCall) -> 
 
 
 def _was_approved(evidence: Evidence, event: EventHistory, before: At) -> bool:
-    """Whether an approval was asked for that may count, answered or not."""
+    """Returns whether somebody sent an approval of the event before this time.
+
+    An approval without an answer counts too.
+    """
     by_instance = any(
         approval.sent.mono_s < before.mono_s
         and evidence.owners.get(approval.instance) == event.scope
@@ -63,7 +66,7 @@ def _was_approved(evidence: Evidence, event: EventHistory, before: At) -> bool:
 
 
 def check_notice(evidence: Evidence) -> Iterator[Finding]:
-    """Compares each announcement with the notice of the fleet file and of the caller."""
+    """Checks that each event had at least the notice that the fleet file or its caller asks for."""
     watched_s = _first_documents(evidence)
     for event in evidence.events.values():
         request = evidence.creating_request(event)
@@ -101,7 +104,7 @@ def check_leaving(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _first_documents(evidence: Evidence) -> dict[str, float]:
-    """Returns for each scope when its first poll was answered; 0 if active from the start."""
+    """Returns when each scope's first poll was answered, or 0 if it was active at the start."""
     found = {scope.id: 0.0 for scope in evidence.records.scopes if scope.activated}
     for poll in evidence.records.polls:
         if poll.status == 200 and poll.answered is not None:
@@ -113,7 +116,7 @@ def _first_documents(evidence: Evidence) -> dict[str, float]:
 def _may_be_silent(
     scope: Scope, event: EventHistory, watched_s: dict[str, float], sent_s: float | None
 ) -> bool:
-    """Whether the operation needs no announcement, or nobody could have seen one."""
+    """Returns whether the operation needs no announcement, or nobody had polled yet."""
     if event.operation is None:
         return False
     if event.operation in _NEVER_ANNOUNCED:
@@ -142,5 +145,5 @@ def _least_notice_ms(evidence: Evidence, event: EventHistory) -> float:
 
 
 def seconds_of(text: str) -> float:
-    """Reads `90s` and `20m`, the forms that our own callers use."""
+    """Returns the seconds of a duration such as `90s` or `20m`."""
     return timedelta(**{_UNITS[text[-1]]: int(text[:-1])}).total_seconds()

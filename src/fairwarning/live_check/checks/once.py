@@ -22,7 +22,7 @@ def check_once(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) -> Iterator[Finding]:
-    """Returns each `do`, whether or not the driver carried it out."""
+    """Checks each order (`do`), even if the driver did not carry it out."""
     orders: dict[int, DriverCall] = {}
     for place, call in enumerate(calls):
         if call.what != "do":
@@ -45,7 +45,7 @@ def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) ->
 def _late(
     evidence: Evidence, event: EventHistory, call: DriverCall, before: list[DriverCall]
 ) -> str:
-    """Returns what is wrong if the node did not have the work when it ordered it."""
+    """Returns why the node had no right to this order. It is empty if the node had it."""
     handed = [
         line
         for line in event.all("HandedOver")
@@ -66,13 +66,16 @@ def _late(
 
 
 def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | None:
-    """Finds the line with which the node lost the work that it had from this line on."""
+    """Returns the first entry after `place` with which the node lost the work, or None.
+
+    At `place` the history gave the work to the node.
+    """
     later = [line.entry for line in event.lines if line.place > place]
     for number, entry in enumerate(later):
         if entry.kind in ("AttemptFailed", "Completed", "Failed"):
             return entry
         if entry.kind == "AttemptLost":
-            # A node that gets the next attempt itself has lost nothing.
+            # If the same node gets the next attempt, it has lost nothing.
             following = (each for each in later[number:] if each.kind == "HandedOver")
             taker = next(following, None)
             if not call.node or taker is None or taker.data["node"] != call.node:
@@ -81,7 +84,10 @@ def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | No
 
 
 def _blind(call: DriverCall, before: list[DriverCall]) -> str:
-    """Returns what is wrong if a later attempt did not ask first, or ignored the answer."""
+    """Returns what is wrong if the node did not use `find` before it ordered a later attempt.
+
+    It also says if `find` had answered `running` or `done`. It is empty if all is well.
+    """
     if call.attempt == 1:
         return ""
     found = [
@@ -93,7 +99,7 @@ def _blind(call: DriverCall, before: list[DriverCall]) -> str:
 
 
 def _repeats(event: EventHistory, calls: list[DriverCall]) -> Iterator[Finding]:
-    """Checks that an impact began again only after it had failed or was killed."""
+    """Checks that an impact began again only after it had failed or its program was killed."""
     ends = {call.pid: call for call in calls if call.what == "end"}
     begins = [call for call in calls if call.what == "begin"]
     for number, call in enumerate(begins):

@@ -1,4 +1,4 @@
-"""Draws the node, scope or instances of an action from the dice of its step."""
+"""Chooses the node, scope or instances of an action with the random numbers of its step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING = "nothing to do"
 
 
 def any_node(world: World, dice: Random) -> Node | None:
-    """Returns a node that answers."""
+    """Returns a random node that answers, or None if there is none."""
     alive = [node for node in world.nodes if node.is_alive]
     return dice.choice(alive) if alive else None
 
@@ -40,7 +40,10 @@ async def any_scope(world: World, dice: Random) -> Scope:
 
 
 def instances(scope: Scope, dice: Random) -> tuple[InstanceName, ...]:
-    """Draws names mostly of one update domain, sometimes of several, unknown, or none."""
+    """Returns random names, mostly of one update domain.
+
+    Sometimes they are of several domains, are unknown, or there are none.
+    """
     names = list(scope.roster.instances)
     if not names or dice.random() < 0.03:
         return (InstanceName("stranger"),)

@@ -1,4 +1,4 @@
-"""Actions that let time pass, and that set clocks wrong."""
+"""Actions that let time pass or set clocks wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEASE_IS_OVER_MS = 31 * SECOND_MS
 
 
 async def _deadline(world: World, dice: Random) -> str:
-    """Moves time to the next alarm, or to just beside some event's NotBefore."""
+    """Lets time pass to the next alarm, or to a moment close to some event's NotBefore."""
     scope = await any_scope(world, dice)
     targets = [event.not_before_ms - world.now() for event in scope.in_phase(Phase.SCHEDULED)]
     next_ms = world.clock.next_in_ms()
@@ -45,14 +45,14 @@ async def _clock_step(world: World, dice: Random) -> str:
     world.clock_steps += 1
     world.was_stepped_ahead |= by_ms > 0
     for node in world.nodes:
-        # Polls of the old time cannot be compared with notes of the new.
+        # Times of polls before the step cannot be compared with times of notes after it.
         node.last_polls.clear()
     world.happened["clock stepped back" if by_ms < 0 else "clock stepped ahead"] += 1
     return f"{by_ms:+} ms"
 
 
 async def _node_clock_step(world: World, dice: Random) -> str:
-    """Sets one node's clock wrong for good. On a shared store nothing may depend on it."""
+    """Sets one node's clock wrong for ever. On a shared store nothing may depend on it."""
     node = any_node(world, dice)
     if node is None or not world.shape.is_shared:
         return NOTHING

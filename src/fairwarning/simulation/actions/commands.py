@@ -78,7 +78,7 @@ def _kind(dice: Random) -> OperationKind:
 async def _operate_all(world: World, dice: Random) -> str:
     """Asks for one operation on several instances.
 
-    Sometimes a name is unknown or stands there twice; then the whole request must be refused.
+    Sometimes a name is unknown or given twice. Then the whole request must be refused.
     """
     scope = await any_scope(world, dice)
     names = [each.name for each in scope.roster.live]
@@ -89,7 +89,7 @@ async def _operate_all(world: World, dice: Random) -> str:
 
 
 async def _scale_in(world: World, dice: Random) -> str:
-    """Deletes instances of a scale set that is polled, which makes Terminate barriers."""
+    """Deletes instances of a scale set that polls, so that Terminate barriers arise."""
     scopes = [await world.store.read(scope_id) for scope_id in world.scope_ids]
     sets = [each for each in scopes if each.roster.kind is ScopeKind.SCALE_SET and each.roster.live]
     if not sets:
@@ -120,7 +120,7 @@ async def _approve(world: World, dice: Random) -> str:
 
 
 async def _repeat(world: World, dice: Random) -> str:
-    """Repeats a command whose caller got no answer, perhaps long after."""
+    """Repeats a command whose caller got no answer, perhaps much later."""
     if not world.requests:
         return NOTHING
     asked = dice.choice(world.requests[-30:])

@@ -1,4 +1,4 @@
-"""Actions on calls and signals under way: they go on in any order, late, twice or together."""
+"""Actions that let waiting calls and signals go on: in any order, late, twice or together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def _go_on(world: World, dice: Random) -> str:
 
 
 async def _commit(world: World, dice: Random) -> str:
-    """Commits a change, but keeps its answer back until `_let_go`."""
+    """Commits a change, but holds its answer back until `_let_go`."""
     asking = [call for call in world.free_calls() if call.name == "transact" and not call.is_done]
     if not asking:
         return NOTHING
@@ -53,7 +53,7 @@ async def _commit(world: World, dice: Random) -> str:
 
 
 async def _let_go(world: World, dice: Random) -> str:
-    """Delivers an answer that `_commit` kept back."""
+    """Delivers an answer that `_commit` held back."""
     held = sorted((c for c in world.calls.waiting if c.is_held), key=lambda call: call.place)
     if not held:
         return NOTHING
@@ -92,7 +92,7 @@ async def _fail(world: World, dice: Random) -> str:
     free = world.free_calls()
     if not free:
         return NOTHING
-    # Every kind of call is equally likely, else the rare ones would never fail.
+    # Every kind of call is equally likely. Otherwise the rare kinds would never fail.
     name = dice.choice(sorted({call.name for call in free}))
     call = dice.choice([call for call in free if call.name == name])
     verdict = Verdict.BUSY if call.may_be_busy and dice.random() < 0.5 else Verdict.FAIL
@@ -101,7 +101,10 @@ async def _fail(world: World, dice: Random) -> str:
 
 
 async def _trap(world: World, dice: Random) -> str:
-    """Makes the next call of some kind fail, because some kinds seldom wait to be chosen."""
+    """Makes the next call of a random kind fail.
+
+    Calls of some kinds seldom wait, so other actions seldom find one that they could fail.
+    """
     names = (*_CALLS, *["send"] * 6) if world.shape.targets else _CALLS
     trap = (dice.choice(names), dice.random() < 0.3)
     world.calls.traps.add(trap)
@@ -131,7 +134,7 @@ async def _settle(world: World, dice: Random) -> str:
 
 
 async def _caller_leaves(world: World, dice: Random) -> str:
-    """Cancels a caller before it has its answer."""
+    """Cancels a caller before it gets its answer."""
     callers = [task for task in world.callers if not task.done()]
     if not callers:
         return NOTHING
@@ -147,7 +150,7 @@ class Fate(Enum):
 
 
 def of_one_node(world: World, node: str) -> list[Call]:
-    """Returns the changes of this node that wait to be made."""
+    """Returns the calls of this node that change the store and wait to begin."""
     return [
         call
         for call in world.free_calls()
@@ -179,7 +182,7 @@ async def _commit_in_memory(
         if fate is Fate.ALONE:
             call.outcome = await world.calls.run(call)
         elif fate is Fate.UNDONE:
-            # Even a refusal may rest on a change that is now undone.
+            # A refusal fails too, because it may depend on a change that is now undone.
             world.calls.on_failure(call, Verdict.FAIL)
             call.outcome = Outcome(error=StoreDown("simulated outage at the commit"))
     world.tell_gathered()

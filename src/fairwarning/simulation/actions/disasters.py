@@ -1,4 +1,4 @@
-"""Actions that break more than one call: nodes, drivers, and the store's own past."""
+"""Actions that break more than one call: a node, a driver, or the store's past."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def _step_back(world: World, dice: Random) -> str:
 
 
 class Novelty(Struct, frozen=True, kw_only=True):
-    """A line of the journal as only a newer version writes it."""
+    """A kind of journal line that only a newer version would write."""
 
     subject: str
     action: str
@@ -75,7 +75,7 @@ class Novelty(Struct, frozen=True, kw_only=True):
 
 
 async def _foreign_line(world: World, dice: Random) -> str:
-    """Writes a line as a node of a newer version would, which this version can't read."""
+    """Writes a line of a newer version to the journal, which this version cannot read."""
     novelty = cast(Noted, Novelty(subject="sim", action="invented"))
     await world.store.keep("sim", "novelty", "{}", note=novelty, by=OPERATOR)
     return "a line of an unknown kind"
@@ -104,7 +104,7 @@ async def _answer_lost(world: World, dice: Random) -> str:
 
 
 async def _stale_report(world: World, dice: Random) -> str:
-    """Repeats a driver's answer, late or out of order. It may be stale, but never false."""
+    """Reports an outcome of a driver again, late or out of order. It is old, but not false."""
     known = [each for each in world.physical.impacts.values() if each.state is not Found.UNKNOWN]
     if not known:
         return NOTHING

@@ -90,7 +90,7 @@ async def _add(world: World, dice: Random) -> str:
 
 
 async def _declare(world: World, dice: Random) -> str:
-    """Declares a scope anew: instances leave, move, change or come back, sometimes all at once."""
+    """Declares a scope again, where instances leave, move, change or come back."""
     scope = await any_scope(world, dice)
     roster = scope.roster
     pool = list(roster.instances.values() if dice.random() < 0.2 else roster.live)
@@ -142,7 +142,7 @@ async def _move_address(world: World, dice: Random) -> str:
 async def _move(
     world: World, address: str, places: list[tuple[ScopeId, InstanceName]], dice: Random
 ) -> None:
-    """Runs the steps in order, each on any node, once the one before has been answered."""
+    """Moves the address from place to place. Each move waits for the answer to the last one."""
     for number, (scope_id, name) in enumerate(places):
         if number:
             await _declare_addresses(world, *places[number - 1], (), dice)

@@ -19,7 +19,7 @@ _VERSIONS = (NEWEST.name, NEWEST.name, NEWEST.name, "2017-03-01")
 
 
 async def _poll(world: World, dice: Random) -> str:
-    """Polls any node, mostly with the tag of the last document."""
+    """Polls a random node, mostly with the tag of the last document."""
     client = await _any_client(world, dice)
     node = any_node(world, dice)
     if client is None or node is None or node.service is None:
@@ -65,13 +65,13 @@ async def _client_leaves(world: World, dice: Random) -> str:
 def _question(
     world: World, node: Node, known: Client | None, wait_s: int, dice: Random
 ) -> Question:
-    """Returns what the client asks, with its tag if that is to be sent."""
+    """Returns a request of a client. It has the tag of the client `known`, if that is given."""
     return Question(
         node=node,
         tag=known.tag if known else "",
         document=known.document if known else b"",
         wait_s=wait_s,
-        # A client that sends a tag keeps its api-version, because the tag is of that version.
+        # A client with a tag keeps its api-version, because the tag belongs to that version.
         version=NEWEST.name if known else dice.choice(_VERSIONS),
         asked_ms=world.now(),
         clock_steps=world.clock_steps,
@@ -80,7 +80,7 @@ def _question(
 
 
 async def _any_client(world: World, dice: Random) -> Client | None:
-    """Returns a free client, or a new one as long as there are few."""
+    """Returns a client that waits for no answer, or a new one while there are few."""
     if len(world.clients) < _CLIENTS_MAX and (not world.clients or dice.random() < 0.3):
         scope = await any_scope(world, dice)
         names = [each.name for each in scope.roster.live]

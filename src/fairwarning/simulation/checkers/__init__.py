@@ -1,8 +1,8 @@
-"""Checks of the promises, which know only what an outside observer can know.
+"""Checks the promises, and uses only what an outside observer can know.
 
-`Checker.check` runs after every step. It reads the new part of the journal in order and
-compares it with the documents, the physical world, what callers were told, and what nodes
-show. `check_at_end` runs once all faults are over and everything has come to rest.
+`Checker.check` runs after every step. It reads the new entries of the journal and compares them
+with the documents, the physical world, the answers to callers, and what the nodes show.
+`check_at_end` runs after all faults are over and nothing is under way any more.
 """
 
 from fairwarning.core.model import ScopeKind
@@ -73,7 +73,7 @@ class Checker:
         return self._seen.copy()
 
     def _restore(self, saved: ObservedWorld) -> None:
-        """Goes back to what the journal says after the store has stepped back."""
+        """Goes back to an earlier state, because the store has been set back to it."""
         kept = len(saved.entries)
         self._feeds.step_back(kept, self._seen.entries[kept:])
         self._seen = saved.copy()

@@ -1,4 +1,4 @@
-"""Checks that what callers were told is true, and stays true: promises 5 and 7."""
+"""Checks that the answers to callers are true: promises 5 and 7."""
 
 from fairwarning.core.commands import (
     Approve,
@@ -26,7 +26,7 @@ class AnswerChecker:
         self._world.answers.clear()
 
     def _check_answer(self, seen: ObservedWorld, answer: CallerAnswer) -> None:
-        """Checks that what a caller was told happened, and happened as told."""
+        """Checks that the journal has what the caller was told, and that a refusal was right."""
         command = answer.request.command
         if answer.refused is not None:
             if isinstance(command, Approve):
@@ -67,7 +67,10 @@ class AnswerChecker:
                 return True
 
     def _is_fair_refusal(self, seen: ObservedWorld, answer: CallerAnswer, command: Approve) -> bool:
-        """Whether the approval had to be refused: a stranger's, or after the event was over."""
+        """Returns whether it was right to refuse the approval.
+
+        It is right if the instance is not of the scope, or if the event has ended.
+        """
         assert answer.refused is not None
         scope = seen.scopes[answer.request.scope_id]
         name = InstanceName(command.by.name)

@@ -1,4 +1,4 @@
-"""Checks what drivers were asked to do, and what they really did: promise 4."""
+"""Checks the calls of drivers, and what the drivers really did: promise 4."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ class DriverChecker:
         self._check_stopped()
 
     async def check_work(self) -> None:
-        """Checks that a stopped node keeps no work, unless it could not know of it."""
+        """Checks that a stopped node has given back its work, unless it missed an answer."""
         world = self._world
         if world.past:
             return
@@ -44,7 +44,7 @@ class DriverChecker:
         key = (call.key, call.attempt, call.holder, call.past)
         self._calls[key] += 1
         demand("4 once", self._calls[key] == 1, lambda: f"the same attempt again: {call}")
-        # A clock or a store that jumps under a node is caught by the driver, which refuses.
+        # If a clock or the store jumps, the node may call too late, and the driver refuses.
         is_fair = not self._world.was_stepped_ahead and self._world.past == 0
         is_held = not call.trouble or not is_fair
         demand("4 only under a lease", is_held, lambda: f"{call}")
@@ -52,7 +52,7 @@ class DriverChecker:
     def _check_impact(self, seen: ObservedWorld, impact: Impact) -> None:
         demand("4 once", impact.runs <= 1, lambda: f"{impact.key} ran {impact.runs} times")
         if self._world.past:
-            # A node may have been handed work in a past that the store has lost.
+            # A node may have got the work before the store was set back, which has lost that.
             return
         event = seen.scopes[impact.scope_id].events.get(impact.key)
         demand("4 once", event is not None, lambda: f"{impact.key} is no event")

@@ -1,7 +1,7 @@
 """Checks that readers of the change feed get every entry once, in order.
 
-If the store steps back, a reader goes on behind the newest entry that both pasts share. What it
-was told of the lost past stays told, and some of that may still be on its way to it.
+If the store is set back, a reader goes on after the newest entry that is not lost. It may already
+have received lost entries, and may still receive some that were under way.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ class FeedChecker:
         self._lost: list[Entry] = []
 
     def step_back(self, kept: int, lost: Sequence[Entry]) -> None:
-        """Goes back with the store, which has only this many entries left."""
+        """Follows the store, which was set back. It kept `kept` entries and lost the others."""
         self._lost += lost
         for reader in self._world.readers:
             if len(lost) >= MARKS_MAX:
-                # The store lost more than a reader remembers, so it does not know where to go on.
+                # The store lost more entries than a reader remembers, so the reader cannot go on.
                 reader.leave()
             del reader.heard[max(kept - reader.begin, 0) :]
             reader.begin = min(reader.begin, kept)

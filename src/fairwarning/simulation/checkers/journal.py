@@ -1,6 +1,6 @@
-"""Checks the journal, read in order, for promises 1, 2, 3, 7, 8, 9 and 10.
+"""Reads the journal in order and checks promises 1, 2, 3, 7, 8, 9 and 10.
 
-It knows only what an outside observer knows, and uses none of the rules that it checks.
+It uses only what an outside observer knows, and none of the engine's own rules.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class JournalChecker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._short: dict[EventId, int] = {}
-        """Events with too little notice; right only if the same transaction starts them."""
+        """Events with too little notice. This is right only if the same transaction starts them."""
 
     def check(self, seen: ObservedWorld, entries: Sequence[Entry]) -> None:
         """Reads the new entries and checks each of them."""
@@ -113,7 +113,10 @@ class JournalChecker:
                 note(scope, entry)
 
     def _check_declaration(self, scope: ObservedScope, roster: Roster) -> None:
-        """Checks that no instance with a waiting event moves, and no new one inherits one."""
+        """Checks the instances that have an event that is not over.
+
+        They must stay in their update domain, and must not be new instances with an old name.
+        """
         for instance in roster.live:
             if not scope.awaits(instance.name):
                 continue
@@ -125,9 +128,9 @@ class JournalChecker:
             demand("10 isolation", not is_new, lambda name=instance.name: f"{name} is new")  # type: ignore[misc]
 
     def _check_leaving(self, scope: ObservedScope, entry: Entry, *, taken_away: bool) -> None:
-        """Checks that an instance with a terminate notice leaves by an event.
+        """Checks that an instance with a terminate notice is deleted only by an event.
 
-        It may leave without only if a caller said so, which the history must have.
+        It may be deleted without one only if a caller said so, and the journal must say so too.
         """
         gone = entry.transition
         assert isinstance(gone, InstanceDeleted)
@@ -194,7 +197,7 @@ class JournalChecker:
         event, at = seen.event, entry.at_ms
         assert isinstance(entry.transition, Started)
         happened = entry.transition.cause == "already-happened"
-        # Whether the policy may approve was checked when it did.
+        # It was checked before, at the approval, whether the policy may approve.
         if not happened and event.announced and not seen.approvals:
             early = event.not_before_ms - at
             demand("1 never early", early <= 0, lambda: f"{event.id} started {early} ms early")
@@ -245,7 +248,7 @@ class JournalChecker:
         demand("4 once", done, lambda: f"{event_id} is called completed, and it was not done")
 
     def _check_approved(self, scope: ObservedScope, at: Instant) -> None:
-        """Checks that after a transaction nothing still waits that an approval was to start."""
+        """Checks that no approved event still waits after a transaction, unless it must."""
         holders = self._holders(scope, at)
         for seen in scope.waiting():
             event = seen.event
@@ -257,7 +260,7 @@ class JournalChecker:
             demand("8 terminate barrier", not is_due, lambda: f"{event.id} is held too long")  # noqa: B023
 
     def _check_barrier(self, scope: ObservedScope) -> None:
-        """Checks that all go when the last Terminate is approved or due."""
+        """Checks that all Terminate events start when the last one is approved or due."""
         now = self._world.now()
         if self._holders(scope, now):
             return
@@ -270,7 +273,7 @@ class JournalChecker:
             and each.event.source is Source.USER
             and not busy.intersection(each.event.resources)
         ]
-        # A barrier that ends by time alone needs a tick, which may still be on its way.
+        # If only time ends the barrier, a later tick starts the events, so they may still wait.
         due = [e for e in scope.waiting() if e.event.not_before_ms <= now]
         others = [e for e in due if e.event.type is EventType.TERMINATE and not e.approvals]
         demand("8 terminate barrier", not left or bool(others), lambda: f"left behind: {left}")

@@ -19,7 +19,7 @@ class RolloutChecker:
         self._read = 0
 
     def forget(self) -> None:
-        """Forgets what it read, after the journal has gone back."""
+        """Forgets what it has read, because the journal was set back."""
         self._read = 0
 
     async def check(self, seen: ObservedWorld) -> None:
@@ -69,7 +69,10 @@ def _names(under_way: list[tuple[ScopeId, ObservedEvent]]) -> list[str]:
 
 
 def _is_open(spec: RolloutSpec, instant: Instant) -> bool:
-    """Handles only the windows of the simulation: every day, within a day, in UTC."""
+    """Returns whether a window of the rollout is open.
+
+    It knows only the windows of the simulation: every day, within one day, in UTC.
+    """
     minute = instant % DAY_MS // MINUTE_MS
     return not spec.windows or any(
         each.from_minute <= minute < each.to_minute for each in spec.windows

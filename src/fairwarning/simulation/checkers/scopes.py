@@ -39,7 +39,7 @@ class ScopeChecker:
             return
         document = render(current, NEWEST)
         if self._world.past == 0:
-            # After a step back the store may use a number again, but no node shows it.
+            # After it was set back, the store may use a number again, but no node shows it.
             key = (scope.id, current.activated_ms, current.incarnation)
             known = self._world.documents.were_there(*key)
             same = known == {document}
@@ -61,7 +61,7 @@ class ScopeChecker:
                 demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
 
     def _check_instances(self, scope: ObservedScope, current: Scope) -> None:
-        """Checks that a completed operation has done to the instance what its name says."""
+        """Checks that completed operations have changed the instances as they should."""
         for each in current.roster.live:
             seen = (scope.power[each.name], scope.models[each.name])
             demand(

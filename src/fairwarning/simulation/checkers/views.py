@@ -1,4 +1,4 @@
-"""Checks what nodes show: real documents, never an older one, and the right addresses."""
+"""Checks that nodes show real documents, never an older one, and map addresses right."""
 
 from fairwarning.core.api_versions import NEWEST
 from fairwarning.core.instants import Instant
@@ -36,7 +36,7 @@ class ViewChecker:
             self._check_held(client)
 
     async def check_at_end(self) -> None:
-        """Checks that every node shows what is stored, and maps each address right."""
+        """Checks that every node shows what is stored, and maps each address to its instance."""
         for node in self._world.nodes:
             if node.is_alive and node.service is not None:
                 for scope_id in self._world.scope_ids:
@@ -60,8 +60,8 @@ class ViewChecker:
         parts = parts_of(tag)
         own = self._shown.setdefault((who, scope_id, parts), body)
         first = self._first.setdefault((scope_id, parts), body)
-        # Who has never heard of a document that the store has lost can't know that its number
-        # was used. So two nodes may use one number, but only until the step back is followed.
+        # A node that does not know a document that the store has lost may use its number again.
+        # So two nodes may use one number, but only until both know that the store was set back.
         is_same = own == body and (first == body or self._world.past > 0)
         demand(_SAME, is_same, lambda: f"{who}: {scope_id} {tag} is {first!r} and {body!r}")
         real = self._world.documents.were_there(scope_id, *parts_of(tag))
@@ -75,7 +75,7 @@ class ViewChecker:
         scope_id = client.scope_id
         self._world.happened[f"poll {answered.status}"] += not question.approves
         if client.address is not None:
-            # An address may have gone to another instance, in another scope.
+            # The address may belong to another instance by now, in another scope.
             return
         if question.approves:
             if self._world.past == 0:
@@ -100,7 +100,7 @@ class ViewChecker:
             demand("5 nothing acknowledged is lost", done, lambda: f"{id} was approved")  # noqa: B023
 
     def _check_held(self, client: Client) -> None:
-        """Checks that a held poll is answered by each change, and when its time is up."""
+        """Checks that a poll is not held after a change of its document or after its time is up."""
         held = client.held()
         if held is None or not held.question.node.is_alive:
             return
@@ -127,7 +127,7 @@ class ViewChecker:
                 demand("10 isolation", is_right, lambda: f"{node.name}: {address} is {owner}")  # noqa: B023
 
     def _doubled_number(self, scope_id: ScopeId, activated_ms: Instant | None) -> int | None:
-        """Finds an incarnation under which live nodes have shown two documents."""
+        """Returns an incarnation for which live nodes have shown two documents, or None."""
         alive = {each.name for each in self._world.nodes if each.is_alive}
         bodies: dict[int, bytes] = {}
         for (who, scope, (activated, number)), body in self._shown.items():
@@ -138,7 +138,7 @@ class ViewChecker:
         return None
 
     async def _check_notes(self, node: Node) -> None:
-        """Checks that every poll was noted, or the scope was switched off since."""
+        """Checks that the store has a note of the node's last poll, or a later activation."""
         for scope_id, asked in node.last_polls.items():
             scope = await self._world.store.read(scope_id)
             since = scope.activated_ms or asked

@@ -1,4 +1,4 @@
-"""The store of clusters: PostgreSQL 14 or newer, any number of equal nodes."""
+"""The store for clusters. It needs PostgreSQL 14 or newer, and any number of nodes share it."""
 
 from fairwarning.stores.postgres.store import PostgresStore
 

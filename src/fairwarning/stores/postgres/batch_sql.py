@@ -1,11 +1,11 @@
 """Runs several statements in one message, so that a transaction takes two round trips, not nine.
 
-The values are quoted into the text by libpq's own rules (psycopg's client-side binding).
-psycopg's pipeline mode has the same round trips, and keeps statements prepared, but costs
-the client four times the work, because it wakes for every statement of the pipeline.
+The values are quoted into the text by the rules of libpq (psycopg's client-side binding).
+psycopg's pipeline mode needs as few round trips, and keeps statements prepared. But it costs the
+client four times the work, because the client wakes up for every statement of the pipeline.
 
-The server runs the statements one after the other, each with a fresh view of what is
-committed; the first that fails ends the message and the transaction with it.
+The server runs the statements one after the other, and each of them sees all that is committed by
+then. If a statement fails, the server skips the rest of the message and undoes the transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ COMMIT = Statement("commit", {})
 
 
 async def run(connection: Connection, statements: Sequence[Statement]) -> Results:
-    """Runs the statements and returns their rows by statement name."""
+    """Runs the statements and returns their rows by statement name. Raises psycopg.Error."""
     if not statements:
         return {}
     cursor = AsyncClientCursor(connection)
     await cursor.execute(_script(cursor, statements))
     results: dict[str, list[Any]] = {}
     for statement in statements:
-        # Not `description`, which makes an object for each column only to say that there are any.
+        # `description` would tell this too, but it creates an object for each column.
         has_rows = cursor.pgresult is not None and cursor.pgresult.nfields
         rows = results.setdefault(statement.name, [])
         if has_rows:
@@ -44,7 +44,10 @@ async def run(connection: Connection, statements: Sequence[Statement]) -> Result
 
 
 def _script(cursor: AsyncClientCursor[TupleRow], statements: Sequence[Statement]) -> bytes:
-    """Joins the statements; neighbours that share their values are quoted together."""
+    """Returns the SQL text of all statements.
+
+    Statements in a row that share the same mapping of values are quoted in one call.
+    """
     groups = groupby(statements, key=lambda statement: id(statement.values))
     return b";\n".join(_quoted(cursor, list(group)) for _, group in groups)
 
@@ -56,7 +59,7 @@ def _quoted(cursor: AsyncClientCursor[TupleRow], group: Sequence[Statement]) -> 
 
 
 def _storable(values: Mapping[str, Value]) -> Mapping[str, Value]:
-    """Replaces NUL by the symbol for it, because PostgreSQL's text cannot hold NUL."""
+    """Replaces the NUL character by its symbol ␀, because PostgreSQL cannot store NUL in text."""
     if not any(isinstance(value, str) and "\0" in value for value in values.values()):
         return values
     return {

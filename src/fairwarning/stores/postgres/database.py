@@ -1,12 +1,12 @@
 """Connections to the PostgreSQL server, with a limit on every wait for it.
 
-The rule: no call hangs, and no outage outlives its cause. Connecting, a statement, a client
-that falls silent inside a transaction, and a call as a whole each have a limit. A connection
-that has failed is not used again. If the server ends an idle connection, its socket shows
-that, so it is replaced before it is used, without asking the server.
+No call hangs, and an outage ends as soon as its cause ends. There is a time limit for connecting,
+for each statement, for a client that is silent inside a transaction, and for a call as a whole. A
+connection that has failed is not used again. If the server closes an idle connection, the socket
+shows it, so the connection is replaced before use, without a question to the server.
 
-psycopg_pool is not used: its tasks wait longer and longer between attempts while callers wait
-in vain, and a task that is cancelled while it connects does not end.
+psycopg_pool is not used, for two reasons. Its tasks wait longer and longer between attempts to
+connect, while the callers wait too. And a task that is cancelled while it connects does not end.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from fairwarning.stores.statements import Statement, refuse_taken
 
 CONNECT_S_MAX = 5
 CALL_S_MAX = 35.0
-"""Longer than the limit on a statement (`limit_session`), which gives the better reason."""
+"""It is longer than the limit on a statement (`limit_session`), whose error says more."""
 _IDLE = TransactionStatus.IDLE
 _INTRANS = TransactionStatus.INTRANS
 _INERROR = TransactionStatus.INERROR
@@ -43,12 +43,15 @@ _DEFAULTS = {
 
 
 def conninfo_of(dsn: str) -> str:
-    """Adds our defaults to the DSN, which wins over them. Raises psycopg.ProgrammingError."""
+    """Returns the DSN with our defaults for what it does not set.
+
+    Raises psycopg.ProgrammingError if the DSN cannot be parsed.
+    """
     return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(dsn), "client_encoding": "UTF8"})
 
 
 async def connect(conninfo: str, first: str) -> Connection:
-    """Connects and runs the statement named `first`. Raises psycopg.Error."""
+    """Returns a new connection, after it ran the statement named `first`. Raises psycopg.Error."""
     connection = await AsyncConnection.connect(
         conninfo, autocommit=True, cursor_factory=AsyncClientCursor
     )
@@ -63,9 +66,10 @@ async def connect(conninfo: str, first: str) -> Connection:
 
 
 class Database:
-    """A pool without tasks of its own: a caller that finds no free connection opens one.
+    """A pool of connections without background tasks.
 
-    So an outage, and its end, is known at once to the caller that meets it.
+    A caller that finds no free connection opens one. So each caller learns at once whether the
+    server can be reached.
     """
 
     def __init__(
@@ -74,21 +78,27 @@ class Database:
         connections_max: int,
         prepare: Callable[[Connection], Awaitable[None]],
     ) -> None:
-        """`prepare` gets each new connection first, because it may lead to another server."""
+        """`prepare` is called with each new connection before anybody uses it.
+
+        A new connection may lead to another server than the last one.
+        """
         self._conninfo = conninfo
         self._prepare = prepare
         self._free: list[Connection] = []
         self._places = asyncio.Semaphore(connections_max)
 
     async def close(self) -> None:
-        """Closes the free connections; must be called once all borrowed ones are back."""
+        """Closes the free connections. Call it only when no connection is in use."""
         free, self._free = self._free, []
         for connection in free:
             await connection.close()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """Lends a connection, and rolls back what is not committed. Raises StoreDown or Refused."""
+        """Lends a connection for a block, and at its end rolls back what is not committed.
+
+        Raises Refused if a unique key is taken, and StoreDown at any other failure of the database.
+        """
         deadline = asyncio.timeout(CALL_S_MAX)
         try:
             async with deadline, self._places:
@@ -101,7 +111,7 @@ class Database:
                         await connection.close()
                     raise reason from error
                 except asyncio.CancelledError:
-                    # Out of time: a rollback could take as long again, so the connection ends.
+                    # There is no time left for a rollback, so the connection is closed.
                     await connection.close()
                     raise
                 finally:
@@ -132,7 +142,7 @@ class Database:
         return connection
 
     async def _give_back(self, connection: Connection) -> None:
-        # If the rollback fails, the server has gone, and then it has rolled back itself.
+        # If the rollback fails, the connection is lost, and then the server rolls back by itself.
         with suppress(psycopg.Error):
             if connection.info.transaction_status in (_INTRANS, _INERROR):
                 await connection.rollback()
@@ -143,7 +153,10 @@ class Database:
 
 
 def _has_gone(connection: Connection) -> bool:
-    """An idle server sends nothing, so anything to read means that it closed the connection."""
+    """Returns whether the server has closed the idle connection.
+
+    The server sends nothing on an idle connection, unless it closes it.
+    """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
@@ -167,9 +180,9 @@ _ADVICE = {
 
 
 def explained(error: psycopg.Error) -> Refused | StoreDown:
-    """Returns a refusal for a key that is taken, and an outage with advice for anything else."""
+    """Returns Refused if a unique key is taken, and StoreDown with advice for any other error."""
     if isinstance(error, psycopg.errors.UniqueViolation):
-        # The server names the key in words of its language, but always as (column)=(value).
+        # The message is in the server's language, but the key is always written (column)=(value).
         found = _KEY.search(error.diag.message_detail or "")
         try:
             refuse_taken(_ADDS.get(error.diag.constraint_name or "", ""), found[1] if found else "")
@@ -181,7 +194,7 @@ def explained(error: psycopg.Error) -> Refused | StoreDown:
 def _advice(error: psycopg.Error) -> str:
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         return "its URL cannot be understood; write one like postgresql://user@host/database"
-    # A failure before there is a session has no SQLSTATE.
+    # An error has no SQLSTATE if it happens before there is a session.
     state = error.sqlstate or "08"
     for length in (5, 3, 2):
         if state[:length] in _ADVICE:

@@ -1,20 +1,20 @@
-"""Reads the journal as a feed that loses nothing, although commits are not in order of numbers.
+"""Reads the journal so that no entry is lost, although commits are not in order of numbers.
 
 Theory of operation. The order is (xid, seq): the number of the transaction, then a sequence
-within it. A sequence alone would lose entries: a lower number may be committed after a
-reader has passed it. Transactions may commit out of order too, but the server knows the
-lowest that is still under way (`pg_snapshot_xmin`), and entries from there on are held back
-until it has moved. So what a reader has passed is complete.
+within it. A sequence alone would lose entries, because a lower number may be committed after a
+reader has read a higher one. Transactions may commit out of order too, but the server knows the
+lowest one that is still under way (`pg_snapshot_xmin`). Entries from that number on are held back
+until that transaction ends. So no entry can appear before one that a reader already has.
 
-A transaction gets its number after it has entered the scope, so the entries of one scope
-are numbered in the order of its revisions. The row lock alone would not do: under
-contention a number is given while the wait for the row still goes on.
+A transaction gets its number after it has entered the scope (`enter_scope`), so the entries of one
+scope are numbered in the order of its revisions. The lock on the scope's row would not be enough: a
+transaction that must wait for the row gets its number while it waits.
 
-Any transaction that writes, in any database of the server, holds the feed back while it
-lasts. Ours last milliseconds, and a reader that finds nothing but held entries waits for
-them, because no further signal will announce them. A longer one only delays. A reader that
-looks back from the end waits likewise for what was committed before its question, so that
-a caller finds in the history what it has just done.
+Every transaction that writes, in any database of the server, holds back entries until it ends.
+Ours last milliseconds. A reader that finds only entries that are held back waits for them, because
+no other signal will announce them. A long transaction of others only delays the readers. A reader
+of the newest history also waits for entries that were committed before it asked, so that a caller
+finds its own last change in the history.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from fairwarning.stores.rows import Row, entry_of
 from fairwarning.stores.statements import Statement
 
 HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))
-"""The pauses between looks at entries that are held back, about a second in all."""
+"""The pauses between attempts to read entries that are held back: about a second in all."""
 NUMBER_MAX = 2**63 - 1
 
 
@@ -39,11 +39,14 @@ async def read_page(
     *,
     inclusive: bool = False,
 ) -> list[Entry]:
-    """Returns entries after `after`; none means the end, unless a transaction is very slow."""
+    """Returns the entries after the position `after`, or from it on with `inclusive`.
+
+    No entries mean the end of the journal, unless a slow transaction holds entries back.
+    """
     xid, seq = _numbers_of(after)
     page = {"after_xid": xid, "after_seq": seq - inclusive, "scope_id": scope_id, "limit": limit}
     look = [
-        # This comes first, else an entry released in between would be in neither answer.
+        # This comes first. Otherwise both answers would miss an entry released between them.
         Statement("has_entries_held", {"scope_id": scope_id}),
         Statement("journal", page),
     ]
@@ -76,7 +79,7 @@ async def read_back(
 
 
 async def _settle(database: Database, question: Statement) -> None:
-    """Waits until what is held back now is released, unless a transaction is very slow."""
+    """Waits until the entries that are held back now are released, but only about a second."""
     async with database.connection() as connection:
         ((held,),) = (await run(connection, [question]))["newest_held"]
     if held is None:

@@ -11,9 +11,13 @@ from fairwarning.stores.statements import Statement
 
 
 async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
-    """Raises SchemaTooNew. A migration that fails leaves the schema as the one before it."""
+    """Runs the migrations that the database still needs.
+
+    Raises SchemaTooNew if a newer version has migrated it, and StoreDown if a migration fails.
+    Then the schema is as the last successful migration left it.
+    """
     try:
-        # The end of the connection releases the lock and rolls back what is not committed.
+        # When the connection closes, the lock is released, and what is not committed is undone.
         async with await connect(conninfo, "limit_schema_wait") as connection:
             await run(connection, [_plain("lock_schema")])
             where = f"database {connection.info.dbname!r}"
@@ -34,10 +38,11 @@ async def _version(connection: Connection) -> int:
 
 
 async def continue_journal(connection: Connection) -> None:
-    """Shifts the journal's numbers after a dump was restored into a younger server.
+    """Makes sure that new entries of the journal sort after all old ones.
 
-    Its transaction numbers are smaller, so new entries would sort before old ones. A restore may
-    happen under running nodes, so every new connection checks this.
+    After a dump is restored into a new server, that server's transaction numbers are lower than
+    those in the journal. So an offset is added to new ones. A restore may happen while nodes run,
+    so every new connection checks this.
     """
     if await _value(connection, "journal_lag") < 0:
         return

@@ -1,14 +1,14 @@
 """Sends signals of commits to the other nodes, and receives theirs.
 
-Theory of operation. `NOTIFY` inside a transaction makes all commits of the database wait in
-line, so a signal is sent after its commit, by one task on a connection of its own. What
-gathers meanwhile goes in one message, one signal a scope, of its highest revision: callers
-come back from their commits in any order. Each node hears all nodes and ignores itself: its
-own listeners were told directly, after the commit.
+Theory of operation. `NOTIFY` inside a transaction would make all commits of the database wait for
+each other. So one task sends the signals after the commits, on a connection of its own. Signals
+that wait together go in one message. For each scope it has only the signal with the highest
+revision, because commits may return to their callers in any order. Each node receives the signals
+of all nodes and ignores its own, because its listeners were told directly after the commit.
 
-A signal may be lost with a node or a connection. That only delays, because a listener on a
-shared store also polls now and then. Both tasks come back by themselves after an
-outage; what waited to be sent is sent then.
+A signal may be lost with a node or a connection. This causes only a delay, because a listener on a
+shared store also polls from time to time. After an outage both tasks connect again by themselves,
+and then the waiting signals are sent.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ from fairwarning.stores.postgres.database import connect
 from fairwarning.stores.statements import Statement
 
 PAYLOAD_BYTES_MAX = 7_999
-"""PostgreSQL refuses longer payloads of NOTIFY."""
+"""The longest payload of NOTIFY that PostgreSQL accepts."""
 PAUSE_S_MIN = 0.1
 PAUSE_S_MAX = 5.0
-"""The pauses between attempts to connect again, doubled from the first to the second."""
+"""The pause before the next attempt to connect is doubled each time, from PAUSE_S_MIN to this."""
 LAST_SEND_S_MAX = 1.0
-"""How long `close` may take to send what still waits."""
+"""How long `close` may take to send the signals that still wait."""
 CANCEL_AGAIN_S = 0.1
 
 _log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Signals:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Once this returns, no signal of another node is missed."""
+        """Connects and starts both tasks. All later signals of other nodes are received."""
         await self._receiving.make()
         self._tasks = [
             asyncio.create_task(self._receiving.keep(self._receive), name="signals received"),
@@ -116,12 +116,12 @@ class Signals:
 
 
 def _revision(signal: Signal) -> int:
-    """Returns 0 for the history outside all scopes, which has no revision."""
+    """Returns the revision of the signal's scope, or 0 if the signal belongs to no scope."""
     return 0 if signal.scope is None else signal.scope.revision
 
 
 def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
-    """Packs the lines in as few payloads as PAYLOAD_BYTES_MAX allows."""
+    """Packs the lines into payloads of at most PAYLOAD_BYTES_MAX, as few as possible."""
     frame = len(msgspec.json.encode((token, ())))
     size, taken = frame, list[_Line]()
     for line in lines:
@@ -136,7 +136,10 @@ def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Cancels until it ends: before Python 3.12, `asyncio.wait_for` can lose a cancellation."""
+    """Cancels the task again and again until it has ended.
+
+    Before Python 3.12, `asyncio.wait_for` can lose a cancellation.
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
@@ -160,7 +163,10 @@ class _Renewed:
             await connection.close()
 
     async def keep(self, use: Callable[[Connection], Awaitable[None]]) -> None:
-        """Uses the connection for ever; the caller that cancels this must call `drop`."""
+        """Runs `use` with a connection, and again with a new one whenever it breaks.
+
+        It never returns. After the caller cancels it, the caller must call `drop`.
+        """
         pause_s = PAUSE_S_MIN
         while True:
             try:

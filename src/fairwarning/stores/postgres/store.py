@@ -1,7 +1,7 @@
-"""The store of clusters: any number of nodes on one PostgreSQL, none of which leads.
+"""The store for clusters. Any number of equal nodes, without a leader, share one PostgreSQL.
 
 The difficult parts have modules of their own: how a scope is changed (`transactions.py`),
-why the journal loses nothing (`journal.py`), how nodes hear of each other (`signals.py`),
+why no journal entry is lost (`journal.py`), how nodes learn of each other's commits (`signals.py`),
 and why no call hangs (`database.py`).
 """
 
@@ -53,12 +53,12 @@ from fairwarning.stores.statements import Statement, Value
 from fairwarning.stores.writes import unknown_event, unknown_scope
 
 CONNECTIONS_MAX = 10
-"""How many connections the calls of one node share; two more are for signals."""
+"""How many connections all calls of one node share. Each node has two more for signals."""
 T = TypeVar("T")
 
 
 class ShieldedCalls:
-    """Runs calls to their end even if the caller is cancelled meanwhile."""
+    """Runs each call to its end, even if its caller is cancelled before."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -84,7 +84,7 @@ class PostgresStore:
     def __init__(
         self, dsn: str, clock: Clock | None = None, *, connections_max: int = CONNECTIONS_MAX
     ) -> None:
-        """`clock` is for tests; without it, the time is that of the database server."""
+        """`clock` is for tests. Without it, the store uses the clock of the database server."""
         self._dsn = dsn
         self._clock = clock
         self._connections_max = connections_max
@@ -93,7 +93,7 @@ class PostgresStore:
 
     @property
     def is_shared(self) -> bool:
-        """A store with a clock of its own (in tests) is not shared with other nodes."""
+        """Returns True, except if the store has a clock of its own for a test."""
         return self._clock is None
 
     async def open(self) -> None:
@@ -115,7 +115,7 @@ class PostgresStore:
         self._opened = _Parts(database, signals, transactions, ShieldedCalls())
 
     async def close(self) -> None:
-        """Waits for calls that have begun; later calls fail."""
+        """Waits for the calls that have begun, and disconnects. Later calls fail."""
         if self._opened is None:
             return
         parts, self._opened = self._opened, None

@@ -1,15 +1,17 @@
 """Changes scopes and records while other nodes may want to change them too.
 
-Theory of operation. A transaction is two messages to the server. The first begins it, enters
-the scope, and then, in statements of their own, reads its row, the roster and the clock:
-what is read after the lock cannot be older than the lock. Between the two messages the pure
-step decides. The second writes and commits. A crash at any point leaves all of it or
-nothing, and a node that falls silent in between loses its locks to `limit_session`.
+Theory of operation. A transaction is two messages to the server. The first message begins the
+transaction, locks the scope, and then reads its row, the roster and the clock. Each read is a
+statement of its own after the lock, so it cannot return a state from before the lock. Between the
+two messages the pure step decides. The second message writes and commits. After a crash at any
+point, either all of the change is stored or nothing. If a node is silent between the messages, the
+server ends the transaction and releases its locks (`limit_session`).
 
-`now` is the server's clock, so that nodes cannot disagree. A counting transaction first
-takes a lock on its subscription and counts after it. Locks are always taken in the order
-subscription, scope, row, fences, address, event, so that no two wait for each other. A record
-has a lock of its own kind, and a transaction on one takes no other but that of its fences.
+`now` is the time of the server's clock, so that all nodes use the same time. A counting transaction
+first locks its subscription, and counts after that. Locks are always taken in the order
+subscription, scope, row, fences, address, event, so that no two transactions wait for each other. A
+record has a separate kind of lock. A transaction on a record takes only this lock and those of its
+fences.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +45,7 @@ from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import unknown_scope, writes_of_new
 
 SEEN_SCOPES_MAX = 100
-"""How many scopes one transaction notes; it keeps their rows locked until its end."""
+"""At most this many scopes are noted in one transaction, which locks their rows until its end."""
 
 
 class Transactions:
@@ -147,7 +149,7 @@ class Transactions:
 def _opening(
     scope_id: ScopeId, fences: Sequence[Fence], *, counting: bool, skip_busy: bool
 ) -> list[Statement]:
-    """Returns the first message: the locks, and then the reads, which must follow the locks."""
+    """Returns the first message. It takes the locks before it reads."""
     locks = [
         *(["lock_subscription"] if counting else []),
         *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
@@ -174,12 +176,15 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
 
 
 def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
-    """Raises FenceBroken, and then the transaction must be rolled back."""
+    """Raises FenceBroken if a fence is broken. Then the caller must roll back the transaction."""
     refuse_broken_fences(fences, [*found.get("hold_record", ()), *found.get("mark_record", ())])
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:
-    """Raises ScopeBusy if another node has the scope locked, or Refused if there is none."""
+    """Returns the scope that `_opening` read.
+
+    Raises ScopeBusy if another node has locked the scope, and Refused if there is no such scope.
+    """
     skips_busy = "try_enter_scope" in found
     rows = found["lock_free_scope" if skips_busy else "lock_scope"]
     has_entered = not skips_busy or found["try_enter_scope"][0][0]

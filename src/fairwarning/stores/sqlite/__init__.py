@@ -1,4 +1,4 @@
-"""The embedded store keeps all in one file, for one process, and answers once it is durable."""
+"""The embedded store keeps everything in one file, which only one process may use."""
 
 from fairwarning.stores.sqlite.connection import StoreInUse
 from fairwarning.stores.sqlite.store import SqliteStore

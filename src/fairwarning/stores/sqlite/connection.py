@@ -1,7 +1,7 @@
-"""How the file is opened, locked, migrated and read, and what its failures mean to an operator.
+"""Opens, locks, migrates and reads the file, and explains its failures to an operator.
 
-The rule: a connection that has failed is not used again. Closing it undoes whatever was
-under way, and the next use opens another, so an outage ends as soon as its cause does.
+A connection that has failed is closed, which undoes its open transaction. The next use opens a new
+one, so an outage ends as soon as its cause ends.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ T = TypeVar("T")
 QUERIES = load_queries("sqlite")
 """The statements of this dialect by name."""
 BUSY_S_MAX = 5.0
-"""How long a foreign program, such as a backup, may keep the file locked."""
+"""How long to wait if another program, such as a backup, has locked the file."""
 _ADVICE = {
     "SQLITE_FULL": "the disk is full; free some space, and it goes on by itself",
     "SQLITE_BUSY": "another program keeps it locked; let that end",
@@ -39,8 +39,8 @@ _ADVICE = {
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    # The writer begins transactions by hand, hence no isolation level. One thread at a time uses
-    # a connection, but not always the same one: the event loop may commit for the thread.
+    # There is no isolation level, because the writer begins its transactions itself. Two threads
+    # may use a connection, but never at once: the event loop commits only while the writer rests.
     connection = sqlite3.connect(
         path, timeout=BUSY_S_MAX, isolation_level=None, check_same_thread=False
     )
@@ -75,9 +75,13 @@ class LazyConnection:
         return self._connection is not None
 
     def get(self, *, waits: bool = True) -> sqlite3.Connection:
-        """Opens the connection if need be. Without `waits`, a foreign lock is an error at once."""
+        """Returns the connection, and opens it first if it is not open.
+
+        If another program has locked the file, statements wait up to BUSY_S_MAX, or fail at once
+        if `waits` is False. Raises Moved, or another sqlite3.Error if it cannot be opened.
+        """
         if self._connection is None:
-            # Else SQLite would create a new file without any tables.
+            # Otherwise SQLite would create a new file without any tables.
             self.refuse_moved()
             self._connection, self._waits = connect(self._path), True
         if self._waits != waits:
@@ -87,7 +91,7 @@ class LazyConnection:
         return self._connection
 
     def refuse_moved(self) -> None:
-        """Raises Moved if the path no longer names the file that is open."""
+        """Raises Moved if the path no longer leads to the file that this object began with."""
         if _identity(self._name) != self._file:
             raise Moved
 
@@ -102,13 +106,13 @@ def _identity(name: str) -> tuple[int, int] | None:
     try:
         found = os.stat(name)
     except OSError:
-        # It is gone, its folder is no folder any more, or the disk does not answer.
+        # The file or its folder is gone, or the disk does not answer.
         return None
     return found.st_dev, found.st_ino
 
 
 class Reader:
-    """Reads on a connection and a thread of its own, so that no read waits for a commit."""
+    """Reads with its own connection and thread, so that no read waits for a commit."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -116,7 +120,7 @@ class Reader:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"reader of {path.name}")
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs the query in one transaction, so that all it sees is of one instant."""
+        """Runs the query in one transaction and returns its result. Raises StoreDown."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, query)
 
     async def stop(self) -> None:
@@ -137,13 +141,16 @@ class Reader:
 
 
 def is_outage(error: sqlite3.Error) -> bool:
-    """Whether the file or disk failed; a broken constraint or a bad value is our own bug."""
+    """Returns whether the file or the disk failed.
+
+    It is False for a broken constraint or a bad value, which are mistakes of the program.
+    """
     ours = sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError
     return not isinstance(error, ours | sqlite3.InterfaceError)
 
 
 def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
-    """Explains a failure of the file with what an operator can do about it."""
+    """Returns a StoreDown that says what failed, and what an operator can do about it."""
     name = getattr(error, "sqlite_errorname", "")
     # SQLITE_IOERR_WRITE is a kind of SQLITE_IOERR.
     kind = "_".join(name.split("_")[:2])
@@ -154,18 +161,21 @@ def store_down(error: sqlite3.Error | OSError, path: Path) -> StoreDown:
 
 
 class StoreInUse(StoreDown):
-    """Another process uses this file."""
+    """Another process uses the file of the store."""
 
 
 class FileLock:
-    """An flock beside the file, so that one process at a time uses it; it ends with the process."""
+    """A locked file beside the store's file. When the process ends, the lock ends too."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Raises StoreInUse without waiting, and OSError if there can be no such file."""
+        """Takes the lock without waiting.
+
+        Raises StoreInUse if another process has it, and OSError if the file cannot be created.
+        """
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -181,16 +191,17 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Leaves the lock file in place: to remove it could remove another process's lock."""
+        """Releases the lock. The file stays, because another process may have locked it by now."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def migrate(path: Path, migrations: Sequence[Migration]) -> None:
-    """Creates the file, or brings it to the newest schema; raises SchemaTooNew.
+    """Creates the file if there is none, and migrates it to the newest schema.
 
-    A migration that fails leaves the file as the one before it did.
+    Raises SchemaTooNew if a newer version has migrated it. If a migration fails, the file stays as
+    the last successful migration left it.
     """
     with closing(connect(path)) as connection:
         for migration in missing_of(migrations, _version(connection), str(path)):

@@ -1,10 +1,11 @@
-"""The embedded store: one file, one process, one writer.
+"""The embedded store has one file, which one process uses, with one writer.
 
-Theory of operation. The file is ours alone (`FileLock` in `connection.py`), so the journal's
-numbers follow the commits, and a count over a subscription is exact without a lock. All writes
-go through one connection, and a thread commits them in groups (`writer.py` shows the way of
-one); reads have a connection of their own, and in WAL mode see the last commit without waiting
-for the next. `synchronous = FULL` makes an answer durable against a loss of power.
+Theory of operation. No other process writes to the file (`FileLock` in `connection.py`). So the
+journal's numbers are in the order of the commits, and a count over a subscription is exact without
+a lock. All writes use one connection, and a thread commits them in groups (`writer.py` describes
+the steps of one write). Reads use another connection. In WAL mode they see the last commit, and do
+not wait for the next one. With `synchronous = FULL`, a loss of power undoes nothing that was
+answered.
 """
 
 import asyncio
@@ -77,13 +78,17 @@ class SqliteStore:
         return False
 
     async def open(self) -> None:
-        """Creates the file and its directory if need be. Raises StoreInUse or SchemaTooNew."""
+        """Opens the file, creates it and its directory if they are missing, and migrates it.
+
+        Raises StoreInUse if another process uses the file, SchemaTooNew if a newer version has
+        migrated it, and StoreDown if it cannot be opened.
+        """
         assert self._open is None, "it is open already"
         await asyncio.to_thread(self._prepare)
         self._open = Writer(self._path, self._listeners, self._inline_commits), Reader(self._path)
 
     async def close(self) -> None:
-        """Waits for writes that have begun; later calls fail."""
+        """Waits for the writes that have begun, and closes the file. Later calls fail."""
         if self._open is None:
             return
         (writer, reader), self._open = self._open, None
@@ -115,7 +120,7 @@ class SqliteStore:
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Nobody else writes, so no scope is ever busy."""
+        """Ignores `skip_busy`, because there is only one writer, so no scope is ever busy."""
         return await self._writer.submit(
             lambda connection: transactions.transact(
                 connection,

@@ -1,8 +1,8 @@
-"""The writes to the file: what each one reads, decides and stores inside its transaction.
+"""The functions that write to the file. Each one reads, decides and stores in one transaction.
 
-Every function here runs in a transaction that the writer has begun, and returns its result with
-the signals to send after the commit. One that raises should have written nothing, because the
-writer must then run the whole batch again.
+Every function runs in a transaction that the writer has begun. It returns its result, and the
+signals to send after the commit. It should raise only before it writes, because otherwise the
+writer must run the whole batch again.
 """
 
 import sqlite3
@@ -110,7 +110,10 @@ def delete_record(
 
 
 def _check_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
-    """Raises FenceBroken. It only reads, because a refusal that has written is dear."""
+    """Raises FenceBroken if a record is not as its fence expects.
+
+    It only reads, because a refusal after a write makes the writer run the whole batch again.
+    """
     if not fences:
         return
     reads = fence_statements([replace(fence, then=None) for fence in fences])
@@ -150,7 +153,7 @@ def _execute(connection: sqlite3.Connection, writes: Sequence[Statement]) -> Non
 def _append_note(
     connection: sqlite3.Connection, clock: Clock, note: Noted | None, by: Actor, why: str
 ) -> tuple[Signal, ...]:
-    """Appends the note to the history outside all scopes, and returns the signals of it."""
+    """Appends the note to the history, for no scope, and returns the signals to send."""
     if note is None:
         return ()
     _execute(connection, [statements.note(note, at_ms=clock.now(), by=by, why=why)])

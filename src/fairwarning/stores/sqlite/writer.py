@@ -1,25 +1,26 @@
-"""The one thread that writes to the file, and its group commit.
+"""The one thread that writes to the file. It commits many writes together.
 
-The way of one write, from the caller to the disk and back:
+These are the steps of one write, from the caller to the disk and back:
 
-1. `SqliteStore.transact` (`store.py`) hands `Writer.submit` the work: a function of
-   `transactions.py` that reads, decides and stores, given the connection.
+1. `SqliteStore.transact` (`store.py`) gives `Writer.submit` the work, a function of
+   `transactions.py` that takes the connection, reads, decides and stores.
 2. `submit` makes a `Job` of it and queues it for the thread, or commits it at once in the event
    loop if `InlineCommits` allows it.
 3. The thread takes all jobs that wait (`_next_batch`), begins one transaction (`_commit`), runs
-   every job's work in it and commits (`_run_jobs`). `LazyConnection` (`connection.py`) has the
-   connection.
+   every job's work in it and commits (`_run_jobs`). The connection is from `LazyConnection`
+   (`connection.py`).
 4. Inside the work, `plan_transaction` (`../transaction.py`) runs the pure step on the stored scope,
    and its statements are executed.
-5. The whole batch comes back to the event loop in one call (`_return`): first the signals go out,
-   then the callers are answered, so that nobody acts on a change of which listeners have not heard.
+5. The whole batch comes back to the event loop in one call (`_return`). It tells the listeners
+   first and then answers the callers, so that no caller acts before the listeners know the change.
 
-Why groups: a commit costs a sync of the disk, and the cost is the same for one change and for a
-hundred. Jobs that come during a commit make up the next batch. A job that is refused has as a rule
-written nothing, and the others go on. If it has written, the batch is undone and each of its jobs
-runs again in a transaction of its own, which is cheaper than a savepoint for every job. If the
-database itself fails, at any statement or at the commit, then nothing of the batch is stored, and
-every job fails: even a refusal may rest on a change that is now undone.
+Writes are grouped because a commit needs a sync of the disk, which costs the same for one change
+and for a hundred. Jobs that arrive during a commit form the next batch. A job that is refused has
+usually written nothing, and the others go on. If it has written, the batch is undone, and each of
+its jobs runs again in a transaction of its own. This is cheaper than a savepoint for every job. If
+the database itself fails, at any statement or at the commit, nothing of the batch is stored and
+every job fails. This includes refused jobs, because a refusal may depend on a change of the same
+batch that is now undone.
 """
 
 import asyncio
@@ -38,22 +39,22 @@ from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.sqlite.connection import LazyConnection, is_outage, store_down
 
 BATCH_JOBS_MAX = 256
-"""How many jobs one commit takes."""
+"""One commit has at most this many jobs."""
 QUICK_S = 0.002
-"""A commit up to this long may run in the event loop."""
+"""A commit counts as quick if the sync of the disk took at most this long."""
 QUICK_COMMITS_NEEDED = 8
-"""How many quick commits in a row allow the next one in the event loop."""
+"""After this many quick commits in a row, the next one may run in the event loop."""
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], tuple[T, tuple[Signal, ...]]]
-"""Returns the result for the caller and the signals for the listeners."""
+"""A function that returns the result for the caller and the signals for the listeners."""
 
 
 class Job(Generic[T]):
-    """A piece of work on the write connection, and the caller who waits for its commit.
+    """A piece of work on the write connection, whose caller waits for the commit.
 
-    The writer's thread fills it in; the event loop reads it once it is delivered.
+    The writer's thread stores the outcome in it. The event loop reads it after `deliver`.
     """
 
     def __init__(self, work: Work[T], loop: asyncio.AbstractEventLoop) -> None:
@@ -64,9 +65,10 @@ class Job(Generic[T]):
         self.signals: tuple[Signal, ...] = ()
 
     def attempt(self, connection: sqlite3.Connection) -> bool:
-        """Runs the work and returns whether it succeeded; raises only if the database failed.
+        """Runs the work and returns whether it succeeded.
 
-        After False the writer undoes what was written, and may run the job again.
+        If it returns False, the writer must undo what the work wrote, and may run the job again.
+        Raises sqlite3.Error only if the database failed.
         """
         try:
             result, self.signals = self._work(connection)
@@ -79,11 +81,11 @@ class Job(Generic[T]):
         return True
 
     def fail(self, error: BaseException) -> None:
-        """Replaces whatever an attempt returned: nothing of this job is stored."""
+        """Sets the error as the outcome, in place of a result, because nothing was stored."""
         self._results, self._error, self.signals = [], error, ()
 
     def deliver(self) -> None:
-        """Wakes the caller, if it has not gone away; must run in the event loop."""
+        """Wakes the caller, unless it was cancelled. Call it only in the event loop."""
         if not self._delivered.done():
             self._delivered.set_result(None)
 
@@ -95,10 +97,10 @@ class Job(Generic[T]):
 
 
 class InlineCommits:
-    """Whether the next commit may run in the event loop, which spares a caller two thread switches.
+    """Decides whether the next commit may run in the event loop, which saves two thread switches.
 
-    It may once enough commits in a row were quick and had only one caller each: then the disk does
-    not hold up the loop, and no group would form anyway.
+    It may after enough commits in a row were quick and had only one job each. Then the disk does
+    not block the loop for long, and the thread would have no other jobs to commit with this one.
     """
 
     def __init__(self, after: int = QUICK_COMMITS_NEEDED) -> None:
@@ -110,7 +112,10 @@ class InlineCommits:
         return self._left <= 0
 
     def record(self, sync_s: float, *, alone: bool) -> None:
-        """Takes how long the disk needed for a commit; 0 if there was nothing to write."""
+        """Counts a commit, or starts again from zero if it was slow or not `alone` in its batch.
+
+        `sync_s` is how long the disk needed. It is 0 if nothing was written.
+        """
         if not alone or sync_s > QUICK_S:
             self.reset()
         elif sync_s:
@@ -121,7 +126,10 @@ class InlineCommits:
 
 
 class Writer:
-    """Commits the writes that callers submit, in the event loop that creates it, until stopped."""
+    """Commits the work that callers submit, until it is stopped.
+
+    It belongs to the event loop in which it was created.
+    """
 
     def __init__(self, path: Path, listeners: Listeners, inline_commits: InlineCommits) -> None:
         self._path = path
@@ -129,21 +137,22 @@ class Writer:
         self._inline_commits = inline_commits
         inline_commits.reset()
         self._jobs_under_way = 0
-        """How many jobs the thread has; with none, it does not touch the connection."""
+        """How many jobs the thread has. At 0, the thread does not use the connection."""
         self._has_just_committed = False
-        """The event loop has committed a job and has not run other tasks since."""
+        """Whether the event loop has committed a job and has not run other tasks since."""
         self._connection = LazyConnection(path)
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
-        # A daemon, because what was answered is on disk: a process that breaks need not wait.
+        # A daemon, because a process that breaks need not wait: all that was answered is on disk.
         name = f"writer of {path.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     async def submit(self, work: Work[T], *, is_small: bool = False) -> T:
-        """Returns once the work is durable; raises what the work raises, or StoreDown.
+        """Returns the work's result as soon as its changes are durable.
 
-        Work that `is_small` is short enough to run in the event loop.
+        Raises what the work raises, and StoreDown if the database fails. `is_small` means that the
+        work is short enough to run in the event loop.
         """
         job = Job(work, self._loop)
         if self._has_just_committed:
@@ -161,7 +170,7 @@ class Writer:
         return await job.outcome()
 
     async def stop(self) -> None:
-        """Returns once everything that was submitted before is finished."""
+        """Waits until all submitted work is finished, and ends the thread."""
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -170,9 +179,10 @@ class Writer:
         return self._inline_commits.allows and not self._jobs_under_way and self._connection.is_open
 
     def _commit_inline(self, job: Job[Any]) -> bool:
-        """Commits the job in the event loop; False if it was not begun.
+        """Commits the job in the event loop, and returns True even if the job failed.
 
-        It is not begun while another program has the file locked: the thread can wait for that.
+        Returns False if no transaction could begin, for example because another program has locked
+        the file. Then the thread must run the job, because only the thread may wait.
         """
         try:
             connection = self._connection.get(waits=False)
@@ -203,7 +213,7 @@ class Writer:
         self._connection.discard()
 
     def _next_batch(self) -> list[Job[Any]]:
-        """Waits for the first job and takes all others that wait; empty means stop."""
+        """Waits for a job and returns all jobs that wait by then. An empty list means stop."""
         batch: list[Job[Any]] = []
         while len(batch) < BATCH_JOBS_MAX:
             try:
@@ -218,7 +228,7 @@ class Writer:
         return batch
 
     def _commit(self, batch: Sequence[Job[Any]]) -> float:
-        """Commits the batch and returns the time of the sync; infinity if it failed."""
+        """Commits the batch and returns how long the disk's sync took, or infinity if it failed."""
         try:
             connection = self._connection.get()
             connection.execute("BEGIN IMMEDIATE")
@@ -235,7 +245,10 @@ class Writer:
             job.fail(self._explained(error))
 
     def _explained(self, error: BaseException) -> BaseException:
-        """Makes an error for each caller, because raising one adds its traceback to it."""
+        """Returns a new StoreDown for an error of SQLite, and any other error unchanged.
+
+        Each caller gets a StoreDown of its own, because to raise an error changes its traceback.
+        """
         if not isinstance(error, sqlite3.Error):
             return error
         outage = store_down(error, self._path)
@@ -256,10 +269,10 @@ class Writer:
 
 
 def _run_jobs(connection: sqlite3.Connection, batch: Sequence[Job[Any]]) -> float | None:
-    """Runs the jobs in the transaction that was begun, and commits it.
+    """Runs the jobs in the open transaction, and commits it.
 
-    Returns how long the sync of the disk took; 0 if nothing was written. Returns None if a job
-    failed after it had written: then all is undone, and each job must run on its own.
+    Returns how long the sync of the disk took, or 0 if nothing was stored. Returns None if one of
+    several jobs failed after it had written. Then all is undone, and each job must run alone.
     """
     before = connection.total_changes
     for job in batch:
