@@ -1,4 +1,4 @@
-"""Lets systemd check the unit file: it must be valid, and expose little."""
+"""Lets systemd check the unit files: they must be valid, and expose little."""
 
 import subprocess
 import sys
@@ -8,17 +8,23 @@ from pathlib import Path
 from tools.agent.packages import program
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-UNIT = "fairwarning-agent.service"
-INSTALLED = "/opt/fairwarning/bin/fairwarning-agent"
-EXPOSURE_MAX = {"as it is shipped": 1.5, "with root.conf": 4.0}
-"""The worst allowed score out of 10; most services of a system have 9 and more."""
+AGENT, SERVER = "fairwarning-agent.service", "fairwarning.service"
+CHECKS = (
+    ("the agent as it is shipped", AGENT, None, 1.5),
+    ("the agent with root.conf", AGENT, "root.conf", 4.0),
+    ("the server as it is shipped", SERVER, None, 2.0),
+)
+"""What is checked, its unit and drop-in, and the worst allowed score out of 10.
+
+Most services of a system have 9 and more.
+"""
 
 
 def check_unit() -> list[str]:
     lines = []
-    for name, most in EXPOSURE_MAX.items():
+    for name, unit_name, drop_in, most in CHECKS:
         with tempfile.TemporaryDirectory() as folder:
-            unit = _copy(Path(folder), is_root="root" in name)
+            unit = _copy(Path(folder), unit_name, drop_in)
             said = _analyze("verify", "--man=no", str(unit))
             assert not said.strip(), f"systemd-analyze verify, {name}: {said}"
             judged = _analyze(
@@ -29,15 +35,16 @@ def check_unit() -> list[str]:
     return lines
 
 
-def _copy(folder: Path, *, is_root: bool) -> Path:
-    text = (DEPLOY / UNIT).read_text()
-    assert INSTALLED in text
-    unit = folder / UNIT
+def _copy(folder: Path, name: str, drop_in: str | None) -> Path:
+    installed = f"/opt/fairwarning/bin/{name.removesuffix('.service')}"
+    text = (DEPLOY / name).read_text()
+    assert installed in text
+    unit = folder / name
     # A program that is there: whether ours is installed is not what is judged.
-    unit.write_text(text.replace(INSTALLED, sys.executable))
-    if is_root:
-        (folder / f"{UNIT}.d").mkdir()
-        (folder / f"{UNIT}.d" / "root.conf").write_text((DEPLOY / "root.conf").read_text())
+    unit.write_text(text.replace(installed, sys.executable))
+    if drop_in is not None:
+        (folder / f"{name}.d").mkdir()
+        (folder / f"{name}.d" / drop_in).write_text((DEPLOY / drop_in).read_text())
     return unit
 
 
