@@ -29,6 +29,7 @@ _SAMPLE_S = 0.02
 _SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 _GROUP = f"/subscriptions/{_SUBSCRIPTION}/resourceGroups/attack"
 _VERSION = "?api-version=2024-11-01"
+_SET = "Microsoft.Compute/virtualMachineScaleSets/s1"
 _FLEET = 'test = true\n[[vm]]\nname = "neighbour"\n'
 
 
@@ -38,6 +39,8 @@ class Attack(NamedTuple):
     path: str
     media_type: str
     body: bytes
+    fleet: str = _FLEET
+    """The fleet file of the server that gets the body."""
 
 
 def attacks() -> Iterator[Attack]:
@@ -65,6 +68,24 @@ def attacks() -> Iterator[Attack]:
     yield Attack("ARM PUT, many objects", *put, _deployment({"variables": {"many": many}}))
     outputs = {"many": {"type": "array", "value": many}}
     yield Attack("ARM PUT, a large output", *put, _deployment({"outputs": outputs}))
+    yield from _attacks_on_large_fleets()
+
+
+def _attacks_on_large_fleets() -> Iterator[Attack]:
+    """Yields small bodies that make the server read 10,000 instances that it has already."""
+    sets = "".join(f'[[scale_set]]\nname = "s{n}"\ncapacity = 1000\n' for n in range(10))
+    vms = "".join(f'[[vm]]\nname = "v{n}"\n' for n in range(10_000))
+    for kind, fleet in (("sets", _FLEET + sets), ("machines", _FLEET + vms)):
+        json_to = ("POST", "/api/v1/rollouts/plan", "application/json")
+        yield Attack(f"same fleet again, {kind}", "PUT", "/api/v1/fleet", "application/toml",
+                     fleet.encode(), fleet)  # fmt: skip
+        yield Attack(f"one machine more, {kind}", "POST", "/api/v1/fleet", "application/toml",
+                     b'[[vm]]\nname = "other"\n', fleet)  # fmt: skip
+        yield Attack(f"rollout through all, {kind}", *json_to,
+                     b'{"type": "Reboot"}', fleet)  # fmt: skip
+    resize = f"/subscriptions/{_SUBSCRIPTION}/resourceGroups/default/providers/{_SET}{_VERSION}"
+    yield Attack("smaller set", "PATCH", resize, "application/json",
+                 b'{"sku": {"capacity": 10}}', _FLEET + sets)  # fmt: skip
 
 
 def _spaced_key(size: int) -> bytes:
@@ -91,10 +112,10 @@ def _deployment(template: object) -> bytes:
 
 
 @contextmanager
-def server() -> Iterator[Served]:
+def server(fleet_text: str = _FLEET) -> Iterator[Served]:
     with tempfile.TemporaryDirectory() as folder:
         fleet = Path(folder) / "fleet.toml"
-        fleet.write_text(_FLEET)
+        fleet.write_text(fleet_text)
         with serving("--fleet", str(fleet)) as ready:
             yield ready
 
@@ -186,7 +207,7 @@ def send(url: str, attack: Attack) -> str:
 
 
 def run(attack: Attack) -> str:
-    with server() as found:
+    with server(attack.fleet) as found:
         body = b'{"location": "westeurope"}'
         send(found.control, Attack("", "PUT", _GROUP + _VERSION, "application/json", body))
         with Polls(found.metadata) as alone:

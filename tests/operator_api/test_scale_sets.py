@@ -10,15 +10,16 @@ import pytest
 from fairwarning.boot import make_control
 from fairwarning.core.commands import AddInstances, Command, Operate
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import Instance, InstanceName, OperationKind, Priority, ScopeId
+from fairwarning.core.model import Instance, InstanceName, OperationKind, Priority, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.resources import Orchestration, Place, ScaleSet
+from fairwarning.core.resources import Orchestration, Place, ScaleSet, expand
 from fairwarning.engine.protocols import Receipt
 from fairwarning.engine.service import Engine
 from fairwarning.operator_api.context import AzureDoor, Control
 from fairwarning.operator_api.locks import KIND, Lock
-from fairwarning.operator_api.scale_sets import resize
+from fairwarning.operator_api.scale_sets import operate_all, resize
 from tests.operator_api.rig import ME, Block, Rig
+from tests.support.loop_turns import turns_beside
 
 SET = "00000000-0000-0000-0000-000000000000/default/scale-set/workers"
 
@@ -386,3 +387,25 @@ async def test_a_further_group_that_is_refused_leaves_word_of_what_was_done(
     assert "it was done in" in problem["detail"]
     assert "workers/0 and nowhere else" in problem["detail"]
     assert len((await rig.get("/scopes/workers"))["instances"]) == 100
+
+
+async def test_polls_are_answered_while_an_operation_on_a_large_set_is_checked(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = expand(ScaleSet(name="large", capacity=500))
+    control = make_control(
+        rig.node.engine, rig.node.store, rig.node.engine.views, rig.node.clock, AzureDoor()
+    )
+    machines = [(scope.id, name) for scope in groups for name in scope.roster.instances]
+    scopes = {scope.id: scope for scope in groups}
+
+    async def read(scope_id: ScopeId) -> Scope:
+        return scopes[scope_id]
+
+    async def submit(scope_id: ScopeId, command: Command, **more: Any) -> None:
+        pass
+
+    monkeypatch.setattr(control.store, "read", read)
+    monkeypatch.setattr(control.engine, "submit", submit)
+    work = operate_all(control, machines, OperationKind.RESTART, by=ME)
+    assert await turns_beside(work) >= len(groups)

@@ -1,13 +1,22 @@
 """Every list of every store, page by page, with a page that ends exactly where the list does."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
+from fairwarning.common.loop_slices import SLICE_ITEMS
 from fairwarning.core.commands import Cancel, Schedule
-from fairwarning.core.model import EventId, EventType, InstanceName, Phase
+from fairwarning.core.model import EventId, EventType, InstanceName, Phase, Scope
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import START, Choice, Mark, Store
+from fairwarning.stores import rows
+from fairwarning.stores.postgres import store as postgres_module
+from fairwarning.stores.rows import Row
+from fairwarning.stores.sqlite import store as sqlite_module
 from tests.stores.fleet import ME, declare, new_id, submit, vm, web
 
 COUNT = 5
@@ -135,3 +144,30 @@ async def test_what_is_at_the_border_is_in_the_list_of_records(store: Store) -> 
     ):
         found = await store.records("token", after=after, until=until, limit=9)
         assert "".join(each.key for each in found) == keys, (after, until)
+
+
+async def test_a_long_page_is_decoded_in_slices_so_that_polls_do_not_wait(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await declare(store, *(vm(f"v{n:02}") for n in range(3 * SLICE_ITEMS)))
+    decoded_in_turn = Counter[int]()
+    turn = 0
+
+    def scope_of(row: Row) -> Scope:
+        decoded_in_turn[turn] += 1
+        return rows.scope_of(row)
+
+    for module in (sqlite_module, postgres_module):
+        monkeypatch.setattr(module, "scope_of", scope_of)
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    counter = asyncio.create_task(count_turns())
+    found = await store.scopes(limit=100)
+    counter.cancel()
+    assert len(found) == 3 * SLICE_ITEMS
+    assert all(count <= SLICE_ITEMS for count in decoded_in_turn.values())

@@ -43,10 +43,13 @@ from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Document
 
 BATCH = 200
+# A frame of a whole page would take 100 ms to pickle if each scope has 100 instances.
+FRAME_INSTANCES = 1_000
 SMALL_BYTES = 16 * 1024
 SMALL_INSTANCES = 1_000
 SMALL_SCOPES = 1_000
 T = TypeVar("T")
+R = TypeVar("R", Scope, Step)
 
 
 class Wish(NamedTuple):
@@ -127,9 +130,9 @@ def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> 
         yield b"C" + msgspec.json.encode([change_of(each) for each in changes])
     if wish.is_preview:
         return
-    for steps in _batches(found.declares):
+    for steps in _small_batches(found.declares):
         yield _frame(b"D", steps)
-    for scopes in _batches(found.creates):
+    for scopes in _small_batches(found.creates):
         yield _frame(b"N", scopes)
 
 
@@ -175,7 +178,9 @@ async def _pages(control: Control) -> AsyncIterator[list[Scope]]:
 async def _sent(control: Control, wish: Wish) -> AsyncIterator[bytes]:
     yield pickle.dumps(wish)
     async for page in _pages(control):
-        yield pickle.dumps(page)
+        for scopes in _small_batches(page):
+            yield pickle.dumps(scopes)
+            await asyncio.sleep(0)
 
 
 def _made_here(wish: Wish, current: Sequence[Scope]) -> list[bytes]:
@@ -255,6 +260,20 @@ def _refuse_without_notice(wish: Wish, planned: Plan) -> None:
 def _batches(found: Sequence[T]) -> Iterator[Sequence[T]]:
     for first in range(0, len(found), BATCH):
         yield found[first : first + BATCH]
+
+
+def _small_batches(found: Sequence[R]) -> Iterator[Sequence[R]]:
+    """Yield batches of at most `BATCH` items, which end after `FRAME_INSTANCES` instances."""
+    batch: list[R] = []
+    instances = 0
+    for each in found:
+        batch.append(each)
+        instances += len(each.roster.instances)
+        if len(batch) == BATCH or instances >= FRAME_INSTANCES:
+            yield batch
+            batch, instances = [], 0
+    if batch:
+        yield batch
 
 
 def _frame(kind: bytes, content: Any) -> bytes:

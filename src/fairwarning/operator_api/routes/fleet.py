@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.model import EventId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
 from fairwarning.fleet_file import Plan, confirmation, removal
@@ -36,7 +37,7 @@ async def get_fleet(control: Control, call: Call[schemas.FleetQuery, None]) -> s
     else:
         found = await _page(control, after, query.limit)
     return schemas.Fleet(
-        scopes=[scope_of(each, control.views) for each in found],
+        scopes=await map_in_slices(lambda each: scope_of(each, control.views), found),
         next=found[-1].id if len(found) == query.limit else None,
     )
 

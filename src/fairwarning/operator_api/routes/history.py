@@ -1,5 +1,6 @@
 """The route that lists the journal, newest entry first."""
 
+from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.model import EventId
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role
@@ -19,7 +20,7 @@ async def list_history(control: Control, call: Call[schemas.HistoryQuery, None])
         limit=query.limit,
     )
     return schemas.Entries(
-        entries=[entry_of(each) for each in found],
+        entries=await map_in_slices(entry_of, found),
         next=found[-1].position if len(found) == query.limit else None,
     )
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from fairwarning.common.durations import format_iso_duration
+from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.instants import format_rfc3339
 from fairwarning.core.model import EventType
 from fairwarning.core.rollouts.model import (
@@ -84,7 +85,7 @@ class RolloutPlan(Out):
 async def plan_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutPlan:
     found = await control.rollouts.preview(_spec(control, call.body))
     return RolloutPlan(
-        steps=[_step(each) for each in found.steps],
+        steps=await map_in_slices(_step, found.steps),
         ends=instant_of(found.ends_ms),
         warnings=list(found.warnings),
     )
@@ -120,9 +121,11 @@ class RolloutOut(Out):
 
 async def create_rollout(control: Control, call: Call[NoQuery, RolloutBody]) -> RolloutOut:
     if call.was_done and call.seed is not None:
-        return _to_schema(await control.rollouts.made_for(call.seed))
+        return await _to_schema(await control.rollouts.made_for(call.seed))
     spec = _spec(control, call.body)
-    return _to_schema(await control.rollouts.create(spec, by=call.by, why=call.why, seed=call.seed))
+    return await _to_schema(
+        await control.rollouts.create(spec, by=call.by, why=call.why, seed=call.seed)
+    )
 
 
 class RolloutsOut(Out):
@@ -136,13 +139,13 @@ async def list_rollouts(control: Control, call: Call[PageQuery, None]) -> Rollou
         raise Problem(422, "cursor-invalid", "`after` is no cursor; take `next` of a page")
     found = await control.rollouts.page(after or "", limit)
     return RolloutsOut(
-        rollouts=[_to_schema(each) for each in found],
+        rollouts=[await _to_schema(each) for each in found],
         next=found[-1].id if len(found) == limit else None,
     )
 
 
 async def get_rollout(control: Control, call: Call[NoQuery, None]) -> RolloutOut:
-    return _to_schema(await control.rollouts.get(_id(call)))
+    return await _to_schema(await control.rollouts.get(_id(call)))
 
 
 Change = Callable[..., Awaitable[Rollout]]
@@ -152,7 +155,7 @@ def _change_route(verb: str, choose: Callable[[Control], Change]) -> Route:
     async def change(control: Control, call: Call[NoQuery, None]) -> RolloutOut:
         if call.was_done:
             return await get_rollout(control, call)
-        return _to_schema(await choose(control)(_id(call), by=call.by, why=call.why))
+        return await _to_schema(await choose(control)(_id(call), by=call.by, why=call.why))
 
     return Route(
         method="POST",
@@ -201,7 +204,7 @@ def _step(step: RolloutStep) -> StepOut:
     )
 
 
-def _to_schema(rollout: Rollout) -> RolloutOut:
+async def _to_schema(rollout: Rollout) -> RolloutOut:
     spec = rollout.spec
     duration_s = spec.duration_s
     return RolloutOut(
@@ -226,7 +229,7 @@ def _to_schema(rollout: Rollout) -> RolloutOut:
         created_by=str(rollout.created_by),
         ended=instant_of(rollout.ended_ms),
         outcome=rollout.outcome,
-        steps=[_step(each) for each in rollout.steps],
+        steps=await map_in_slices(_step, rollout.steps),
     )
 
 

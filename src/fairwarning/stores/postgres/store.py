@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
+from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -167,7 +168,7 @@ class PostgresStore:
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
         rows = await self._rows("scopes", after=after or "", limit=limit)
-        return [scope_of(row) for row in rows]
+        return await map_in_slices(scope_of, rows)
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
         rows = await self._rows("find_event", id=event_id)
@@ -219,7 +220,7 @@ class PostgresStore:
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
         page = page_of(choice, before, limit, ",".join)
-        return [event_of(row) for row in await self._rows(page.name, **page.values)]
+        return await map_in_slices(event_of, await self._rows(page.name, **page.values))
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
         return counts_of(await self._rows("count_events"))
@@ -232,7 +233,7 @@ class PostgresStore:
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
         rows = await self._rows("records", kind=kind, after=after, until=until, limit=limit)
-        return [record_of(row) for row in rows]
+        return await map_in_slices(record_of, rows)
 
     async def keep(
         self,

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -146,7 +147,7 @@ class SqliteStore:
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
         rows = await self._all("scopes", after=after or "", limit=limit)
-        return [scope_of(row) for row in rows]
+        return await map_in_slices(scope_of, rows)
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
         row = await self._one("find_event", id=event_id)
@@ -190,7 +191,7 @@ class SqliteStore:
         first = int(after or 0) - inclusive
         name = "journal" if scope_id is None else "journal_of_scope"
         rows = await self._all(name, after=first, scope_id=scope_id, limit=limit)
-        return [entry_of(row) for row in rows]
+        return await map_in_slices(entry_of, rows)
 
     async def history(
         self,
@@ -205,13 +206,13 @@ class SqliteStore:
         if event_id is not None:
             name = "history_of_event"
         rows = await self._all(name, before=last, scope_id=scope_id, event_id=event_id, limit=limit)
-        return [entry_of(row) for row in rows]
+        return await map_in_slices(entry_of, rows)
 
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
         page = page_of(choice, before, limit, encode)
-        return [event_of(row) for row in await self._all(page.name, **page.values)]
+        return await map_in_slices(event_of, await self._all(page.name, **page.values))
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
         return counts_of(await self._all("count_events"))
@@ -224,7 +225,7 @@ class SqliteStore:
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
         rows = await self._all("records", kind=kind, after=after, until=until, limit=limit)
-        return [record_of(row) for row in rows]
+        return await map_in_slices(record_of, rows)
 
     async def keep(
         self,
