@@ -270,9 +270,12 @@ class Wire:
             writer.close()
             back.close()
 
-        await asyncio.gather(ask(), answer(), return_exceptions=True)
-        for each in (writer, back):
-            await asyncio.gather(each.wait_closed(), return_exceptions=True)
+        try:
+            await asyncio.gather(ask(), answer(), return_exceptions=True)
+        finally:
+            for each in (writer, back):
+                each.close()
+                await asyncio.gather(each.wait_closed(), return_exceptions=True)
 
 
 @asynccontextmanager
@@ -284,7 +287,10 @@ async def wired(dsn: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
         yield wire, f"host={folder} user={parts['user']} dbname={parts['dbname']}"
     finally:
         server.close()
-        await asyncio.gather(*wire.open)
+        # A client that failed or was cut off may never close its side.
+        for each in wire.open:
+            each.cancel()
+        await asyncio.gather(*wire.open, return_exceptions=True)
 
 
 async def test_a_commit_whose_answer_was_lost_claims_nothing(
