@@ -92,17 +92,19 @@ async def test_the_timeline_is_a_picture_with_a_name_and_a_table_with_links(
     event = await rig.schedule("web-0", notice="2h")
     timeline = part(await reader.see("/"), "timeline")
     picture, table = timeline.split("</svg>")
-    assert 'role="img"' in picture
     assert "Timeline of 1 events in 1 lanes" in picture
-    assert "<a " not in picture
+    assert (
+        f'href="/events/{event["id"]}" aria-label="Reboot: web-0, Scheduled, not before' in picture
+    )
+    assert f'<a href="/fleet/{event["scope"]}">' in picture
     assert f'<a href="/events/{event["id"]}">' in table
 
 
 async def test_the_timeline_is_in_the_readers_zone(rig: Rig, reader: Reader) -> None:
     await rig.schedule("web-0")
-    assert "in UTC time" in await reader.see("/")
-    assert "in Asia/Tokyo time" in await reader.see("/", Cookie="fairwarning-zone=Asia/Tokyo")
-    assert "in UTC time" in await reader.see("/", Cookie="fairwarning-zone=../etc/passwd")
+    assert "In UTC time" in await reader.see("/")
+    assert "In Asia/Tokyo time" in await reader.see("/", Cookie="fairwarning-zone=Asia/Tokyo")
+    assert "In UTC time" in await reader.see("/", Cookie="fairwarning-zone=../etc/passwd")
 
 
 async def test_counts_lead_to_the_events_that_they_count(rig: Rig, reader: Reader) -> None:

@@ -1,5 +1,6 @@
 """The timeline's geometry: what is drawn where, and what is left out."""
 
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from hypothesis import given
@@ -9,6 +10,7 @@ from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, forma
 from fairwarning.core.model import EventType, Phase, Source
 from fairwarning.operator_api.schemas import Event
 from fairwarning.portal import timeline
+from fairwarning.portal.timeline import Zoom
 
 UTC = ZoneInfo("UTC")
 NOW = Instant(1_794_825_000_000)  # 2026-11-16 10:30 UTC
@@ -28,6 +30,7 @@ def event(
     started: int | None = None,
     ended: int | None = None,
     duration_s: int = -1,
+    created: int = -2 * DAY_MS,
 ) -> Event:
     phase = Phase.COMPLETED if ended is not None else Phase.STARTED
     return Event(
@@ -41,7 +44,7 @@ def event(
         not_before=at(not_before) or "",
         description="",
         duration_seconds=duration_s,
-        created=at(-2 * DAY_MS) or "",
+        created=at(created) or "",
         started=at(started),
         ended=at(ended),
         outcome="",
@@ -92,16 +95,16 @@ def test_there_is_a_lane_for_each_scope_and_update_domain_that_has_something() -
     assert (chart.lanes_left_out, chart.bars_left_out) == (0, 0)
 
 
-def test_the_window_is_the_past_day_and_the_next_seven() -> None:
+def test_the_week_is_the_past_day_and_the_next_seven() -> None:
     inside = [
         event(id="a", started=-DAY_MS - HOUR_MS, ended=-DAY_MS),
-        event(id="b", not_before=7 * DAY_MS),
+        event(id="b", created=HOUR_MS, not_before=7 * DAY_MS),
     ]
     outside = [
         event(id="c", started=-DAY_MS - HOUR_MS, ended=-DAY_MS - 1),
-        event(id="d", not_before=7 * DAY_MS + 1),
+        event(id="d", created=7 * DAY_MS + 1, not_before=8 * DAY_MS),
     ]
-    chart = timeline.chart([*inside, *outside], NOW, UTC)
+    chart = timeline.chart([*inside, *outside], NOW, UTC, Zoom.WEEK)
     drawn = [bar.impact.event.id for lane in chart.lanes for bar in lane.bars]
     assert drawn == ["a", "b"]
 
@@ -111,10 +114,10 @@ def test_of_too_many_lanes_those_nearest_to_now_are_drawn_and_the_others_counted
         event(id=f"{n:03}", scope=f"sub/group/vm/m{n:03}", not_before=(100 - n) * HOUR_MS)
         for n in range(60)
     ]
-    chart = timeline.chart(events, NOW, UTC)
+    chart = timeline.chart(events, NOW, UTC, Zoom.WEEK)
     assert len(chart.lanes) == timeline.LANES_MAX
-    assert chart.lanes[0].label == "m020"
-    assert (chart.lanes_left_out, chart.bars_left_out) == (20, 20)
+    assert chart.lanes[0].label == "m040"
+    assert (chart.lanes_left_out, chart.bars_left_out) == (40, 40)
 
 
 def test_lanes_are_counted_however_many_bars_there_are() -> None:
@@ -132,51 +135,103 @@ def test_of_too_many_bars_those_nearest_to_now_are_drawn_and_the_others_counted(
     assert chart.bars_left_out == 7
 
 
+WEEK = timeline.window_of(Zoom.WEEK, [], NOW)
+
+
+def test_without_a_choice_the_zoom_shows_the_next_impact() -> None:
+    def zoom(*events: Event) -> Zoom:
+        return timeline.chart(events, NOW, UTC).zoom
+
+    ended = event(started=-2 * HOUR_MS, ended=-HOUR_MS)
+    assert zoom(event(not_before=15 * MINUTE_MS), event(not_before=3 * DAY_MS)) is Zoom.HOUR
+    assert zoom(event(started=-MINUTE_MS), ended) is Zoom.HOUR
+    assert zoom(event(not_before=HOUR_MS), ended) is Zoom.DAY
+    assert zoom(event(not_before=DAY_MS), ended) is Zoom.WEEK
+    assert zoom(event(not_before=7 * DAY_MS)) is Zoom.ALL
+    assert zoom(ended) is Zoom.WEEK
+
+
+def test_a_notice_of_15_minutes_takes_a_good_part_of_the_hour() -> None:
+    soon = event(created=0, not_before=15 * MINUTE_MS, duration_s=300)
+    (lane,) = timeline.chart([soon], NOW, UTC).lanes
+    (bar,) = lane.bars
+    assert bar.x - bar.notice_x > 150
+    assert bar.not_before_x == bar.x
+    assert bar.width > 50
+
+
+def test_an_event_that_began_early_shows_where_its_not_before_was() -> None:
+    early = event(created=-10 * MINUTE_MS, not_before=10 * MINUTE_MS, started=-5 * MINUTE_MS)
+    (bar,) = timeline.chart([early], NOW, UTC, Zoom.HOUR).lanes[0].bars
+    assert bar.notice_x < bar.x < (bar.not_before_x or 0)
+    (far,) = timeline.chart([event(not_before=DAY_MS)], NOW, UTC, Zoom.HOUR).lanes[0].bars
+    assert far.not_before_x is None
+
+
+def test_all_shows_every_event_from_its_announcement_to_its_end() -> None:
+    events = [
+        event(id="a", created=-90 * DAY_MS, started=-80 * DAY_MS, ended=-79 * DAY_MS),
+        event(id="b", created=-DAY_MS, not_before=40 * DAY_MS, duration_s=60),
+    ]
+    chart = timeline.chart(events, NOW, UTC, Zoom.ALL)
+    bars = [bar for lane in chart.lanes for bar in lane.bars]
+    assert [each.impact.event.id for each in bars] == ["a", "b"]
+    assert all(timeline.LABELS <= each.notice_x < each.x < timeline.WIDTH for each in bars)
+
+
 @given(st.lists(st.integers(-2 * DAY_MS, 9 * DAY_MS), min_size=2, max_size=2))
 def test_later_is_never_further_left(offsets: list[int]) -> None:
     early, late = sorted(offsets)
-    assert timeline.x_of(NOW + early, NOW) <= timeline.x_of(NOW + late, NOW)
+    assert WEEK.x_of(NOW + early) <= WEEK.x_of(NOW + late)
 
 
-@given(st.integers(-9 * DAY_MS, 9 * DAY_MS), st.integers(-1, 7 * 86_400))
-def test_every_bar_lies_within_the_picture_and_can_be_seen(offset: int, duration_s: int) -> None:
-    chart = timeline.chart([event(not_before=offset, duration_s=duration_s)], NOW, UTC)
+@given(
+    st.integers(-9 * DAY_MS, 9 * DAY_MS),
+    st.integers(-1, 7 * 86_400),
+    st.sampled_from([None, *Zoom]),
+)
+def test_every_bar_lies_within_the_picture_and_can_be_seen(
+    offset: int, duration_s: int, zoom: Zoom | None
+) -> None:
+    chart = timeline.chart([event(not_before=offset, duration_s=duration_s)], NOW, UTC, zoom)
     for bar in (bar for lane in chart.lanes for bar in lane.bars):
         assert bar.width >= timeline.BAR_WIDTH_MIN
-        assert timeline.LABELS <= bar.lead_x <= bar.x
+        assert timeline.LABELS <= bar.notice_x <= bar.x
         assert bar.x + bar.width <= timeline.WIDTH + 0.1
 
 
 def test_days_begin_at_the_readers_midnight() -> None:
     berlin, kolkata = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata")
     midnight = {
-        zone.key: next(each.x for each in timeline.ticks(NOW, zone) if each.label == "Tue 17")
+        zone.key: next(each.x for each in timeline.ticks(WEEK, zone) if each.label == "Tue 17 Nov")
         for zone in (UTC, berlin, kolkata)
     }
-    assert midnight["UTC"] == timeline.x_of(NOW + 13 * HOUR_MS + 30 * MINUTE_MS, NOW)
-    assert midnight["Europe/Berlin"] == timeline.x_of(NOW + 12 * HOUR_MS + 30 * MINUTE_MS, NOW)
-    assert midnight["Asia/Kolkata"] == timeline.x_of(NOW + 8 * HOUR_MS, NOW)
+    assert midnight["UTC"] == WEEK.x_of(NOW + 13 * HOUR_MS + 30 * MINUTE_MS)
+    assert midnight["Europe/Berlin"] == WEEK.x_of(NOW + 12 * HOUR_MS + 30 * MINUTE_MS)
+    assert midnight["Asia/Kolkata"] == WEEK.x_of(NOW + 8 * HOUR_MS)
 
 
 def test_a_day_of_25_hours_still_begins_at_midnight() -> None:
     before_the_change = Instant(1_792_800_000_000)  # 2026-10-24 00:00 UTC
+    window = timeline.window_of(Zoom.WEEK, [], before_the_change)
     found = [
         each
-        for each in timeline.ticks(before_the_change, ZoneInfo("Europe/Berlin"))
-        if each.label == "Mon 26"
+        for each in timeline.ticks(window, ZoneInfo("Europe/Berlin"))
+        if each.label == "Mon 26 Oct"
     ]
-    assert [each.x for each in found] == [
-        timeline.x_of(before_the_change + 47 * HOUR_MS, before_the_change)
-    ]
+    assert [each.x for each in found] == [window.x_of(before_the_change + 47 * HOUR_MS)]
 
 
-@given(st.integers(0, 60 * 24), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
-def test_labels_of_hours_keep_clear_of_days(minutes: int, zone: str) -> None:
-    found = timeline.ticks(Instant(NOW + minutes * MINUTE_MS), ZoneInfo(zone))
-    days = [each.x for each in found if each.is_day]
-    hours = [each.x for each in found if not each.is_day]
-    assert len(days) >= 7
-    assert all(abs(x - day) >= timeline.TICK_ROOM for x in hours for day in days)
+@given(
+    st.integers(0, 60 * 24),
+    st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]),
+    st.sampled_from([Zoom.HOUR, Zoom.DAY, Zoom.WEEK]),
+)
+def test_labels_keep_clear_of_each_other(minutes: int, zone: str, zoom: Zoom) -> None:
+    window = timeline.window_of(zoom, [], Instant(NOW + minutes * MINUTE_MS))
+    found = sorted(each.x for each in timeline.ticks(window, ZoneInfo(zone)))
+    assert 3 <= len(found) <= timeline.TICKS_MAX + 1
+    assert all(b - a >= timeline.TICK_ROOM for a, b in pairwise(found))
 
 
 def test_a_long_name_is_cut_and_a_placement_group_named() -> None:

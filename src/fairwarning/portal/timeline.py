@@ -1,16 +1,16 @@
-"""Computes the geometry of the overview's timeline: the past day and the next seven. Pure.
+"""Computes the geometry of the overview's timeline for a chosen zoom. Pure.
 
-There is one lane for each scope and update domain. Near the present the reader needs hours, and
-later days. So the scale has three parts (past day, next day, six days after), and each is linear.
-To show more days, change `PAST_MS`, `AHEAD_MS` and `_STRETCHES`.
+There is one lane for each scope and update domain. An event is a span of notice, from its
+announcement to its NotBefore, and after that its impact.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from fairwarning.core.instants import DAY_MS, Instant, to_datetime
+from fairwarning.core.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, to_datetime
 from fairwarning.core.model import EventType
 from fairwarning.operator_api.schemas import Event
 
@@ -21,15 +21,38 @@ LANE = 26
 BAR = 14
 BOTTOM = 20
 BAR_WIDTH_MIN = 5
-LANES_MAX = 40
-BARS_MAX = 300
+# Each lane has four elements and each bar five, and a page must stay light.
+LANES_MAX = 20
+BARS_MAX = 60
 LABEL_CHARS_MAX = 16
-TICK_ROOM = 40
+TICK_ROOM = 60
 """The smallest distance between two labels, so that they do not overlap."""
-PAST_MS = DAY_MS
-AHEAD_MS = 7 * DAY_MS
-TICK_HOURS = 6
-_STRETCHES = ((-PAST_MS, 0, 0.28), (0, DAY_MS, 0.36), (DAY_MS, AHEAD_MS, 0.36))
+TICKS_MAX = 12
+_TICK_STEPS_MS = (
+    *(n * MINUTE_MS for n in (5, 10, 30)),
+    *(n * HOUR_MS for n in (1, 3, 6, 12)),
+    *(n * DAY_MS for n in (1, 2, 7, 30, 90)),
+)
+
+
+class Zoom(StrEnum):
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time that the timeline shows."""
+
+    begins_ms: int
+    ends_ms: int
+
+    def x_of(self, instant: int) -> float:
+        """Return the x of an instant. For an instant outside the window it is the nearest edge."""
+        inside = min(max(instant, self.begins_ms), self.ends_ms) - self.begins_ms
+        return round(LABELS + (WIDTH - LABELS) * inside / (self.ends_ms - self.begins_ms), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +71,14 @@ class Impact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
+    """An event in its lane: the notice from `notice_x` to `x`, then the impact."""
+
     x: float
     y: float
     width: float
-    lead_x: float
-    """The x at which the line of the event's notice begins."""
+    notice_x: float
+    not_before_x: float | None
+    """The x of NotBefore, or None if it is outside the window."""
     kind: EventType
     impact: Impact
 
@@ -77,6 +103,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
+    zoom: Zoom
     height: int
     now_x: float
     lanes: tuple[Lane, ...]
@@ -97,60 +124,85 @@ def impact_of(event: Event, now: Instant) -> Impact:
     return Impact(event=event, starts_ms=starts, ends_ms=ends, is_over=event.ended is not None)
 
 
-def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo) -> Chart:
-    """Return the chart of the events in the window.
+def chart(events: Iterable[Event], now: Instant, zone: ZoneInfo, zoom: Zoom | None = None) -> Chart:
+    """Return the chart of the events in the window. Without `zoom`, the best one is chosen.
 
     If there are too many lanes or bars, it has those that are nearest to now.
     """
     found = [impact_of(each, now) for each in events]
+    zoom = zoom or nearest_zoom(found, now)
+    window = window_of(zoom, found, now)
     inside = sorted(
-        (
-            each
-            for each in found
-            if each.ends_ms >= now - PAST_MS and each.starts_ms <= now + AHEAD_MS
-        ),
+        (each for each in found if _is_inside(each, window)),
         key=lambda each: (each.distance_ms(now), each.event.id),
     )
     known = list(dict.fromkeys(_key(each) for each in inside))
     drawn: dict[tuple[str, int], list[Impact]] = {key: [] for key in sorted(known[:LANES_MAX])}
     for each in [each for each in inside if _key(each) in drawn][:BARS_MAX]:
         drawn[_key(each)].append(each)
-    lanes = tuple(_lane(row, key, impacts, now) for row, (key, impacts) in enumerate(drawn.items()))
+    lanes = tuple(
+        _lane(row, key, impacts, window) for row, (key, impacts) in enumerate(drawn.items())
+    )
     return Chart(
+        zoom=zoom,
         height=TOP + LANE * len(lanes) + BOTTOM,
-        now_x=x_of(now, now),
+        now_x=window.x_of(now),
         lanes=lanes,
-        ticks=ticks(now, zone),
+        ticks=ticks(window, zone),
         lanes_left_out=len(known) - len(lanes),
         bars_left_out=len(inside) - sum(len(each.bars) for each in lanes),
     )
 
 
-def x_of(instant: int, now: int) -> float:
-    """Return the x of an instant. For an instant outside the window it is the nearest edge."""
-    away, left, room = instant - now, float(LABELS), WIDTH - LABELS
-    for begins, ends, share in _STRETCHES:
-        inside = min(max(away, begins), ends) - begins
-        left += room * share * inside / (ends - begins)
-    return round(left, 1)
+def nearest_zoom(impacts: Iterable[Impact], now: Instant) -> Zoom:
+    """Return the smallest zoom that shows the impact of the next event."""
+    waiting_ms = [each.distance_ms(now) for each in impacts if not each.is_over]
+    nearest = min(waiting_ms, default=DAY_MS)
+    fitting = (zoom for zoom, (_, ahead) in _AROUND_NOW.items() if nearest < ahead)
+    return next(fitting, Zoom.ALL)
 
 
-def ticks(now: Instant, zone: ZoneInfo) -> tuple[Tick, ...]:
-    """Return ticks at each midnight in `zone`, and every six hours in the past and next day."""
-    at = to_datetime(Instant(now - PAST_MS)).astimezone(zone)
-    step = at.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+_AROUND_NOW = {
+    Zoom.HOUR: (20 * MINUTE_MS, HOUR_MS),
+    Zoom.DAY: (6 * HOUR_MS, DAY_MS),
+    Zoom.WEEK: (DAY_MS, 7 * DAY_MS),
+}
+"""For each zoom, how much time before now and after now is shown."""
+
+
+def window_of(zoom: Zoom, impacts: Sequence[Impact], now: Instant) -> Window:
+    if zoom is not Zoom.ALL:
+        past, ahead = _AROUND_NOW[zoom]
+        return Window(now - past, now + ahead)
+    begins = min([_ms(each.event.created) for each in impacts] + [now - HOUR_MS])
+    ends = max([each.ends_ms for each in impacts] + [now + HOUR_MS])
+    # A margin, so that the last impact does not stick to the edge.
+    return Window(begins, ends + (ends - begins) // 20)
+
+
+def ticks(window: Window, zone: ZoneInfo) -> tuple[Tick, ...]:
+    """Return ticks at round local times in `zone`, at most `TICKS_MAX`."""
+    length = window.ends_ms - window.begins_ms
+    step_ms = next((each for each in _TICK_STEPS_MS if length / each <= TICKS_MAX), length)
+    at = to_datetime(Instant(window.begins_ms)).astimezone(zone)
+    local = at.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     made: list[Tick] = []
     while True:
-        step += timedelta(hours=TICK_HOURS)
+        local += timedelta(milliseconds=step_ms)
         # Steps are in local time, so that a day of 23 hours also has its tick at midnight.
-        instant = int(step.replace(tzinfo=zone).astimezone(UTC).timestamp() * 1000)
-        if instant > now + AHEAD_MS:
+        instant = int(local.replace(tzinfo=zone).astimezone(UTC).timestamp() * 1000)
+        if instant > window.ends_ms:
             return tuple(each for each in made if each.is_day or _has_room(each, made))
-        is_day = step.hour == 0
-        if instant < now - PAST_MS or (instant > now + DAY_MS and not is_day):
+        is_day = local.hour == local.minute == 0
+        if instant < window.begins_ms:
             continue
-        label = f"{step:%a} {step.day}" if is_day else f"{step:%H:%M}"
-        made.append(Tick(x=x_of(instant, now), label=label, is_day=is_day))
+        label = f"{local:%a} {local.day} {local:%b}" if is_day else f"{local:%H:%M}"
+        made.append(Tick(x=window.x_of(instant), label=label, is_day=is_day))
+
+
+def _is_inside(impact: Impact, window: Window) -> bool:
+    begins_ms = impact.starts_ms if impact.is_over else _ms(impact.event.created)
+    return impact.ends_ms >= window.begins_ms and begins_ms <= window.ends_ms
 
 
 def _key(impact: Impact) -> tuple[str, int]:
@@ -162,26 +214,30 @@ def _has_room(tick: Tick, among: Sequence[Tick]) -> bool:
     return all(abs(each.x - tick.x) >= TICK_ROOM for each in among if each.is_day)
 
 
-def _lane(row: int, key: tuple[str, int], impacts: Sequence[Impact], now: Instant) -> Lane:
+def _lane(row: int, key: tuple[str, int], impacts: Sequence[Impact], window: Window) -> Lane:
     y = TOP + LANE * row
+    by_start = sorted(impacts, key=lambda each: each.starts_ms)
     return Lane(
         label=label_of(key[0]),
         is_alone="/vm/" in key[0],
         scope=key[0],
         update_domain=key[1],
         y=y,
-        bars=tuple(_bar(each, y, now) for each in sorted(impacts, key=lambda each: each.starts_ms)),
+        bars=tuple(_bar(each, y, window) for each in by_start),
     )
 
 
-def _bar(impact: Impact, y: float, now: Instant) -> Bar:
-    x = x_of(impact.starts_ms, now)
-    width = max(x_of(impact.ends_ms, now) - x, BAR_WIDTH_MIN)
+def _bar(impact: Impact, y: float, window: Window) -> Bar:
+    x = window.x_of(impact.starts_ms)
+    width = max(window.x_of(impact.ends_ms) - x, BAR_WIDTH_MIN)
+    not_before = _ms(impact.event.not_before)
+    is_shown = window.begins_ms <= not_before <= window.ends_ms
     return Bar(
         x=min(x, WIDTH - BAR_WIDTH_MIN),
         y=y + (LANE - BAR) / 2,
         width=round(min(width, max(WIDTH - x, BAR_WIDTH_MIN)), 1),
-        lead_x=min(x_of(_ms(impact.event.created), now), x),
+        notice_x=min(window.x_of(_ms(impact.event.created)), x),
+        not_before_x=window.x_of(not_before) if is_shown else None,
         kind=impact.event.type,
         impact=impact,
     )

@@ -16,7 +16,7 @@ async def test_what_is_announced_appears_on_an_open_overview(page: Page, rig: Ri
     event = await rig.schedule("web-0", notice="20m")
     row = page.get_by_role("row").filter(has=page.locator(f'a[href="/events/{event["id"]}"]'))
     await expect(row.first).to_contain_text("20 min")
-    await expect(page.get_by_role("img", name="Timeline of 1 events in 1 lanes")).to_be_visible()
+    await expect(page.get_by_role("group", name="Timeline of 1 events in 1 lanes")).to_be_visible()
     await expect(page.get_by_text("Nothing has been announced yet")).to_have_count(0)
 
 
@@ -74,7 +74,7 @@ async def test_a_change_is_shown_though_the_page_was_not_answered_at_first(
 async def test_the_timeline_and_the_questions_are_in_the_readers_zone(look: Look, rig: Rig) -> None:
     await rig.schedule("web-0", notice="2h")
     page = await look("/")
-    await expect(page.locator("#timeline")).to_contain_text("in Europe/Berlin time")
+    await expect(page.locator("#timeline")).to_contain_text("In Europe/Berlin time")
     await page.locator("#pending").get_by_role("button", name="Approve").click()
     await expect(page.get_by_role("dialog")).to_contain_text(re.compile(r"\d\d:\d\d:\d\d CES?T"))
 
@@ -90,11 +90,28 @@ async def test_the_timeline_says_the_same_as_a_table_that_the_keyboard_reaches(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Reboot of web-0")
 
 
-async def test_a_bar_leads_to_its_event(look: Look, rig: Rig) -> None:
+async def test_a_bar_leads_to_its_event_by_mouse_and_by_keyboard(look: Look, rig: Rig) -> None:
     event = await rig.schedule("web-0", notice="2h")
     page = await look("/")
-    await page.locator(f'svg [data-go="/events/{event["id"]}"] rect').last.click()
+    await page.locator(f'svg a[href="/events/{event["id"]}"] rect').last.click()
     await page.wait_for_url(f"**/events/{event['id']}")
+    await page.goto("/")
+    await page.locator(f'svg a[href="/events/{event["id"]}"]').press("Enter")
+    await page.wait_for_url(f"**/events/{event['id']}")
+
+
+async def test_the_timeline_zooms_and_the_zoom_can_be_linked(look: Look, rig: Rig) -> None:
+    await rig.schedule("web-0", notice="15m")
+    page = await look("/")
+    notice = page.locator("svg .notice")
+    await expect(page.get_by_role("link", name="Hour")).to_have_attribute("aria-current", "true")
+    wide = await notice.bounding_box()
+    await page.get_by_role("link", name="Week").click()
+    await page.wait_for_url("**/?zoom=week#timeline")
+    narrow = await notice.bounding_box()
+    assert wide is not None
+    assert narrow is not None
+    assert wide["width"] > 10 * narrow["width"]
 
 
 async def test_an_open_event_tells_its_story_as_it_happens(look: Look, rig: Rig) -> None:

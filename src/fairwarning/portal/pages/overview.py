@@ -14,6 +14,7 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 from fairwarning.portal.pages.event import approving
 from fairwarning.portal.time_zones import ZONE, local, zone_of
+from fairwarning.portal.timeline import Zoom
 
 ROWS_MAX = 15
 PAGE = 500
@@ -48,7 +49,8 @@ async def overview(context: PageContext) -> Response:
         "overview.html",
         groups=groups,
         rows_max=ROWS_MAX,
-        chart=timeline.chart([*pending, *ended], now, zone),
+        chart=timeline.chart([*pending, *ended], now, zone, _zoom(context)),
+        zooms=list(Zoom),
         timeline=timeline,
         zone=zone,
         local=local,
@@ -59,6 +61,11 @@ async def overview(context: PageContext) -> Response:
         ask=lambda event: approving(context, event, zone),
         start=None if pending else await _start(context),
     )
+
+
+def _zoom(context: PageContext) -> Zoom | None:
+    wanted = context.query.get("zoom")
+    return Zoom(wanted) if wanted in set(Zoom) else None
 
 
 def group_events(pending: Sequence[Event]) -> EventGroups:

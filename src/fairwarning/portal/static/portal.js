@@ -144,12 +144,6 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// A bar of the timeline leads to its event; the table below it has the same as links.
-document.addEventListener("click", (event) => {
-  const part = event.target.closest("[data-go]");
-  if (part) location.href = part.dataset.go;
-});
-
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
