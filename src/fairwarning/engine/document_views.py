@@ -38,6 +38,8 @@ RELOAD_SCOPES_MAX = 200
 """The number of scopes in a page during a reload. It is small because polls wait while a page is
 decoded.
 """
+SEARCH_SLICE = 10_000
+"""How many names are searched at once. That takes about 1 ms, and polls wait for it."""
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]
@@ -308,6 +310,21 @@ class Views:
             for id, members in self._members.items()
             if members and (wanted in id.lower() or any(wanted in name.lower() for name in members))
         )
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        """Return at most `limit` names of instances that contain the text, in upper or lower case.
+
+        The names are searched in slices, because there may be a million.
+        """
+        wanted, found = text.lower(), list[str]()
+        names = list(self._by_name)
+        for first in range(0, len(names), SEARCH_SLICE):
+            part = names[first : first + SEARCH_SLICE]
+            found += [name for name in part if wanted in name.lower()]
+            if len(found) >= limit:
+                break
+            await asyncio.sleep(0)
+        return sorted(found[:limit])
 
     def some_names(self, limit: int) -> list[str]:
         """Return the first names in alphabetical order, out of the thousand that were

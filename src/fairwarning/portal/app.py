@@ -8,9 +8,11 @@ from functools import partial
 from importlib.resources import files
 from urllib.parse import parse_qs, quote
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import StoreDown
@@ -67,6 +69,7 @@ class Portal:
             Route("/stream", self._stream, methods=["GET"]),
             Route("/logout", self._log_out, methods=["POST"]),
             Route("/static/{name}", _asset, methods=["GET"]),
+            _UnknownPage("/{path:path}", self._unknown, methods=["GET"]),
         ]
 
     def _route(self, page: Page) -> Route:
@@ -76,7 +79,7 @@ class Portal:
             except asyncio.CancelledError:
                 if not self._dispatch.is_stopping:
                     raise
-                return self._layout.bare("plain_problem.html", 503, problem=of_stop())
+                return await self._layout.bare("plain_problem.html", 503, problem=of_stop())
 
         return Route(page.path, answer, methods=["POST" if page.sends else "GET"])
 
@@ -103,14 +106,18 @@ class Portal:
             )
             return await page.handler(context)
         except Exception as error:
-            return self._failed(context, page, as_problem(error))
+            return await self._failed(context, page, as_problem(error))
 
-    def _failed(self, context: PageContext | None, page: Page, problem: Problem) -> Response:
+    async def _failed(self, context: PageContext | None, page: Page, problem: Problem) -> Response:
         if context is None:
-            return self._layout.bare("plain_problem.html", problem.status, problem=problem)
+            return await self._layout.bare("plain_problem.html", problem.status, problem=problem)
         if page.sends:
             return context.back(said=problem.detail, failed=True)
-        return context.show("problem.html", problem.status, problem=problem)
+        return await context.show("problem.html", problem.status, problem=problem)
+
+    async def _unknown(self, request: Request) -> Response:
+        problem = Problem(404, "no-such-page", self._layout.t("problem.no-such-page"))
+        return await self._layout.bare("plain_problem.html", 404, problem=problem)
 
     async def _stream(self, request: Request) -> Response:
         try:
@@ -152,17 +159,17 @@ class Portal:
         if not self._sessions.needs_token:
             return RedirectResponse(onward, 303)
         if request.method == "GET":
-            return self._layout.bare("login.html", failed=False, next=onward)
+            return await self._layout.bare("login.html", failed=False, next=onward)
         try:
             # Otherwise another site could log a person in with a foreign token.
             self._sessions.refuse_foreign_page(request)
         except Problem as problem:
-            return self._layout.bare("plain_problem.html", problem.status, problem=problem)
+            return await self._layout.bare("plain_problem.html", problem.status, problem=problem)
         fields = read_form(await read_all(request, BODY_BYTES_MAX),
                            request.headers.get("content-type", ""))  # fmt: skip
         token = fields.get("token", [""])[0].strip()
         if await self._control.tokens.caller(token) is None:
-            return self._layout.bare("login.html", 401, failed=True, next=onward)
+            return await self._layout.bare("login.html", 401, failed=True, next=onward)
         response = RedirectResponse(onward, 303)
         self._sessions.log_in(request, response, token)
         return response
@@ -171,10 +178,21 @@ class Portal:
         try:
             self._sessions.refuse_foreign_page(request)
         except Problem as problem:
-            return self._layout.bare("plain_problem.html", problem.status, problem=problem)
+            return await self._layout.bare("plain_problem.html", problem.status, problem=problem)
         response = RedirectResponse("/login", 303)
         self._sessions.log_out(response)
         return response
+
+
+class _UnknownPage(Route):
+    """Matches what no other route does, if a browser asks. Programs get an answer in JSON."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+            accepted = Headers(scope=scope).get("accept", "")
+            if "text/html" in accepted and not scope["path"].startswith("/api/"):
+                return super().matches(scope)
+        return Match.NONE, {}
 
 
 def _given_once(fields: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Renders templates into pages, with the common layout, filters, and strict headers."""
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
@@ -20,10 +21,12 @@ from fairwarning.operator_api.browser_protection import page_headers
 from fairwarning.portal.api import Api
 from fairwarning.portal.page_context import SAID, PageContext, said_before
 from fairwarning.portal.sessions import Sessions
-from fairwarning.portal.strings import Texts
+from fairwarning.portal.strings import Texts, with_code
 from fairwarning.portal.update_domains import state_of
 
 HEADERS = page_headers()
+SHARED_TEMPLATES = ("layout.html", "macros.html", "event_parts.html")
+"""The templates that others extend or import. Otherwise these would be compiled on the loop."""
 NAVIGATION = (
     ("overview", "/"),
     ("events", "/events"),
@@ -35,6 +38,9 @@ NAVIGATION = (
     ("history", "/history"),
     ("settings", "/settings"),
 )
+KEYS = {"overview": "o", "events": "e", "fleet": "f", "plan": "p", "rollouts": "r",
+        "scale-sets": "s", "rehearse": "t", "history": "h", "settings": "c"}  # fmt: skip
+"""The letter that leads to each page after the key `g`."""
 
 
 class Layout:
@@ -48,22 +54,25 @@ class Layout:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            auto_reload=False,
         )
+        self._compiled: dict[str, Template] = {}
         self._templates.globals |= {
             "t": texts,
             "asset": asset_url,
             "navigation": NAVIGATION,
+            "keys": KEYS,
             "version": __version__,
             "Role": Role,
         }
         self._templates.filters |= FILTERS
 
-    def page(
+    async def page(
         self, context: PageContext, template: str, status: int, values: dict[str, Any]
     ) -> Response:
         request, clock = context.request, context.control.clock
         said = said_before(request)
-        body = self._templates.get_template(template).render(
+        body = (await self._template(template)).render(
             **values,
             context=context,
             caller=context.caller,
@@ -83,10 +92,22 @@ class Layout:
             response.delete_cookie(SAID)
         return response
 
-    def bare(self, template: str, status: int = 200, **values: Any) -> Response:
+    async def bare(self, template: str, status: int = 200, **values: Any) -> Response:
         """Render a page for a visitor who has not logged in."""
-        body = self._templates.get_template(template).render(**values)
+        body = (await self._template(template)).render(**values)
         return HTMLResponse(body, status, headers=HEADERS)
+
+    async def _template(self, name: str) -> Template:
+        """Return the template. It is compiled once, in a thread, because that takes 50 ms."""
+        found = self._compiled.get(name)
+        if found is None:
+            found = self._compiled[name] = await asyncio.to_thread(self._compile, name)
+        return found
+
+    def _compile(self, name: str) -> Template:
+        for other in SHARED_TEMPLATES:
+            self._templates.get_template(other)
+        return self._templates.get_template(name)
 
 
 @cache
@@ -153,4 +174,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "minutes": minutes,
     "duration": duration,
     "state": state_of,
+    "code": with_code,
 }

@@ -54,9 +54,9 @@ class PageContext:
     def is_at_least(self, role: Role) -> bool:
         return self.caller.role >= role
 
-    def show(self, template: str, /, status: int = 200, **values: Any) -> Response:
+    async def show(self, template: str, /, status: int = 200, **values: Any) -> Response:
         """Answer with the rendered page."""
-        return self.layout.page(self, template, status, values)
+        return await self.layout.page(self, template, status, values)
 
     def go(self, url: str, *, said: str = "", failed: bool = False) -> Response:
         """Redirect to a page of the portal, which shows the message `said` once."""

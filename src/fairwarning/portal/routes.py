@@ -12,6 +12,7 @@ from fairwarning.portal.pages import (
     rehearse,
     rollouts,
     scale_sets,
+    search,
     settings,
 )
 
@@ -26,5 +27,6 @@ PAGES: tuple[Page, ...] = (
     *rollouts.PAGES,
     *rehearse.PAGES,
     *history.PAGES,
+    *search.PAGES,
     *settings.PAGES,
 )

@@ -1,9 +1,14 @@
 """Loads the texts of all pages from strings/. Pages use them by key."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+
+from markupsafe import Markup, escape
+
+_CODE = re.compile(r"`([^`]*)`")
 
 
 class Texts:
@@ -11,12 +16,23 @@ class Texts:
         self._texts = dict(_flat("", tables))
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """Return the text of a key with the values filled in, as in `t("time.ago", span="5 s")`."""
-        return self._texts[key].format(**values) if values else self._texts[key]
+        """Return the text of a key with the values filled in, as in `t("time.ago", span="5 s")`.
+
+        A part between backticks becomes an element `code`.
+        """
+        text = with_code(self._texts[key])
+        return text.format(**values) if values else text
 
     def known(self) -> list[str]:
         """Return all keys."""
         return [*self._texts]
+
+
+def with_code(text: str) -> str:
+    """Return the text with each part between backticks as an element `code`."""
+    if "`" not in text:
+        return text
+    return Markup(_CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S704  Escaped before.
 
 
 @cache

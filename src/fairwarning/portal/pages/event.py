@@ -29,7 +29,7 @@ async def event(context: PageContext) -> Response:
     ]
     zone = zone_of(context.request.cookies.get(ZONE))
     urls, host = context.control.metadata_urls, context.request.url.hostname or "localhost"
-    return context.show(
+    return await context.show(
         "event.html",
         event=found,
         others=others,

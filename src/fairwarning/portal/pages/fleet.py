@@ -18,7 +18,7 @@ async def fleet(context: PageContext) -> Response:
         "/fleet",
         query={"search": search or None, "after": query.get("after"), "limit": SCOPES_SHOWN},
     )
-    return context.show(
+    return await context.show(
         "fleet.html",
         scopes=[(scope, by_update_domain(scope)) for scope in found.scopes],
         search=search,
@@ -35,12 +35,13 @@ async def scope(context: PageContext) -> Response:
     events: schemas.Events = await context.ask(
         "GET", "/events", query={"scope": found.id, "limit": 20}
     )
-    return context.show(
+    return await context.show(
         "scope.html",
         scope=found,
         domains=by_update_domain(found),
         silent=silent(found),
         events=events.events,
+        marked=context.query.get("instance", ""),
     )
 
 

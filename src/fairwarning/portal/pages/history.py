@@ -19,7 +19,7 @@ COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
 
 async def history(context: PageContext) -> Response:
     found = await _page(context, context.query.get("after"), ENTRIES_SHOWN)
-    return context.show(
+    return await context.show(
         "history.html",
         entries=found.entries,
         next=found.next,

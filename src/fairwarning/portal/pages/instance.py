@@ -21,7 +21,7 @@ async def instance(context: PageContext) -> Response:
         query={"instance": f"{found.scope}/{found.name}", "limit": EVENTS_SHOWN,
                "after": context.query.get("after")},
     )  # fmt: skip
-    return context.show(
+    return await context.show(
         "instance.html",
         instance=found,
         past=past,

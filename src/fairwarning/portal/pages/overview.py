@@ -45,7 +45,7 @@ async def overview(context: PageContext) -> Response:
     has_ended = any(phase in ENDED for _, phase in counts)
     ended = await _events(context, ENDED, ENDED_MAX) if has_ended else []
     groups = group_events(pending)
-    return context.show(
+    return await context.show(
         "overview.html",
         groups=groups,
         rows_max=ROWS_MAX,

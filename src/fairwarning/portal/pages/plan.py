@@ -31,7 +31,7 @@ async def preview(context: PageContext) -> Response:
     except (Problem, Refused) as wrong:
         text = wrong.detail if isinstance(wrong, Problem) else wrong.message
         return await _again(context, text)
-    return context.show(
+    return await context.show(
         "plan_preview.html",
         plan=plan,
         steps=plan.steps[:STEPS_SHOWN],
@@ -60,7 +60,7 @@ async def _form(
     context: PageContext, said: Any, chosen: list[str], days: list[str], *, wrong: str = ""
 ) -> Response:
     fleet: schemas.Fleet = await context.ask("GET", "/fleet", query={"limit": SCOPES_OFFERED})
-    return context.show(
+    return await context.show(
         "plan.html",
         422 if wrong else 200,
         scopes=fleet.scopes,

@@ -26,10 +26,10 @@ async def rehearse(context: PageContext) -> Response:
     clock: schemas.ClockState = await context.ask("GET", "/clock")
     has_test = context.control.views.has_test_scope()
     if not (clock.virtual or has_test):
-        return context.show("rehearse_nowhere.html", url=base_of(context))
+        return await context.show("rehearse_nowhere.html", url=base_of(context))
     faults: fault_shapes.FaultList = await context.ask("GET", "/faults")
     seen: requests.RequestList = await context.ask("GET", "/requests")
-    return context.show(
+    return await context.show(
         "rehearse.html",
         clock=clock,
         has_test=has_test,

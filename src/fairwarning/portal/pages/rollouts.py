@@ -19,13 +19,13 @@ async def list_rollouts(context: PageContext) -> Response:
         "GET", "/rollouts", query={"limit": ROLLOUTS_SHOWN, "after": context.query.get("after")}
     )
     rows = [(each, *progress(each)) for each in found.rollouts]
-    return context.show("rollouts.html", rows=rows, next=found.next)
+    return await context.show("rollouts.html", rows=rows, next=found.next)
 
 
 async def get_rollout(context: PageContext) -> Response:
     found: shapes.RolloutOut = await context.ask("GET", _ROLLOUT, names={"id": context.names["id"]})
     done, all_steps = progress(found)
-    return context.show(
+    return await context.show(
         "rollout.html",
         rollout=found,
         done=done,

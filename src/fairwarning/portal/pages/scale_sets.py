@@ -23,11 +23,11 @@ async def list_scale_sets(context: PageContext) -> Response:
         "/fleet",
         query={"search": "/scale-set/", "limit": SETS_SHOWN, "after": context.query.get("after")},
     )
-    return context.show("scale_sets.html", scopes=found.scopes, next=found.next)
+    return await context.show("scale_sets.html", scopes=found.scopes, next=found.next)
 
 
 async def new(context: PageContext) -> Response:
-    return context.show("scale_set_new.html", said_in_form=DEFAULTS, wrong="")
+    return await context.show("scale_set_new.html", said_in_form=DEFAULTS, wrong="")
 
 
 async def create(context: PageContext) -> Response:
@@ -38,7 +38,9 @@ async def create(context: PageContext) -> Response:
     except (Problem, Refused) as wrong:
         problem = wrong if isinstance(wrong, Problem) else of_refusal(wrong)
         status = 409 if problem.status == 409 else 422
-        return context.show("scale_set_new.html", status, said_in_form=said, wrong=problem.detail)
+        return await context.show(
+            "scale_set_new.html", status, said_in_form=said, wrong=problem.detail
+        )
     return context.go(
         f"/scale-sets/{quote(said['name'])}", said=context.t("scale-set.made", name=said["name"])
     )
@@ -47,7 +49,7 @@ async def create(context: PageContext) -> Response:
 async def get_scale_set(context: PageContext) -> Response:
     scope: schemas.Scope = await context.ask("GET", _SCOPE, names=_names(context))
     behind = [each for each in scope.instances if not each.latest_model_applied]
-    return context.show("scale_set.html", scope=scope, behind=behind)
+    return await context.show("scale_set.html", scope=scope, behind=behind)
 
 
 async def preview(context: PageContext) -> Response:
@@ -55,7 +57,7 @@ async def preview(context: PageContext) -> Response:
     plan = await context.ask(
         "POST", f"{_SCOPE}/scale/plan", names=_names(context), body={"capacity": _capacity(context)}
     )
-    return context.show("scale_set_plan.html", plan=plan, scope_id=context.names["scope"])
+    return await context.show("scale_set_plan.html", plan=plan, scope_id=context.names["scope"])
 
 
 async def scale(context: PageContext) -> Response:

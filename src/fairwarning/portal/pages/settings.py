@@ -13,7 +13,7 @@ LISTED = 200
 async def settings(context: PageContext) -> Response:
     clock: schemas.ClockState = await context.ask("GET", "/clock")
     azure: schemas.AzureOut = await context.ask("GET", "/azure")
-    return context.show(
+    return await context.show(
         "settings.html",
         clock=clock,
         azure=azure,
@@ -32,7 +32,7 @@ async def create_token(context: PageContext) -> Response:
     if "expires" in form:
         body["expires"] = form["expires"]
     made: schemas.TokenWithSecret = await context.ask("POST", "/tokens", body=body)
-    return context.show("token_made.html", made=made)
+    return await context.show("token_made.html", made=made)
 
 
 async def revoke_token(context: PageContext) -> Response:

@@ -71,12 +71,14 @@ function swap(fresh) {
     if (part.innerHTML === other.innerHTML && part.className === other.className) continue;
     // Somebody is being asked whether to send this form: it must still be there afterwards.
     if (part.querySelector("form[data-asking]")) continue;
-    if (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
+    if (part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select")) continue;
     const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
+    const ticked = [...part.querySelectorAll("input[type=checkbox][id]:checked")].map((each) => each.id);
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
     part.replaceWith(other);
     reach(other);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    for (const id of ticked) { const box = document.getElementById(id); if (box) box.checked = true; }
     if (focused) document.getElementById(focused)?.focus();
   }
 }
@@ -185,6 +187,24 @@ document.addEventListener("invalid", (event) => {
   const tabs = [...tab.parentElement.querySelectorAll(":scope > .tab")];
   tab.parentElement.querySelectorAll(":scope > input")[tabs.indexOf(tab)].checked = true;
 }, true);
+
+// `/` finds, `g` and a letter goes to a page, `?` lists the keys. Not while somebody writes.
+let isGoing = false;
+document.addEventListener("keydown", (event) => {
+  const isWriting = event.target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
+  if (isWriting || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const wasGoing = isGoing;
+  isGoing = event.key === "g" && !wasGoing;
+  if (event.key === "/") {
+    event.preventDefault();
+    document.getElementById("global-search").focus();
+  } else if (event.key === "?") {
+    document.getElementById("keys").showModal();
+  } else if (wasGoing && /^[a-z]$/.test(event.key)) {
+    const link = document.querySelector(`[data-menu] a[data-key="${event.key}"]`);
+    if (link) location.href = link.href;
+  }
+});
 
 const menu = document.querySelector("[data-menu]");
 const wide = matchMedia("(min-width: 900px)");

@@ -1,0 +1,50 @@
+"""Fast hands: the keys that every page knows, and choosing several events."""
+
+from playwright.async_api import expect
+
+from tests.operator_api.rig import Rig
+from tests.portal.browser.conftest import Look
+
+
+async def test_slash_searches_and_goes_to_the_instance(look: Look) -> None:
+    page = await look("/history")
+    await page.keyboard.press("/")
+    await page.keyboard.type("web-3")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**#instance-web-3")
+    await expect(page.locator("tr.marked th")).to_have_text("web-3")
+    await expect(page.locator("tr.marked")).to_be_in_viewport()
+
+
+async def test_g_and_a_letter_goes_to_a_page_but_not_while_one_writes(look: Look) -> None:
+    page = await look("/")
+    await page.keyboard.press("g")
+    await page.keyboard.press("f")
+    await page.wait_for_url("**/fleet")
+    await page.locator("#search").press_sequentially("gh")
+    await expect(page.locator("#search")).to_have_value("gh")
+    assert "/fleet" in page.url
+
+
+async def test_the_list_of_keys_opens_and_closes(look: Look) -> None:
+    page = await look("/")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+async def test_several_events_are_chosen_and_approved_while_the_page_lives(
+    look: Look, rig: Rig
+) -> None:
+    first, second = await rig.schedule("web-0"), await rig.schedule("db")
+    page = await look("/")
+    for each in (first, second):
+        await page.get_by_label(f"Choose {each['id'][:8]}").check()
+    third = await rig.schedule("workers_0")
+    await expect(page.get_by_label(f"Choose {third['id'][:8]}")).to_be_visible()
+    await page.get_by_role("button", name="Approve the chosen ones").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Approve 2 event(s)?")
+    await page.get_by_role("button", name="Approve 2").click()
+    await expect(page.locator("#said")).to_contain_text("2 event(s) are approved.")
+    await expect(page.get_by_label(f"Choose {third['id'][:8]}")).to_be_visible()
