@@ -1,9 +1,12 @@
 """Fast hands: the keys that every page knows, and choosing several events."""
 
+import pytest
 from playwright.async_api import expect
 
 from tests.operator_api.rig import Rig
 from tests.portal.browser.conftest import Look
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_slash_searches_and_goes_to_the_instance(look: Look) -> None:
