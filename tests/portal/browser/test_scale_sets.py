@@ -10,13 +10,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def test_one_is_made_with_a_termination_notice(rig: Rig, page: Page) -> None:
     await page.goto("/scale-sets")
-    await page.get_by_role("link", name="Create a scale set").click()
+    await page.get_by_role("link", name="+ Create").click()
     await page.get_by_label("Name").fill("batch")
     await page.get_by_label("Capacity").fill("3")
     await page.get_by_text("Management", exact=True).click()
     await page.get_by_label("On", exact=True).check()
     await page.get_by_label("Termination delay (minutes)").fill("10")
-    await page.get_by_role("button", name="Create").click()
+    await page.get_by_role("button", name="Review + create").last.click()
+    await page.get_by_role("button", name="Create", exact=True).click()
     await expect(page.locator("#said")).to_contain_text("Scale set batch is made.")
     found = await rig.get("/scopes/batch")
     assert (found["capacity"], found["terminateNotice"]) == (3, "PT10M")
@@ -25,7 +26,7 @@ async def test_one_is_made_with_a_termination_notice(rig: Rig, page: Page) -> No
 async def test_a_mistake_on_a_hidden_tab_is_shown(page: Page) -> None:
     await page.goto("/scale-sets/new")
     await page.get_by_text("Management", exact=True).click()
-    await page.get_by_role("button", name="Create").click()
+    await page.get_by_role("button", name="Review + create").last.click()
     await expect(page.get_by_label("Name")).to_be_focused()
 
 

@@ -1,20 +1,34 @@
 """The pages of scale sets: list, create, resize, change and upgrade them."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from fairwarning.core.model import Scope
 from fairwarning.core.refusals import Refused
+from fairwarning.core.resources import (
+    DEFAULT_LOCATION,
+    DEFAULT_RESOURCE_GROUP,
+    Orchestration,
+    ScaleSet,
+    expand,
+)
+from fairwarning.fleet_file import FleetProblem, read_json
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.problems import Problem, of_refusal
+from fairwarning.operator_api.resolve_names import find_resource
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
 _SCOPE = "/scopes/{scope:path}"
 SETS_SHOWN = 50
-DEFAULTS = {"name": "", "capacity": "2", "orchestration": "uniform", "priority": "Regular",
+DEFAULTS = {"name": "", "resource_group": DEFAULT_RESOURCE_GROUP, "location": DEFAULT_LOCATION,
+            "capacity": "2", "orchestration": "uniform", "priority": "Regular",
             "update_domains": "5", "termination": "off", "delay": "5"}  # fmt: skip
+NAMES_SHOWN = 5
 
 
 async def list_scale_sets(context: PageContext) -> Response:
@@ -27,22 +41,89 @@ async def list_scale_sets(context: PageContext) -> Response:
 
 
 async def new(context: PageContext) -> Response:
-    return await context.show("scale_set_new.html", said_in_form=DEFAULTS, wrong="")
+    return await _form(context, DEFAULTS)
+
+
+async def review(context: PageContext) -> Response:
+    """Show all that would be made, before anything is made."""
+    said = {**DEFAULTS, **context.form}
+    if "change" in context.form:
+        return await _form(context, said)
+    try:
+        declared = _declared(said)
+        scopes = _expanded(context, declared)
+        await _refuse_existing(context, declared)
+    except (Problem, Refused) as wrong:
+        return await _form(context, said, wrong)
+    names = [name for scope in scopes for name in scope.roster.instances]
+    return await context.show(
+        "scale_set_review.html",
+        said_in_form=said,
+        fields={name: said[name] for name in [*DEFAULTS, "test"] if name in said},
+        groups=len(scopes),
+        names=names[:NAMES_SHOWN],
+        names_left_out=len(names) - len(names[:NAMES_SHOWN]),
+        is_numbered=declared["orchestration"] == Orchestration.UNIFORM,
+    )
 
 
 async def create(context: PageContext) -> Response:
     said = {**DEFAULTS, **context.form}
     try:
-        body = {"test": "test" in context.form, "scale_set": [_declared(said)]}
+        declared = _declared(said)
+        body = {"test": "test" in context.form, "scale_set": [declared]}
         await context.ask("POST", "/fleet", query={"create": True}, body=body)
     except (Problem, Refused) as wrong:
-        problem = wrong if isinstance(wrong, Problem) else of_refusal(wrong)
-        status = 409 if problem.status == 409 else 422
-        return await context.show(
-            "scale_set_new.html", status, said_in_form=said, wrong=problem.detail
-        )
+        return await _form(context, said, wrong)
+    name = f"{declared['resource_group']}/scale-set/{declared['name']}"
     return context.go(
-        f"/scale-sets/{quote(said['name'])}", said=context.t("scale-set.made", name=said["name"])
+        f"/scale-sets/{quote(name)}", said=context.t("scale-set.made", name=said["name"])
+    )
+
+
+async def _form(
+    context: PageContext, said: Mapping[str, str], wrong: Problem | Refused | None = None
+) -> Response:
+    """Show the form again. A name that exists is complained of beside its field."""
+    if wrong is None:
+        return await context.show("scale_set_new.html", said_in_form=said, wrong="", taken="")
+    problem = wrong if isinstance(wrong, Problem) else of_refusal(wrong)
+    is_taken = problem.status == 409
+    return await context.show(
+        "scale_set_new.html",
+        409 if is_taken else 422,
+        said_in_form=said,
+        wrong="" if is_taken else problem.detail,
+        taken=problem.detail if is_taken else "",
+    )
+
+
+def _expanded(context: PageContext, declared: Mapping[str, Any]) -> Sequence[Scope]:
+    """Return the scopes that the declaration makes. Raises Problem or Refused if it is wrong."""
+    try:
+        fleet = read_json({"scale_set": [declared]}, context.control.drivers, is_partial=True)
+    except FleetProblem as wrong:
+        raise Problem(422, "form-invalid", wrong.message) from None
+    (resource,) = fleet.resources
+    capacity = declared["capacity"]
+    if declared["orchestration"] == Orchestration.FLEXIBLE and isinstance(resource, ScaleSet):
+        # The real suffixes are made when the set is.
+        resource = replace(resource, suffixes=tuple(f"{n:08x}" for n in range(capacity)))
+    return expand(resource)
+
+
+async def _refuse_existing(context: PageContext, declared: Mapping[str, Any]) -> None:
+    name = f"{declared['resource_group']}/scale-set/{declared['name']}"
+    try:
+        await find_resource(context.control, name)
+    except Problem as unknown:
+        if unknown.status == 404:
+            return
+    raise Problem(
+        409,
+        "scale-set-exists",
+        f"there is a scale set {declared['name']!r} in {declared['resource_group']!r} already; "
+        "choose another name, or change that set on its own page",
     )
 
 
@@ -99,7 +180,9 @@ async def policy(context: PageContext) -> Response:
 def _declared(said: dict[str, str]) -> dict[str, Any]:
     notice = {"terminate_notice": f"PT{said['delay']}M"} if said["termination"] == "on" else {}
     return {
-        "name": said["name"],
+        "name": said["name"].strip(),
+        "resource_group": said["resource_group"].strip(),
+        "location": said["location"].strip(),
         "capacity": _at_least_one(said["capacity"]),
         "orchestration": said["orchestration"],
         "priority": said["priority"],
@@ -139,6 +222,7 @@ def _url(context: PageContext) -> str:
 PAGES = (
     Page("/scale-sets", list_scale_sets),
     Page("/scale-sets/new", new),
+    Page("/scale-sets/new/review", review, sends=True),
     Page("/scale-sets/new", create, sends=True),
     Page("/scale-sets/{scope:path}/preview", preview, sends=True),
     Page("/scale-sets/{scope:path}/scale", scale, sends=True),
