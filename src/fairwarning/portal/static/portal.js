@@ -59,6 +59,10 @@ function reach(root) {
   }
 }
 
+// What the server sent for each live part, because times and tables are changed after that.
+const sent = new Map();
+for (const part of document.querySelectorAll("[data-live]")) sent.set(part.id, part.innerHTML);
+
 function swap(fresh) {
   if (fresh.body.dataset.now) {
     serverNow = Date.parse(fresh.body.dataset.now);
@@ -67,16 +71,18 @@ function swap(fresh) {
   for (const part of document.querySelectorAll("[data-live]")) {
     const other = part.id && fresh.getElementById(part.id);
     if (!other) { part.remove(); continue; }
-    writeTimes(other);
-    if (part.innerHTML === other.innerHTML && part.className === other.className) continue;
+    if (sent.get(part.id) === other.innerHTML && part.className === other.className) continue;
     // Somebody is being asked whether to send this form: it must still be there afterwards.
     if (part.querySelector("form[data-asking]")) continue;
     if (part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select")) continue;
     const open = [...part.querySelectorAll("details[open][id]")].map((each) => each.id);
     const ticked = [...part.querySelectorAll("input[type=checkbox][id]:checked")].map((each) => each.id);
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+    sent.set(part.id, other.innerHTML);
+    writeTimes(other);
     part.replaceWith(other);
     reach(other);
+    equipTables(other);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     for (const id of ticked) { const box = document.getElementById(id); if (box) box.checked = true; }
     if (focused) document.getElementById(focused)?.focus();
