@@ -14,10 +14,9 @@ from msgspec import Struct
 from fairwarning.boot import BadStoreUrl
 from fairwarning.cli.common_options import Session, connect
 from fairwarning.cli.scenario_output import ScenarioPrinter, pending_line
-from fairwarning.common.command_errors import Problem
+from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.escape import counted
 from fairwarning.common.text_files import read_text
-from fairwarning.common.toml_table import Mistake
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
@@ -263,8 +262,7 @@ def _interruptible() -> Iterator[None]:
 def find_scenario(name: str) -> Scenario:
     """Read the scenario called `name` in the library, or the scenario or recording in that file.
 
-    Raises `Problem` if there is none or it has mistakes. If it has several mistakes, this prints
-    all but the last, which it raises.
+    Raises `Problem` if there is none or it has mistakes.
     """
     if name in library.names():
         return read_scenario(library.text(name))
@@ -279,15 +277,7 @@ def find_scenario(name: str) -> Scenario:
     try:
         return read_playback(text) if is_recording else read_scenario(text)
     except ScenarioProblem as problem:
-        *others, last = [_file_problem(name, each) for each in problem.mistakes]
-        for each in others:
-            each.show()
-        raise last from None
-
-
-def _file_problem(name: str, mistake: Mistake) -> Problem:
-    place = name if mistake.line is None else f"{name}:{mistake.line}"
-    return Problem(mistake.message, place=place)
+        raise bad_file(name, problem.mistakes) from None
 
 
 def library_text(name: str) -> str:

@@ -20,7 +20,7 @@ from fairwarning.cli.common_options import DEFAULT_URL
 from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.times import NotATime, parse_duration_ms
-from fairwarning.common.command_errors import Problem
+from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.text_files import read_text
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
@@ -476,5 +476,4 @@ def read_fleet(path: Path) -> Fleet:
     except OSError as problem:
         raise Problem(f"{path} cannot be read: {problem.strerror}; name another file") from None
     except FleetProblem as problem:
-        place = path if problem.line is None else f"{path}:{problem.line}"
-        raise Problem(problem.message, place=str(place)) from None
+        raise bad_file(str(path), problem.mistakes) from None

@@ -33,6 +33,7 @@ from fairwarning.fleet_file import (
     refuse_existing,
     refuse_plan,
 )
+from fairwarning.fleet_file.problems import FleetMistake
 from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Caller, Role
@@ -219,8 +220,18 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
         if isinstance(problem, Crowd) and instances_max < FLEET_INSTANCES_MAX:
             raise
         raise Problem(
-            422, "fleet-invalid", problem.message, line=problem.line, pointer=problem.pointer
+            422,
+            "fleet-invalid",
+            problem.message,
+            line=problem.line,
+            pointer=problem.pointer,
+            problems=[_mistake_json(each) for each in problem.mistakes],
         ) from None
+
+
+def _mistake_json(mistake: FleetMistake) -> dict[str, str | int]:
+    found = {"detail": mistake.message, "line": mistake.line, "pointer": mistake.pointer}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _refuse_without_notice(wish: Wish, planned: Plan) -> None:

@@ -354,11 +354,20 @@ class Done(Out):
     done: bool = True
 
 
+class FileMistake(Out):
+    """A mistake in a fleet file. In TOML it has a line, counted from 1."""
+
+    detail: str
+    line: int | None = None
+    pointer: str | None = None
+
+
 class ProblemBody(Out):
-    """RFC 9457."""
+    """An error, as RFC 9457 describes it. Only `fleet-invalid` has `problems`."""
 
     type: str
     title: str
     status: int
     code: str
     detail: str
+    problems: list[FileMistake] | None = None

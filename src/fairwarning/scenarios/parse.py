@@ -68,7 +68,8 @@ def _fleet(top: ScenarioTable) -> Json | None:
     try:
         read_json(fleet, DRIVER_CATALOGUE)
     except FleetProblem as problem:
-        top.mistakes.append((("fleet", *_path(problem.pointer or "")), problem.message))
+        for each in problem.mistakes:
+            top.mistakes.append((("fleet", *_path(each.pointer or "")), each.message))
     return fleet
 
 
