@@ -17,7 +17,7 @@ from fairwarning.agent.templates import make_context
 from fairwarning.client.model import EventsUnavailable, Instance, NotApproved
 
 HOLD_S_MAX = 60.0
-"""How long a hold command may take."""
+"""How many seconds a hold command may take. It is asked again and again, so it should be quick."""
 RETRY_S_MAX = 30.0
 """The longest pause before an action is tried again."""
 AGAIN_S = 2.0

@@ -1,7 +1,7 @@
-"""Decides what to do next: all rules about order, deadlines and undo. This module is pure.
+"""Decides which action the agent does or undoes next, in which order and until when.
 
-Work for an event begins `ahead` before NotBefore. Then the event goes through the lists of its
-rule:
+This module is pure. Work for an event begins `ahead` before NotBefore. Then the event goes through
+the lists of its rule:
 
 - The actions of `scheduled` run until the deadline (NotBefore minus the margin) or its start.
 - The actions of `started` run until the event is over.
@@ -51,7 +51,9 @@ _TO_APPROVAL = (Approve, AskPeers, CheckHold, Report)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """What is true at the moment of the decision."""
+    """What a decision depends on besides the stored memory: the time, the running steps, and what
+    is known about approvals.
+    """
 
     at: datetime
     facts: Facts = field(default_factory=Facts)
@@ -114,9 +116,8 @@ def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
 
 
 def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
-    """Return the next step.
-
-    It is None if nothing is left to do, or if another event is working on the same action.
+    """Return the next step of this event. It is None if nothing is left to do, or if another event
+    is working on the same action.
     """
     match record.phase:
         case Phase.SCHEDULED if (far := _still_far(record, now.at)) is not None:
@@ -185,7 +186,9 @@ def _to_do(
 
 
 def _leave_out(record: Record, place: Place, why: str) -> Step:
-    """Return a Skip, or a CutOff if the action was begun before a crash and may be half done."""
+    """Return the step that leaves an action out: a Skip, or a CutOff if the action was begun before
+    a crash and may be half done.
+    """
     is_begun = _progress(record, place) is Progress.BEGUN
     return CutOff(place=place, why=why) if is_begun else Skip(place=place, why=why)
 
@@ -199,7 +202,7 @@ def _has_stopped(record: Record, phase: Phase) -> bool:
 
 
 def _owed(record: Record) -> list[Place]:
-    """Return the actions that must be undone, the last one first."""
+    """Return the actions of this event that must still be undone, the last one first."""
     done = [*record.actions(Phase.SCHEDULED), *record.actions(Phase.STARTED)]
     return [
         place

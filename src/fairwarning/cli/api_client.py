@@ -26,7 +26,9 @@ _ANSWER_S = 60.0
 _ADVANCE_S = 600.0
 """The timeout for moving the clock. The server answers when all that became due has happened."""
 _SILENCE_S = 90.0
-"""A stream without data for this long is reopened: it is dead, as after a laptop slept."""
+"""A stream that sent nothing for this many seconds is opened again. Its connection may be dead, as
+after a laptop slept.
+"""
 _PAGE_MAX = 200
 
 

@@ -102,10 +102,10 @@ def azure_setup(
     undo: bool,
     why: str | None,
 ) -> None:
-    """Make az and the Azure SDKs use this server.
+    """Set up az and the Azure SDKs so that they use this server.
 
-    This creates a token, which is the client secret of a service principal, and prints the
-    lines to paste into a shell. The secret is shown only this once.
+    This creates a token, which is the client secret of a service principal, and prints the lines to
+    paste into a shell. The secret is shown only this once.
     """
     if undo:
         if run or sdk:

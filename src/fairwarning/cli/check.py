@@ -26,7 +26,9 @@ Examples:
   fairwarning check --list
 """
 _JOBS_MIN = 4
-"""The default is never less, because cases mostly wait for the handler's next poll."""
+"""The smallest default of --jobs. Cases mostly wait for the handler's next poll, so more of them
+than cores can run.
+"""
 
 
 class Usage(Problem):
@@ -119,12 +121,12 @@ def check(
     lists: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Check what COMMAND, a handler of scheduled events, does in every kind of trouble.
+    """Run COMMAND, a handler of scheduled events, through test cases, and report its mistakes.
 
-    Options of the check come first, then `--`, then the handler's command with its own
-    options. Each case starts the handler against a private server and watches the handler's
-    requests and approvals. The exit code is 0 if all cases passed, 1 if a case failed, and 2 if
-    the handler could not be started.
+    Options of the check come first, then `--`, then the handler's command with its own options.
+    Each case starts the handler against a private server and watches the handler's requests and
+    approvals. The exit code is 0 if all cases passed, 1 if a case failed, and 2 if the handler
+    could not be started.
     """
     from fairwarning.handler_check.namespace import NoNamespaces  # noqa: PLC0415  (the server is behind it)
     from fairwarning.handler_check.run import CannotCheck, CheckOptions  # noqa: PLC0415

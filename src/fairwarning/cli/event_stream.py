@@ -26,7 +26,9 @@ class Lost(Struct, frozen=True):
 
 
 class Back(Struct, frozen=True):
-    """The stream is connected again; entries resume where they stopped."""
+    """An item of the stream which says that the connection was lost and is open again. No entry is
+    missing.
+    """
 
 
 Happening = Entry | Lost | Back

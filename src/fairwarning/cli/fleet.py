@@ -54,7 +54,7 @@ Examples:
 """
 )
 def fleet() -> None:
-    """Declare and see the fleet."""
+    """Apply a fleet file, show the fleet, and remove instances from it."""
 
 
 @fleet.command(
@@ -107,7 +107,9 @@ def _refuse_no_reason(why: str | None, *, without_notice: bool) -> None:
 
 
 def _in_our_words(problem: Problem) -> Problem:
-    """Return the problem; `preview-needed` gets a message without parameters of the API."""
+    """Return the problem. The message of `preview-needed` is replaced, because it names parameters
+    of the API.
+    """
     if problem.code != "preview-needed":
         return problem
     names = several(problem.body.get("instances") or [], _NAMES_SHOWN)

@@ -29,7 +29,7 @@ Examples:
 """
 )
 def token() -> None:
-    """Make, list and revoke tokens."""
+    """Create, list and revoke the tokens that give access to the server."""
 
 
 @token.command(

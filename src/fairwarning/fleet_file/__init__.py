@@ -10,11 +10,11 @@ from fairwarning.fleet_file.plan import (
     removal,
     resource_key,
 )
-from fairwarning.fleet_file.problems import Crowd, FleetProblem
+from fairwarning.fleet_file.problems import FleetProblem, TooManyInstances
 from fairwarning.fleet_file.read import read_json, read_toml
 
 __all__ = [
-    "Crowd",
+    "TooManyInstances",
     "Fleet",
     "FleetChange",
     "FleetProblem",

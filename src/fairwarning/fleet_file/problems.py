@@ -40,7 +40,7 @@ class FleetProblem(Exception):
         self.message, self.line, self.pointer = first.message, first.line, first.pointer
 
 
-class Crowd(FleetProblem):
+class TooManyInstances(FleetProblem):
     """A declaration has more instances than its reader allows."""
 
 
@@ -48,8 +48,8 @@ class TooManyMistakes(Exception):
     """The file has `MISTAKES_MAX` mistakes, so the rest of it is not read."""
 
 
-class CrowdAt(Exception):
-    """There are too many instances, from the resource at a path on. The mistake is noted."""
+class TooManyInstancesNoted(Exception):
+    """The file has too many instances, which is noted as a mistake. The rest of it is not read."""
 
 
 class Mistakes:

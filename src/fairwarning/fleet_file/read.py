@@ -16,11 +16,11 @@ from fairwarning.core.resources import Resource
 from fairwarning.fleet_file.decode import decode
 from fairwarning.fleet_file.model import Fleet
 from fairwarning.fleet_file.problems import (
-    Crowd,
-    CrowdAt,
     FleetMistake,
     FleetProblem,
     Mistakes,
+    TooManyInstances,
+    TooManyInstancesNoted,
     TooManyMistakes,
 )
 from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX, resources_of
@@ -34,7 +34,7 @@ def read_toml(
     instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
     """Return the fleet of a fleet file. `drivers` are the drivers that it may name. Raises
-    FleetProblem if it has mistakes, or Crowd if it has too many instances.
+    FleetProblem if it has mistakes, or TooManyInstances if it has too many instances.
 
     With `is_partial` it declares only a part of the fleet (`partial_declaration.py`).
     """
@@ -66,7 +66,7 @@ def read_json(
     instances_max: int = FLEET_INSTANCES_MAX,
 ) -> Fleet:
     """Return the fleet in decoded JSON, by the same rules as `read_toml`. Raises FleetProblem or
-    Crowd.
+    TooManyInstances.
     """
     return _read(data, drivers, instances_max, Mistakes.in_json, is_partial=is_partial)
 
@@ -88,8 +88,8 @@ def _read(
         )
     except TooManyMistakes:
         pass
-    except CrowdAt:
-        kind = Crowd
+    except TooManyInstancesNoted:
+        kind = TooManyInstances
     if mistakes:
         raise kind(described(mistakes))
     return Fleet(resources=resources)

@@ -31,7 +31,7 @@ from fairwarning.core.roster import (
     refuse_terminate_on_spot,
 )
 from fairwarning.fleet_file.partial_declaration import MEMBER_KEYS
-from fairwarning.fleet_file.problems import CrowdAt, Mistakes, Where
+from fairwarning.fleet_file.problems import Mistakes, TooManyInstancesNoted, Where
 from fairwarning.fleet_file.schema import (
     SHAPES,
     AvailabilitySetShape,
@@ -67,14 +67,14 @@ def resources_of(
     is_partial: bool,
 ) -> tuple[Resource, ...]:
     """Return the resources by kind, and within a kind in the order of the file. All that is wrong
-    is noted in `mistakes`; the resources are then not complete. Raises CrowdAt or TooManyMistakes.
+    is noted in `mistakes`; the resources are then not complete. Raises TooManyInstancesNoted or TooManyMistakes.
 
     `written` is the data from which `fleet` was read; it shows which keys are missing. In a partial
     declaration (`partial_declaration.py`) missing keys keep their present values, which are not
     known here. So checks that need such values are left to the plan.
     """
     top = Where((), mistakes)
-    _refuse_crowd(fleet, instances_max, top)
+    _refuse_too_many_in_all(fleet, instances_max, top)
     place_of(fleet, fleet, top, drivers, is_partial=is_partial)
     policy_of(fleet, fleet, top, test=True)  # Whether it is lowered depends on the resource.
     found: list[Resource] = []
@@ -124,8 +124,8 @@ def _shapes(fleet: FleetShape) -> Iterator[tuple[tuple[str, int], ResourceShape]
             yield (kind, number), shape
 
 
-def _refuse_crowd(fleet: FleetShape, instances_max: int, top: Where) -> None:
-    """Raise CrowdAt if there are too many instances. This is checked before they are made, because
+def _refuse_too_many_in_all(fleet: FleetShape, instances_max: int, top: Where) -> None:
+    """Raise TooManyInstancesNoted if there are too many instances. This is checked before they are made, because
     a short line can declare a thousand.
     """
     count = 0
@@ -142,7 +142,7 @@ def _refuse_crowd(fleet: FleetShape, instances_max: int, top: Where) -> None:
         if count > instances_max:
             message = f"a declaration has at most {instances_max:,} instances; divide it"
             top.inside(*path).wrong(message)
-            raise CrowdAt
+            raise TooManyInstancesNoted
 
 
 def _addresses(fleet: FleetShape, top: Where) -> Iterator[tuple[str, Where]]:

@@ -20,12 +20,12 @@ from fairwarning.core.journal_text import listed as listed_names
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.fleet_file import (
-    Crowd,
     Fleet,
     FleetChange,
     FleetProblem,
     Plan,
     Step,
+    TooManyInstances,
     confirmation,
     plan,
     read_json,
@@ -89,7 +89,7 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
                 current = [scope async for page in _pages(control) for scope in page]
                 frames = await asyncio.to_thread(_made_here, wish, current)
             return await _understood(frames)
-        except Crowd:
+        except TooManyInstances:
             pass  # The document is short but has many instances, so plan in a process.
     frames = await control.subprocesses.run(
         "fleet", lambda: _sent(control, wish), caller=wish.caller.key
@@ -107,7 +107,7 @@ def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
     """Yield the plan as frames. A Problem or Refused is yielded as a frame too.
 
-    Raises Crowd if the document has more than `instances_max` instances and this is below
+    Raises TooManyInstances if the document has more than `instances_max` instances and this is below
     `FLEET_INSTANCES_MAX`.
     """
     try:
@@ -217,7 +217,7 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
         data = decoded_json(document.body)
         return read_json(data, wish.drivers, is_partial=not wish.prune, instances_max=instances_max)
     except FleetProblem as problem:
-        if isinstance(problem, Crowd) and instances_max < FLEET_INSTANCES_MAX:
+        if isinstance(problem, TooManyInstances) and instances_max < FLEET_INSTANCES_MAX:
             raise
         raise Problem(
             422,

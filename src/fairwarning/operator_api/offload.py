@@ -24,7 +24,7 @@ BATCH = 200
 T = TypeVar("T")
 
 caller_key: ContextVar[str] = ContextVar("caller_key", default="")
-"""The `Caller.key` of the request that this task answers."""
+"""The key of the caller whose request this task answers (`Caller.key`)."""
 
 
 class Offload:

@@ -33,11 +33,13 @@ Text = Annotated[str, Meta(max_length=1024)]
 
 
 class In(Struct, rename="camel", forbid_unknown_fields=True):
-    """A body or a query. Unknown names are refused, because they may be mistakes."""
+    """The base class of bodies and queries of requests. Unknown names are refused, because they may
+    be mistakes.
+    """
 
 
 class Out(Struct, rename="camel"):
-    """An answer."""
+    """The base class of the bodies of answers."""
 
 
 class NoQuery(In):

@@ -34,7 +34,7 @@ _STRETCHES = ((-PAST_MS, 0, 0.28), (0, DAY_MS, 0.36), (DAY_MS, AHEAD_MS, 0.36))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """The time from the start of an event's impact to its end, as far as is known."""
+    """The time from the start to the end of an event's impact, as far as both are known."""
 
     event: Event
     starts_ms: int
@@ -188,7 +188,7 @@ def _bar(impact: Impact, y: float, now: Instant) -> Bar:
 
 
 def label_of(scope: str) -> str:
-    """Return `web`, or `workers/1` for a placement group, cut to the length of a label."""
+    """Return the label of a scope: `web`, or `workers/1` for a placement group."""
     name = "/".join(scope.split("/")[3:]) or scope
     return name if len(name) <= LABEL_CHARS_MAX else f"{name[: LABEL_CHARS_MAX - 1]}…"
 

@@ -1,4 +1,6 @@
-"""A VM of the test server, which can send the requests of a handler."""
+"""The class `Vm` sends requests to the metadata endpoint of the test server, as a handler on that
+VM does.
+"""
 
 import json
 import urllib.error

@@ -17,7 +17,7 @@ from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.common.process_group import end
 
 GRACE_S = 5.0
-"""How long a program may take to end after SIGTERM. Then it gets SIGKILL."""
+"""How many seconds a program may take to end after SIGTERM. Then it gets SIGKILL."""
 COMPLAINT_CHARS_MAX = 300
 noted: ContextVar[Callable[[int], AbstractContextManager[None]]] = ContextVar(
     "noted", default=lambda _: nullcontext()
@@ -77,7 +77,9 @@ async def must_run(argv: Sequence[str], *, environment: Mapping[str, str]) -> st
 
 
 def complaint(program: str, finished: Finished) -> str:
-    """Return what went wrong in one line. It omits the arguments, which may contain secrets."""
+    """Return in one line why a program failed. The line omits the arguments, which may contain
+    secrets.
+    """
     code, said = finished.code, finished.last_line
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     return f"{os.path.basename(program)} {how}" + (f": {said}" if said else "")

@@ -83,8 +83,7 @@ async def postpone(context: PageContext) -> Response:
 
 
 def _until(context: PageContext) -> Mapping[str, str]:
-    """Return the body of the request: `notice`, or `notBefore` from a time in the form's zone.
-
+    """Return the request's body with `notice`, or with `notBefore` from a time in the form's zone.
     Raises Problem unless exactly one of the two fields is filled in, with a valid time.
     """
     at, notice = context.form.get("at", "").strip(), context.form.get("notice", "").strip()
@@ -192,7 +191,7 @@ def _step(entry: Entry) -> Step:
 
 
 def name_of(actor: str) -> str:
-    """Return `local` for `operator:local`, and empty text for the engine itself."""
+    """Return the name of an actor: `local` for `operator:local`. The engine has none."""
     kind, _, name = actor.partition(":")
     return "" if kind == "engine" else name or kind
 
