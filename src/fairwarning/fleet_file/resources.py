@@ -66,8 +66,10 @@ def resources_of(
     *,
     is_partial: bool,
 ) -> tuple[Resource, ...]:
-    """Return the resources by kind, and within a kind in the order of the file. All that is wrong
-    is noted in `mistakes`; the resources are then not complete. Raises TooManyInstancesNoted or TooManyMistakes.
+    """Return the resources by kind, and within a kind in the order of the file.
+
+    All that is wrong is noted in `mistakes`; the resources are then not complete. Raises
+    TooManyInstancesNoted or TooManyMistakes.
 
     `written` is the data from which `fleet` was read; it shows which keys are missing. In a partial
     declaration (`partial_declaration.py`) missing keys keep their present values, which are not
@@ -125,8 +127,8 @@ def _shapes(fleet: FleetShape) -> Iterator[tuple[tuple[str, int], ResourceShape]
 
 
 def _refuse_too_many_in_all(fleet: FleetShape, instances_max: int, top: Where) -> None:
-    """Raise TooManyInstancesNoted if there are too many instances. This is checked before they are made, because
-    a short line can declare a thousand.
+    """Raise TooManyInstancesNoted if there are too many instances. This is checked before they are
+    made, because a short line can declare a thousand.
     """
     count = 0
     for path, shape in _shapes(fleet):

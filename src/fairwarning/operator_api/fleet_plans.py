@@ -107,8 +107,8 @@ def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
     """Yield the plan as frames. A Problem or Refused is yielded as a frame too.
 
-    Raises TooManyInstances if the document has more than `instances_max` instances and this is below
-    `FLEET_INSTANCES_MAX`.
+    Raises TooManyInstances if the document has more than `instances_max` instances and this is
+    below `FLEET_INSTANCES_MAX`.
     """
     try:
         fleet = _read(wish, instances_max)
