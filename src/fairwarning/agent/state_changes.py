@@ -24,6 +24,7 @@ from fairwarning.client.model import Event, Instance, Status
 
 UNDO_RETRY_S = 10.0
 """The first pause after a failed undo. It doubles with each failure."""
+# A workload that is still drained must not wait longer for a repaired program.
 UNDO_RETRY_S_MAX = 300.0
 MARGIN_SHARE_MAX = 0.25
 """The largest part of the notice that the margin may take. An eviction gives only 30 seconds of

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from fairwarning.common.command_errors import Disconnected
 
-PAUSE_S_MIN = 0.5
-PAUSE_S_MAX = 10.0
+PAUSE_S_MIN = 0.5  # A restarting server is back soon.
+PAUSE_S_MAX = 10.0  # A person who watches should not wait longer after an outage.
 OpenStream = Callable[[str | None], AbstractContextManager[Iterator[str]]]
 
 

@@ -37,7 +37,7 @@ from fairwarning.testing.server_thread import Background
 if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api
 T = TypeVar("T")
-SCOPES_MAX = 1_000
+SCOPES_MAX = 1_000  # More than the fleet of any scenario has.
 HANDLER_SPEED = 60.0
 """The default speed with a handler. A faster clock would hide events between two polls."""
 

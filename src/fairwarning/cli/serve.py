@@ -40,7 +40,7 @@ from fairwarning.operator_api.own_certificate import CannotCertify
 from fairwarning.operator_api.server import BadCertificate, Tls
 from fairwarning.starter_fleet import STARTER_FLEET
 
-_IDLE_DAYS_MAX = 366
+_IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
 _CANNOT_START = (

@@ -17,7 +17,7 @@ from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
-_NAME_MAX = 64
+_NAME_MAX = 64  # The longest name of a token.
 
 
 @click.group(

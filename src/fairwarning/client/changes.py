@@ -22,7 +22,9 @@ from fairwarning.client.model import Change, ChangeKind, Document, Event, Status
 from fairwarning.client.watch_state import Seen
 
 OVER_KEPT_MAX = 1_000
-"""How many ids of finished events are remembered."""
+"""How many ids of finished events are remembered. A scope has far fewer at a time, and the saved
+state stays small.
+"""
 CONFIRMATIONS = 5
 """How many documents in a row must miss an event before it counts as ended, if the service began
 anew. We see that by the incarnation: it equals the one that last showed the event, or lies between

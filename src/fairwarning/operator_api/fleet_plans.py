@@ -43,10 +43,11 @@ from fairwarning.operator_api.parse_request import decoded_json, decoded_text
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Document
 
-BATCH = 200
+BATCH = 200  # Decoding so few at once does not hold up polls.
+# A thread holds up polls while it works, so larger documents go to a process.
 SMALL_BYTES = 16 * 1024
-SMALL_INSTANCES = 1_000
-SMALL_SCOPES = 1_000
+SMALL_INSTANCES = 1_000  # A thread holds up polls while it works, so more go to a process.
+SMALL_SCOPES = 1_000  # A thread holds up polls while it works, so more go to a process.
 T = TypeVar("T")
 
 

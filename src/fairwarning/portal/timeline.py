@@ -20,15 +20,15 @@ TOP = 26
 LANE = 26
 BAR = 14
 BOTTOM = 20
-BAR_WIDTH_MIN = 5
-LANES_MAX = 40
-BARS_MAX = 300
-LABEL_CHARS_MAX = 16
+BAR_WIDTH_MIN = 5  # A short impact must still be seen and clicked.
+LANES_MAX = 40  # More lanes do not fit on two screens.
+BARS_MAX = 300  # Browsers draw so many at once without delay.
+LABEL_CHARS_MAX = 16  # As many characters as fit into `LABELS`.
 TICK_ROOM = 40
 """The smallest distance between two labels, so that they do not overlap."""
 PAST_MS = DAY_MS
 AHEAD_MS = 7 * DAY_MS
-TICK_HOURS = 6
+TICK_HOURS = 6  # Four labels a day have enough room.
 _STRETCHES = ((-PAST_MS, 0, 0.28), (0, DAY_MS, 0.36), (DAY_MS, AHEAD_MS, 0.36))
 
 

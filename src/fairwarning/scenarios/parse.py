@@ -24,7 +24,7 @@ from fairwarning.scenarios.model import (
 from fairwarning.scenarios.step_actions import ACTIONS
 from fairwarning.scenarios.toml_table import ScenarioTable
 
-STEPS_MAX = 1_000
+STEPS_MAX = 1_000  # Far more than a person writes; a generated file must not fill the memory.
 _TOP_KEYS = ("title", "description", "fleet", "step")
 _STEP_KEYS = ("after", "at", "say", *ACTIONS, "as", "reason")
 _NAMED_ACTIONS = (Schedule, Operate, Postpone, StartRollout)

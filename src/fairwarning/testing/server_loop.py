@@ -37,8 +37,8 @@ from fairwarning.operator_api.to_schema import event_of
 
 START = Instant(1_767_225_600_000)
 """2026-01-01T00:00:00Z, the time at which a test begins by default."""
-EVENTS_MAX = 10_000
-NAMES_SHOWN_MAX = 20
+EVENTS_MAX = 10_000  # Far more than a test makes.
+NAMES_SHOWN_MAX = 20  # An error message stays readable.
 _BY = operator_actor("test")
 
 

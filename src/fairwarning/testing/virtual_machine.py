@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 VERSION = "2020-07-01"
-TIMEOUT_S = 30
+TIMEOUT_S = 30  # Longer than any fault that delays an answer in a usual test.
 _PLAIN = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fairwarning.handler_check.model import Report, Result, Verdict
 
 MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_OBSERVED: "?"}
-_NAME_WIDTH = 18
+_NAME_WIDTH = 18  # The longest name of a case fits.
 
 
 def line(result: Result) -> str:

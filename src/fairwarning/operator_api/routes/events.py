@@ -29,7 +29,7 @@ from fairwarning.operator_api.resolve_names import (
 from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.to_schema import event_of
 
-TIMELINE_MAX = 500
+TIMELINE_MAX = 500  # Enough for an event of a hundred instances, each with a few entries.
 _SEEDED_IDS = uuid.UUID("5d2c0f0e-6c2b-4a53-9a55-0f6a3f1f7f11")
 
 

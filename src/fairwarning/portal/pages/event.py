@@ -17,7 +17,7 @@ from fairwarning.portal.page_context import PageContext
 from fairwarning.portal.time_zones import ZONE, local, rfc3339_of, zone_of
 
 PATH = "/events/{id}"
-OTHERS_MAX = 5
+OTHERS_MAX = 5  # Each of them is one more request to the API.
 
 
 async def event(context: PageContext) -> Response:

@@ -11,7 +11,7 @@ from fairwarning.operator_api.schemas import Events
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
-ROWS = 50
+ROWS = 50  # A page that a person can look through.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "phase": tuple(Phase),
     "type": tuple(EventType),

@@ -12,7 +12,7 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
 _SCOPE = "/scopes/{scope:path}"
-SETS_SHOWN = 50
+SETS_SHOWN = 50  # A page that a person can look through.
 DEFAULTS = {"name": "", "capacity": "2", "orchestration": "uniform", "priority": "Regular",
             "update_domains": "5", "termination": "off", "delay": "5"}  # fmt: skip
 
