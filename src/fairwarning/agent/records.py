@@ -90,6 +90,11 @@ class Record:
     def action_state(self, place: Place) -> ActionState | None:
         return self.action_states.get(place.slot)
 
+    def progress(self, place: Place) -> Progress | None:
+        """Return how far the action has come. It is None if it was neither begun nor skipped."""
+        state = self.action_states.get(place.slot)
+        return None if state is None else state.progress
+
     def actions(self, phase: Phase) -> Iterator[tuple[Place, Action]]:
         for index, action in enumerate(() if self.rule is None else self.rule.actions(phase)):
             yield Place(event_id=self.event.id, phase=phase, index=index), action

@@ -157,7 +157,7 @@ def check(
 
 
 def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
-    from fairwarning.handler_check.cases import CASES  # noqa: PLC0415
+    from fairwarning.handler_check.all_cases import CASES  # noqa: PLC0415
 
     unknown = [each for each in (*names, *skip) if each not in CASES]
     if unknown:
@@ -166,7 +166,7 @@ def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
-    from fairwarning.handler_check.cases import CASES  # noqa: PLC0415
+    from fairwarning.handler_check.all_cases import CASES  # noqa: PLC0415
 
     if as_json:
         rows = [{"case": n, "title": CASES[n].title, "why": CASES[n].why} for n in chosen]
