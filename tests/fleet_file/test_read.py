@@ -19,8 +19,8 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
-from fairwarning.fleet_file import FleetProblem, plan
-from fairwarning.fleet_file.problems import MISTAKES_MAX
+from fairwarning.fleet_file.plan import plan
+from fairwarning.fleet_file.problems import MISTAKES_MAX, FleetProblem
 from tests.support.fleet_files import read_json, read_toml
 
 ROOT = Path(__file__).parents[2]

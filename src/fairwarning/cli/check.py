@@ -179,27 +179,26 @@ def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
 
 def _show_result(result: "Result") -> None:
     """Print the result when a case ends, on a terminal only; the final table shows all anyway."""
-    from fairwarning.handler_check.reports.text import line  # noqa: PLC0415
+    from fairwarning.handler_check.reports import line  # noqa: PLC0415
 
     if sys.stderr.isatty():
         click.echo(line(result), err=True)
 
 
 def _write(report: "Report", junit: Path | None, html: Path | None) -> None:
-    from fairwarning.handler_check.reports import html as page  # noqa: PLC0415
-    from fairwarning.handler_check.reports import junit as xml  # noqa: PLC0415
+    from fairwarning.handler_check import reports  # noqa: PLC0415
 
     try:
         if junit is not None:
-            junit.write_bytes(xml.junit(report))
+            junit.write_bytes(reports.junit(report))
         if html is not None:
-            html.write_text(page.html(report), encoding="utf-8")
+            html.write_text(reports.html(report), encoding="utf-8")
     except OSError as problem:
         raise Usage(f"cannot write {problem.filename}: {problem.strerror}") from None
 
 
 def _show(report: "Report", *, as_json: bool) -> None:
-    from fairwarning.handler_check.reports.text import full_text  # noqa: PLC0415
+    from fairwarning.handler_check.reports import full_text  # noqa: PLC0415
 
     if not as_json:
         is_shown = sys.stderr.isatty() and sys.stdout.isatty()

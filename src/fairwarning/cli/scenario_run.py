@@ -21,7 +21,8 @@ from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
-from fairwarning.fleet_file import Fleet, read_json
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.read import read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
 from fairwarning.scenarios import library

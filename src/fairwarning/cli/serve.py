@@ -31,7 +31,9 @@ from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
-from fairwarning.fleet_file import Fleet, FleetProblem, read_toml
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.problems import FleetProblem
+from fairwarning.fleet_file.read import read_toml
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules

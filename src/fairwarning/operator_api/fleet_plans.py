@@ -19,21 +19,10 @@ from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.core.journal_text import listed as listed_names
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.fleet_file import (
-    Fleet,
-    FleetChange,
-    FleetProblem,
-    Plan,
-    Step,
-    TooManyInstances,
-    confirmation,
-    plan,
-    read_json,
-    read_toml,
-    refuse_existing,
-    refuse_plan,
-)
-from fairwarning.fleet_file.problems import FleetMistake
+from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
+from fairwarning.fleet_file.plan import confirmation, plan, refuse_existing, refuse_plan
+from fairwarning.fleet_file.problems import FleetMistake, FleetProblem, TooManyInstances
+from fairwarning.fleet_file.read import read_json, read_toml
 from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Caller, Role

@@ -2,7 +2,6 @@
 
 from fairwarning.portal.app import Page
 from fairwarning.portal.pages import (
-    event,
     events,
     fleet,
     history,
@@ -18,7 +17,6 @@ from fairwarning.portal.pages import (
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
     *events.PAGES,
-    *event.PAGES,
     *fleet.PAGES,
     *instance.PAGES,
     *scale_sets.PAGES,

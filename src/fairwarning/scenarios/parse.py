@@ -6,7 +6,8 @@ from fairwarning.common.toml_lines import Lines, Path
 from fairwarning.common.toml_table import Mistake, suggestion, with_lines
 from fairwarning.common.toml_text import NotToml, parse_toml
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
-from fairwarning.fleet_file import FleetProblem, read_json
+from fairwarning.fleet_file.problems import FleetProblem
+from fairwarning.fleet_file.read import read_json
 from fairwarning.scenarios.model import (
     Action,
     Approve,

@@ -26,7 +26,8 @@ from fairwarning.core.model import (
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
-from fairwarning.fleet_file import Fleet, read_json, read_toml
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.read import read_json, read_toml
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import Node, NodeSettings

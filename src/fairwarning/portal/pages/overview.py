@@ -12,7 +12,7 @@ from fairwarning.operator_api.schemas import Event, Scope
 from fairwarning.portal import shell_commands, timeline
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
-from fairwarning.portal.pages.event import approving
+from fairwarning.portal.pages.events import approving
 from fairwarning.portal.time_zones import ZONE, local, zone_of
 
 ROWS_MAX = 15  # The most urgent ones fit on a screen.
