@@ -1,9 +1,7 @@
 """This module collects the mistakes in a fleet file: what is wrong, and where."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from fairwarning.common.toml_lines import Path
 from fairwarning.common.toml_table import Mistake
@@ -107,18 +105,32 @@ class Mistakes:
         ]
 
 
-@dataclass(frozen=True, slots=True)
 class Where:
-    """A place in a fleet file, at which a mistake can be noted."""
+    """A place in a fleet file, at which a mistake can be noted. If a Refused is raised inside `with
+    where:`, it is noted as a mistake at this place.
 
-    path: Path
-    mistakes: Mistakes
+    This is a plain class, because a large file needs one for each of its values.
+    """
 
-    def __getitem__(self, key: str | int) -> Self:
-        return self.inside(key)
+    __slots__ = ("mistakes", "path")
 
-    def inside(self, *keys: str | int) -> Self:
-        return type(self)((*self.path, *keys), self.mistakes)
+    def __init__(self, path: Path, mistakes: Mistakes) -> None:
+        self.path = path
+        self.mistakes = mistakes
+
+    def __getitem__(self, key: str | int) -> "Where":
+        return Where((*self.path, key), self.mistakes)
+
+    def inside(self, *keys: str | int) -> "Where":
+        return Where((*self.path, *keys), self.mistakes)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if isinstance(error, Refused):
+            self.wrong(error.message)
+        return isinstance(error, Refused)
 
     @property
     def is_wrong(self) -> bool:
@@ -136,14 +148,6 @@ class Where:
     def ignore(self) -> None:
         """Note no further mistake here."""
         self.mistakes.ignore(self.path)
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Note a Refused that is raised inside the `with` block as a mistake here."""
-        try:
-            yield
-        except Refused as refused:
-            self.wrong(refused.message)
 
 
 def pointer_of(path: Path) -> str:

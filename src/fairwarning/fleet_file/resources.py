@@ -92,7 +92,7 @@ def resources_of(
             scope_kind = ScopeKind(kind.replace("_", "-"))
             ids.append((scope_id(resource.place, scope_kind, resource.name), where["name"]))
         if mistakes.reports == before and not mistakes.has_below(where.path):
-            with where["name"].noted():
+            with where["name"]:
                 expand(_comparable(resource) if is_partial else resource)
     _note_repeats("scope", iter(ids))
     _note_repeats("address", _addresses(fleet, top))
@@ -180,7 +180,7 @@ def _read(
     *,
     is_partial: bool,
 ) -> Resource:
-    with where["name"].noted():
+    with where["name"]:
         refuse_name(shape.name)
     place = place_of(fleet, shape, where, drivers, is_partial=is_partial)
     absent = {*shape.__struct_fields__} - {*written, *Defaults.__struct_fields__}
@@ -261,10 +261,10 @@ def _member(
     unknown: Collection[str],
 ) -> Member:
     if isinstance(given, str):
-        with where.noted():
+        with where:
             refuse_name(given)
         return Member(name=given, left_out=MEMBER_KEYS)
-    with where["name"].noted():
+    with where["name"]:
         refuse_name(given.name)
     if "update_domains" not in unknown:
         _check_domain(given.update_domain, shape.update_domains, where["update_domain"])
@@ -293,9 +293,9 @@ def _scale_set(
     _check_domains(shape, where)
     is_flexible = shape.orchestration is Orchestration.FLEXIBLE
     if is_flexible:
-        with where["name"].noted():
+        with where["name"]:
             refuse_flexible_name(shape.name)
-    with where["capacity"].noted():
+    with where["capacity"]:
         refuse_capacity(shape.name, shape.capacity)
     unknown = _unknown(unknown, where, "capacity")
     named = shape.capacity if is_flexible and not where["capacity"].is_wrong else 0
@@ -322,7 +322,7 @@ def _terminate_notice_ms(shape: ScaleSetShape, where: Where) -> int | None:
     if shape.terminate_notice in (None, ""):
         return None
     notice_ms = None
-    with where.noted():
+    with where:
         notice_ms = parse_terminate_notice_ms(shape.terminate_notice)
         refuse_terminate_on_spot([Instance(name=InstanceName("any"), priority=shape.priority)])
     return notice_ms
@@ -352,7 +352,7 @@ def _cloud_service(
 
 
 def _check_role(role: str, count: object, where: Where) -> None:
-    with where.noted():
+    with where:
         refuse_name(role)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         where.wrong(f"role `{role}` must be a number of instances, 0 or more")
@@ -365,9 +365,9 @@ def _whole_counts(shape: CloudServiceShape) -> Iterator[int]:
 def _check_domains(
     shape: AvailabilitySetShape | ScaleSetShape | CloudServiceShape, where: Where
 ) -> None:
-    with where["update_domains"].noted():
+    with where["update_domains"]:
         refuse_update_domains(shape.name, shape.update_domains)
-    with where["fault_domains"].noted():
+    with where["fault_domains"]:
         refuse_fault_domains(shape.name, shape.fault_domains)
 
 

@@ -57,7 +57,7 @@ def _part(top: Defaults, own: Defaults, where: Where, key: str, default: str) ->
     text, text_at = _said(top, own, where, key)
     if text is None:
         return default
-    with text_at.noted():
+    with text_at:
         refuse_place(key.replace("_", " "), text)
     return str(text)
 
@@ -85,7 +85,7 @@ def _setting(value: object, where: Where) -> str:
         case bool():
             return str(value).lower()
         case str() | int():
-            with where.noted():
+            with where:
                 refuse_text("driver's setting", str(value))
             return str(value)
         case _:
@@ -123,7 +123,7 @@ def _notice_ms(key: str, value: object, where: Where, *, test: bool) -> int:
     if notice_ms is None:
         where.wrong(f"`{key}` must be a duration in quotes, like {DURATION_EXAMPLES}")
         return 0
-    with where.noted():
+    with where:
         refuse_lowered_notice(Policy(notice_ms={EventType(key): notice_ms}), test=test)
     return notice_ms
 
@@ -133,13 +133,13 @@ def tags_of(tags: Mapping[str, Any], where: Where) -> dict[str, str]:
         if not isinstance(value, str):
             where["tags"][key].wrong(f"tag `{key}` must be a string; put it in quotes")
             continue
-        with where["tags"][key].noted():
+        with where["tags"][key]:
             refuse_text("tag", key + value)
     return dict(tags)
 
 
 def handle_of(handle: str, where: Where) -> str:
-    with where["handle"].noted():
+    with where["handle"]:
         refuse_text("handle", handle)
     return handle
 
@@ -172,6 +172,6 @@ def shared_addresses(
 
 def _addresses(addresses: Sequence[str], where: Where) -> tuple[str, ...]:
     for number, address in enumerate(addresses):
-        with where.inside("addresses", number).noted():
+        with where.inside("addresses", number):
             refuse_address(address)
     return tuple(addresses)
