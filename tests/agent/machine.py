@@ -6,7 +6,7 @@ everything but the disk and the world.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from fairwarning.agent import state_changes
@@ -30,7 +30,8 @@ from fairwarning.agent.steps import (
     event_of,
 )
 from fairwarning.client.changes import Seen
-from tests.agent.values import ME
+from fairwarning.client.model import Event, Status
+from tests.agent.values import ME, NOW
 
 STEPS_MAX = 2_000
 
@@ -186,3 +187,15 @@ class Machine:
 
 def later(at: datetime, seconds: float) -> datetime:
     return at + timedelta(seconds=seconds)
+
+
+def seen(*events: Event) -> Seen:
+    return Seen(events={each.id: each for each in events})
+
+
+def started(shown: Event) -> Event:
+    return replace(shown, status=Status.STARTED, not_before=None)
+
+
+def remembered(rules: Config, *events: Event) -> Memory:
+    return update_events(Memory(), seen(*events), rules, ME, NOW)[0]

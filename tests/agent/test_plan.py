@@ -10,7 +10,6 @@ from fairwarning.agent.approval import Answer, Facts
 from fairwarning.agent.model import (
     Approve,
     Concerns,
-    Config,
     Hold,
     OnFailure,
     Phase,
@@ -19,7 +18,7 @@ from fairwarning.agent.model import (
     When,
 )
 from fairwarning.agent.plan import Now, deadline, decide
-from fairwarning.agent.records import ActionState, Memory, Place, Progress
+from fairwarning.agent.records import Place
 from fairwarning.agent.state_changes import update_events
 from fairwarning.agent.steps import (
     Adopt,
@@ -36,24 +35,9 @@ from fairwarning.agent.steps import (
     Work,
 )
 from fairwarning.agent.steps import Approve as ApproveStep
-from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Status
-from tests.agent.machine import Machine, later
-from tests.agent.values import ME, NOW, action, config, event
-
-DRAIN = Rule(name="drain", scheduled=(action("a"), action("b")))
-
-
-def seen(*events: Event) -> Seen:
-    return Seen(events={each.id: each for each in events})
-
-
-def started(shown: Event) -> Event:
-    return replace(shown, status=Status.STARTED, not_before=None)
-
-
-def remembered(rules: Config, *events: Event) -> Memory:
-    return update_events(Memory(), seen(*events), rules, ME, NOW)[0]
+from tests.agent.machine import Machine, later, remembered, seen, started
+from tests.agent.values import DRAIN, ME, NOW, action, config, event
 
 
 def test_an_event_from_its_announcement_to_its_end() -> None:
@@ -174,41 +158,6 @@ def test_what_two_events_need_is_done_once_and_undone_with_the_last() -> None:
     assert machine.history[2:] == ["undo:b", "undo:a"]
 
 
-def test_a_new_event_waits_for_an_undo_that_is_on_its_way() -> None:
-    machine = Machine(config=config(Rule(name="r", scheduled=(action("a"),))),
-                      failing=frozenset({"una"}))  # fmt: skip
-    machine.show(seen(event("E1")), NOW)
-    machine.show(seen(), later(NOW, 1))
-    assert machine.done == {"a"}, "the undo failed so far"
-    machine.show(seen(event("E2")), later(NOW, 2))
-    assert machine.approved == {"E1", "E2"}
-    machine.settle(later(NOW, 2000))
-    assert machine.done == set()
-
-
-def test_an_undo_that_fails_is_tried_until_it_works_and_holds_up_nothing() -> None:
-    rule = replace(DRAIN, finished=(action("f", has_undo=False),))
-    machine = Machine(config=config(rule), failing=frozenset({"unb"}))
-    machine.show(seen(event()), NOW)
-    until = machine.show(seen(), later(NOW, 60))
-    assert machine.history[2:] == ["undo:b", "undo:a", "finished:f"]
-    assert until == later(NOW, 70)
-    machine.settle(until)
-    assert machine.done == {"f"}
-    assert machine.memory.records == {}
-
-
-def test_an_undo_put_off_by_a_clock_that_was_wrong_is_tried_at_once() -> None:
-    """At a boot the VM's own clock may be a day ahead, until the service says how late it is."""
-    machine = Machine(config=config(DRAIN), failing=frozenset({"unb"}))
-    machine.show(seen(event()), NOW)
-    machine.show(seen(), later(NOW, 86_400))
-    assert "b" in machine.done
-    machine.failing = frozenset()
-    machine.show(seen(), later(NOW, 60))
-    assert machine.done == set()
-
-
 def test_what_is_never_undone_keeps_nothing_for_the_next_event() -> None:
     rule = Rule(name="r", finished=(action("a"),))
     memory = remembered(config(rule), event())
@@ -225,6 +174,8 @@ def policy_steps(policy: Approve, shown: Event, facts: Facts, after_s: float = 0
 
 
 SHARED = event(resources=("web-0", "web-1"))
+
+
 MINE = Facts(me="web-0")
 
 
@@ -348,20 +299,6 @@ def test_what_failed_for_another_event_is_done_and_not_taken_for_done() -> None:
     assert [type(step) for step in decide(failed, Now(at=NOW))] == [Do]
     done = state_changes.complete_step(memory, Do(place=first, ends_at=None))
     assert Adopt(place=second) in decide(done, Now(at=NOW))
-
-
-def test_of_several_undos_that_failed_the_first_that_is_due_is_waited_for() -> None:
-    memory = remembered(config(DRAIN), event())
-    memory = update_events(memory, seen(), config(DRAIN), ME, later(NOW, 1000))[0]
-    for index, seconds in ((1, 5), (0, 30)):
-        place = Place(event_id="E1", phase=Phase.SCHEDULED, index=index)
-        retry_at = later(NOW, 1000 + seconds)
-        memory = memory.with_action_state(
-            place, ActionState(progress=Progress.UNDOING, retry_at=retry_at)
-        )
-    (step,) = decide(memory, Now(at=later(NOW, 1000)))
-    assert isinstance(step, Wait)
-    assert step.until == later(NOW, 1005)
 
 
 def test_before_the_service_has_answered_only_what_is_owed_is_done() -> None:

@@ -87,3 +87,6 @@ def _name(action: Action) -> str:
 
 async def _for_ever() -> None:
     await asyncio.Event().wait()
+
+
+DRAIN = Rule(name="drain", scheduled=(action("a"), action("b")))

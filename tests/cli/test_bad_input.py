@@ -202,7 +202,7 @@ def test_every_command_has_a_call_here() -> None:
     assert set(CALLS) == set(COMMANDS)
 
 
-LISTS_ALL = ("agent check-config", "scenario run")
+LISTS_ALL = ("agent check-config", "fleet apply", "scenario run")
 """Commands that print a line for each mistake of a file."""
 
 

@@ -206,6 +206,16 @@ def test_a_mistake_in_the_file_names_its_line(fake: Fake, run: Program, tmp_path
     assert line == f"{file}:7: no such key; take it out (fleet-invalid)"
 
 
+def test_each_mistake_in_the_file_has_its_own_line(fake: Fake, run: Program) -> None:
+    mistakes = [{"detail": "no name", "line": 7}, {"detail": "no\nkey", "line": 9}]
+    fake.on("POST /fleet/plan", problem(422, "fleet-invalid", "no name", line=7, problems=mistakes))
+    result = run("fleet", "apply", "-", input="x")
+    assert result.exit_code == 1
+    first, second = result.stderr.splitlines()
+    assert first == "-:7: no name (fleet-invalid)"
+    assert second.startswith("-:9: no")
+
+
 def test_a_fleet_that_is_right_already_is_left_alone(fake: Fake, run: Program) -> None:
     fake.on("POST /fleet/plan", {"changes": [], "kept": []})
     result = run("fleet", "apply", "-", input="")

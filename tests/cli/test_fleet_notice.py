@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Program, said
 from tests.cli.fake import Fake, problem
 from tests.cli.test_control import answer, told
-from tests.cli.test_serve import PROGRAM, ask, serving
+from tests.cli.test_serve import PROGRAM, ask, serve_process
 from tests.cli.values import an_instance
 
 FLEET = """\
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def real(file: Path) -> Iterator[Program]:
     """A server with workers_0 to workers_2, which are watched."""
-    with serving(*ON_VIRTUAL_CLOCK, "--store", "memory:", "--fleet", str(file)) as process:
+    with serve_process(*ON_VIRTUAL_CLOCK, "--store", "memory:", "--fleet", str(file)) as process:
         assert process.stdout is not None
         urls = json.loads(process.stdout.readline())
         ask(urls["metadata"][0], "workers_0")
@@ -139,7 +139,7 @@ def test_a_server_that_starts_with_a_smaller_file_warns_and_logs_it(
     file: Path, tmp_path: Path
 ) -> None:
     store = ("--store", f"sqlite:///{tmp_path / 'fleet.db'}")
-    with serving(*ON_VIRTUAL_CLOCK, *store, "--fleet", str(file)) as process:
+    with serve_process(*ON_VIRTUAL_CLOCK, *store, "--fleet", str(file)) as process:
         assert process.stdout is not None
         ask(json.loads(process.stdout.readline())["metadata"][0], "workers_0")
         process.terminate()

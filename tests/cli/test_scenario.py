@@ -14,7 +14,7 @@ import pytest
 from fairwarning.scenarios import library
 from fairwarning.testing import Server, server
 from tests.cli.conftest import Program, said
-from tests.cli.test_serve import PROGRAM, ask, serving
+from tests.cli.test_serve import PROGRAM, ask, serve_process
 from tests.support.patience import HANG_S
 
 ALONE = ("--serve", "--no-wait")
@@ -251,7 +251,7 @@ as = "r"
 after = "2h"
 expect = { event = "r", phase = "completed", within = "30d" }
 """)
-    with serving("--store", "memory:", "--clock-speed", "3600", "--json") as process:
+    with serve_process("--store", "memory:", "--clock-speed", "3600", "--json") as process:
         assert process.stdout is not None
         program = Program(json.loads(process.stdout.readline())["control"])
         assert "virtual, 3600 times as fast" in program("clock", "show").stdout

@@ -7,8 +7,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.client import HTTPResponse
 from pathlib import Path
 
@@ -18,22 +17,18 @@ from click.testing import CliRunner
 from fairwarning.cli.main import main
 from fairwarning.cli.serve import _shown
 from tests.support.patience import HANG_S
+from tests.support.processes import running
 
 PROGRAM = [sys.executable, "-m", "fairwarning"]
 ANY_PORT = ("--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0")
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
 
-@contextmanager
-def serving(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def serve_process(
+    *arguments: str, **environment: str
+) -> AbstractContextManager[subprocess.Popen[str]]:
     command = [*PROGRAM, "serve", *ANY_PORT, *arguments]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return running(command, stdout=subprocess.PIPE, env={**os.environ, **environment})
 
 
 def ready(process: subprocess.Popen[str]) -> str:
@@ -85,7 +80,7 @@ def refused(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_serves_a_starter_fleet_with_no_configuration_at_all(tmp_path: Path) -> None:
-    with serving(HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data")) as process:
+    with serve_process(HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data")) as process:
         assert process.stdout is not None
         said = []
         while not (line := process.stdout.readline()).startswith("ready "):
@@ -103,14 +98,14 @@ def test_it_serves_a_starter_fleet_with_no_configuration_at_all(tmp_path: Path) 
 def test_a_restart_keeps_the_fleet_and_the_number(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/fw.db"
     for _ in range(2):
-        with serving("--store", store, "--json") as process:
+        with serve_process("--store", store, "--json") as process:
             assert ask(ready(process)) == {"DocumentIncarnation": 1, "Events": []}
             process.kill()
             process.wait()
 
 
 def test_an_empty_fleet_knows_nobody() -> None:
-    with serving("--store", "memory:", "--empty", "--json") as process:
+    with serve_process("--store", "memory:", "--empty", "--json") as process:
         url = ready(process)
         with pytest.raises(urllib.error.HTTPError) as refused:
             ask(url)
@@ -131,7 +126,7 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
 
 def test_a_store_in_use_is_one_clear_line(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/fw.db"
-    with serving("--store", store, "--json") as process:
+    with serve_process("--store", store, "--json") as process:
         ready(process)
         done = run("serve", "--store", store, *ANY_PORT)
     assert done.returncode == 1
@@ -164,7 +159,7 @@ def test_bad_arguments_say_what_to_do(arguments: list[str], code: int, words: st
 
 
 def test_the_engines_limits_can_be_set(tmp_path: Path) -> None:
-    with serving(
+    with serve_process(
         "--store", "memory:", "--clock", "virtual", "--json", "--idle-after", "1h",
         "--operations-max", "1", HOME=str(tmp_path),
     ) as process:  # fmt: skip
@@ -184,7 +179,7 @@ def test_the_engines_limits_can_be_set(tmp_path: Path) -> None:
 
 
 def test_the_lease_of_driver_work_can_be_set(tmp_path: Path) -> None:
-    with serving(
+    with serve_process(
         "--store", "memory:", "--clock", "virtual", "--json", "--lease", "7s", HOME=str(tmp_path)
     ) as process:
         assert process.stdout is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairwarning.cli.serve import _next_to
-from tests.cli.test_serve import ANY_PORT, PROGRAM, refused, serving
+from tests.cli.test_serve import ANY_PORT, PROGRAM, refused, serve_process
 from tests.support.patience import HANG_S
 
 
@@ -44,7 +44,7 @@ def test_azures_clients_are_listened_to_without_being_asked_for_and_trust_it_for
 ) -> None:
     seen = set()
     for _ in range(2):
-        with serving("--store", "memory:", "--json", XDG_DATA_HOME=str(tmp_path)) as process:
+        with serve_process("--store", "memory:", "--json", XDG_DATA_HOME=str(tmp_path)) as process:
             said = ready(process)
             authority = authority_at(said["control"])
             assert cloud_at(said["azure"], authority)["resourceManager"] == said["azure"]
@@ -67,7 +67,7 @@ def test_the_port_is_the_one_after_that_of_the_control_plane(
 
 
 def test_people_are_told_how_to_set_az_up(tmp_path: Path) -> None:
-    with serving("--store", "memory:", "--azure-folder", str(tmp_path)) as process:
+    with serve_process("--store", "memory:", "--azure-folder", str(tmp_path)) as process:
         assert process.stdout is not None
         said = []
         while not (line := process.stdout.readline()).startswith("ready "):
@@ -80,7 +80,9 @@ def test_people_are_told_how_to_set_az_up(tmp_path: Path) -> None:
 def test_it_can_be_left_out(tmp_path: Path, is_in_config: bool) -> None:
     (tmp_path / "fw.toml").write_text("no-azure = true\n")
     choice = ("--config", str(tmp_path / "fw.toml")) if is_in_config else ("--no-azure",)
-    with serving("--store", "memory:", "--json", *choice, XDG_DATA_HOME=str(tmp_path)) as process:
+    with serve_process(
+        "--store", "memory:", "--json", *choice, XDG_DATA_HOME=str(tmp_path)
+    ) as process:
         assert ready(process)["azure"] is None
     assert not (tmp_path / "fairwarning").exists()
 

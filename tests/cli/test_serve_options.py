@@ -173,3 +173,13 @@ def test_the_command_line_counts_more_than_the_file(serve: Serve, tmp_path: Path
     assert (made.makes_starter_fleet, made.azure) == (False, None)
     assert made.rules.requests_per_second_max == 3
     assert list(made.metadata) == [("127.0.0.1", 1), ("127.0.0.1", 2)]
+
+
+def test_all_mistakes_of_a_fleet_file_are_shown(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text('tset = true\n[[vm]]\nname = "-"\n')
+    result = serve.tried("--fleet", str(file))
+    assert result.exit_code == 1
+    first, second = result.stderr.splitlines()
+    assert first == f"{file}:1: unknown key `tset`; did you mean `test`?"
+    assert second.startswith(f"{file}:3: '-' is no name")

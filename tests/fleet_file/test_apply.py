@@ -12,8 +12,9 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import InstanceDeleted
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.service import Engine
-from fairwarning.fleet_file import Plan, exists, plan
 from fairwarning.fleet_file.apply import apply, current_scopes
+from fairwarning.fleet_file.model import Plan
+from fairwarning.fleet_file.plan import exists, plan
 from fairwarning.starter_fleet import STARTER_FLEET
 from fairwarning.stores.memory import MemoryStore
 from fairwarning.stores.sqlite import SqliteStore

@@ -19,7 +19,8 @@ from fairwarning.core.resources import (
     VirtualMachine,
     expand,
 )
-from fairwarning.fleet_file import FleetProblem, plan
+from fairwarning.fleet_file.plan import plan
+from fairwarning.fleet_file.problems import MISTAKES_MAX, FleetProblem
 from tests.support.fleet_files import read_json, read_toml
 
 ROOT = Path(__file__).parents[2]
@@ -241,6 +242,102 @@ def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, words: 
     assert found.line == line, found
     assert not [word for word in words if word not in found.message], found
     assert str(found) == f"line {line}: {found.message}"
+
+
+def test_all_mistakes_are_named_in_the_order_of_their_lines() -> None:
+    found = problem(
+        """\
+test = "yes"
+notice = { Reboot = "1s", Rebot = "1m" }
+[[vm]]
+nmae = "db"
+addresses = ["10.0.0.05", 5, "10.0.0.1"]
+approve = { user_reboot = 1, user_redeploy = 2 }
+[[vm]]
+handle = 3
+tags = { a = 1, b = 2 }
+[[scale_set]]
+name = "-"
+capcity = 2
+addresses = ["10.0.0.7", "10.0.0.1"]
+terminate_notice = "PT1M"
+[[availability_set]]
+name = "web"
+update_domains = 0
+instances = ["a", { name = "b", update_domain = 3, addresses = ["x"] }, 7, "a"]
+[[cloud_service]]
+name = "shop"
+roles = { A = -1, B = "x", C = 1 }
+addresses = ["10.0.0.8", "10.0.0.9"]
+driver = "libvrit"
+"""
+    )
+    places = [(each.line, each.pointer) for each in found.mistakes]
+    assert places == [
+        (1, "/test"),
+        (2, "/notice/Rebot"),
+        (4, "/vm/0/nmae"),
+        (5, "/vm/0/addresses/1"),
+        (5, "/vm/0/addresses/0"),
+        (6, "/vm/0/approve/user_reboot"),
+        (6, "/vm/0/approve/user_redeploy"),
+        (7, "/vm/1"),
+        (8, "/vm/1/handle"),
+        (9, "/vm/1/tags/a"),
+        (9, "/vm/1/tags/b"),
+        (11, "/scale_set/0/name"),
+        (12, "/scale_set/0/capcity"),
+        (13, "/scale_set/0/addresses/1"),
+        (14, "/scale_set/0/terminate_notice"),
+        (17, "/availability_set/0/update_domains"),
+        (18, "/availability_set/0/instances/2"),
+        (18, "/availability_set/0/instances/1/addresses/0"),
+        (18, "/availability_set/0/instances/3"),
+        (21, "/cloud_service/0/roles/A"),
+        (21, "/cloud_service/0/roles/B"),
+        (23, "/cloud_service/0/driver"),
+    ], found
+    assert str(found).startswith("line 1: `test` must be true or false, not a string; line 2: ")
+    assert (found.line, found.message) == (1, "`test` must be true or false, not a string")
+
+
+def test_a_mistake_at_the_top_is_named_once_though_all_resources_inherit_it() -> None:
+    found = problem(
+        """
+        driver = "libvrit"
+        subscription = "a/b"
+        notice = { Reboot = "1m" }
+        vm = [{ name = "a" }, { name = "b" }]
+        """
+    )
+    assert [each.line for each in found.mistakes] == [2, 3, 4]
+
+
+def test_repeats_are_named_beside_other_mistakes() -> None:
+    found = problem("vm = [{ name = 'a', handel = '' }, { name = 'a' }, { name = 'a' }]")
+    assert [each.pointer for each in found.mistakes] == [
+        "/vm/0/handel", "/vm/1/name", "/vm/2/name",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ['[[vm]]\nname = "-"\n', '[[vm]]\nname = "a"\nx = 1\n'])
+def test_reading_ends_after_fifty_mistakes(line: str) -> None:
+    assert len(problem(line * 60).mistakes) == MISTAKES_MAX == 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[availability_set]]\nname = "a"\n'
+        + "".join(f"[[availability_set.instances]]\nnam = {n}\n" for n in range(30_000)),
+        '[[vm]]\nname = "a"\naddresses = [' + "1," * 300_000 + "]",
+        '[[scale_set]]\nname = "a"\ncapacity = -9999999999\norchestration = "flexible"\n'
+        + "".join(f'[[scale_set]]\nname = "s{n}"\ncapacity = 1000\n' for n in range(101)),
+    ],
+    ids=["instances", "addresses", "capacities"],
+)
+def test_a_large_file_of_mistakes_is_refused(text: str) -> None:
+    assert problem(text).mistakes
 
 
 @pytest.mark.parametrize("text", ['driver = "x"', 'notice.Boot = "1m"', 'location = ""'])

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from fairwarning.handler_check.all_cases import CASES
 from fairwarning.handler_check.case_api import CaseRun
-from fairwarning.handler_check.cases import CASES, Case
+from fairwarning.handler_check.cases.registry import Case
 from fairwarning.handler_check.fleet import HOSTNAMES, fleet
 from fairwarning.handler_check.model import Result, Verdict
 from fairwarning.handler_check.observations import HandlerLog, Observations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwarning.handler_check.cases import CASES
+from fairwarning.handler_check.all_cases import CASES
 from fairwarning.handler_check.model import Point, Report, Result, Verdict
 from fairwarning.handler_check.run import CheckOptions, check
 from tests.handler_check.by_polls import verdicts

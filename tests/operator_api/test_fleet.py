@@ -84,6 +84,17 @@ async def test_a_mistake_names_its_line_and_changes_nothing(rig: Rig) -> None:
     assert await names(rig) == before
 
 
+async def test_all_mistakes_come_at_once(rig: Rig) -> None:
+    text = FILE.replace("update_domains = 2", "update_domain = 2").replace("10.0.0.10", "10.0.0.x")
+    problem = await put(rig, text, 422)
+    assert [each["line"] for each in problem["problems"]] == [10, 12]
+    first = problem["problems"][0]
+    assert first == {key: problem[key] for key in ("detail", "line", "pointer")}
+    wrong = await rig.post("/fleet", {"vm": [{"nam": "x"}, {"name": "-"}]}, 422)
+    assert [set(each) for each in wrong["problems"]] == [{"detail", "pointer"}] * 2
+    assert [each["pointer"] for each in wrong["problems"]] == ["/vm/0/nam", "/vm/1/name"]
+
+
 async def test_json_declares_one_resource_and_leaves_the_others(rig: Rig) -> None:
     before = await names(rig)
     changed = await rig.post("/fleet", {"vm": [{"name": "mail", "addresses": ["10.9.9.9"]}]})

@@ -6,7 +6,7 @@ import pytest
 
 from fairwarning.operator_api.schemas import Entry
 from fairwarning.portal import shell_commands
-from fairwarning.portal.pages.event import name_of, steps
+from fairwarning.portal.pages.events import name_of, steps
 from fairwarning.portal.time_zones import local, rfc3339_of, zone_of
 from tests.portal.test_timeline import event
 

@@ -1,6 +1,6 @@
 """`python -m tests.simulation.known_seeds`: finds the seeds that show each mutation soonest.
 
-It writes them into `mutations.py`, so that the test of the mutations stays quick.
+It writes them into the files of `mutations/`, so that the test of the mutations stays quick.
 """
 
 import re
@@ -10,12 +10,11 @@ from pathlib import Path
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.test_mutations import Forge
 
-MUTATIONS_FILE = Path(__file__).with_name("mutations.py")
+MUTATIONS_FOLDER = Path(__file__).with_name("mutations")
 
 
 def main(chosen: list[str]) -> None:
     forge = Forge(seeds=3_000)
-    text = MUTATIONS_FILE.read_text()
     for mutation in MUTATIONS:
         if chosen and not any(part in mutation.name for part in chosen):
             continue
@@ -27,9 +26,15 @@ def main(chosen: list[str]) -> None:
             flush=True,
         )
         if is_right:
-            text = _with_seed(text, mutation.name, int(report["seed"]))
-            MUTATIONS_FILE.write_text(text)
+            _write_seed(mutation.name, int(report["seed"]))
     forge.close()
+
+
+def _write_seed(name: str, seed: int) -> None:
+    for file in MUTATIONS_FOLDER.glob("*.py"):
+        text = file.read_text()
+        if f'        "{name}",\n' in text:
+            file.write_text(_with_seed(text, name, seed))
 
 
 def _with_seed(text: str, name: str, seed: int) -> str:

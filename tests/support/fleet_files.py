@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from fairwarning import fleet_file
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
+from fairwarning.fleet_file import read
 
-read_toml = partial(fleet_file.read_toml, drivers=DRIVER_CATALOGUE)
-read_json = partial(fleet_file.read_json, drivers=DRIVER_CATALOGUE)
+read_toml = partial(read.read_toml, drivers=DRIVER_CATALOGUE)
+read_json = partial(read.read_json, drivers=DRIVER_CATALOGUE)

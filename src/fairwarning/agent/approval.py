@@ -16,14 +16,16 @@ from fairwarning.agent.steps import Approve, AskPeers, CheckHold, Report, Step, 
 
 PEERS_EVERY = timedelta(seconds=2)
 AGAIN_S_MAX = 30.0
-"""The longest pause after a report or an approval failed."""
+"""The longest pause in seconds before a failed report or approval is sent again. Later could be too
+late for the notice of an event.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The last answer of peers or of a hold command, and its time.
+    """What the other VMs or the hold command last answered, and when.
 
-    An answer from the future is asked for again, because the service's clock was set back.
+    An answer whose time is in the future is not used: the service's clock was then set back.
     """
 
     at: datetime
@@ -35,7 +37,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What only this process knows. It is not stored, so it is asked again after a restart."""
+    """The answers and pauses that an approval depends on. They are not stored, so a restarted agent
+    asks again.
+    """
 
     me: str = ""
     peers: Mapping[str, Answer] = field(default_factory=dict)
@@ -43,7 +47,7 @@ class Facts:
     holds: Mapping[str, Answer] = field(default_factory=dict)
     """The last answer of the hold command, by event id. Its output is in `waiting`."""
     not_again_before: Mapping[str, datetime] = field(default_factory=dict)
-    """When to try again after a report or an approval failed, by event id."""
+    """The earliest time of the next try after a failed report or approval, by event id."""
 
 
 def is_ready(record: Record) -> bool:
@@ -116,9 +120,10 @@ def _in_time(record: Record, policy: Policy, at: datetime) -> Step | None:
 
 
 def _unless_held(id: str, policy: Policy, facts: Facts, at: datetime) -> Step | None:
-    """Return None if the hold command allows the approval, else a step to ask it or to wait.
+    """Return the step that must come before the approval: to run the hold command, or to wait
+    because its last answer forbids the approval. Return None if the approval is allowed.
 
-    An answer of the hold command counts for `every_s`.
+    Each answer of the hold command is used for `every_s` seconds.
     """
     if policy.hold is None:
         return None

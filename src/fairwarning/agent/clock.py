@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class TimeIsUp(Exception):
-    """The work was ended because it took too long."""
+    """The work took longer than it may, and was cancelled."""
 
 
 class Clock:
@@ -29,7 +29,9 @@ class Clock:
         self._changed = asyncio.Event()
 
     async def wait(self, until: datetime | None) -> None:
-        """Wait until that time or the next `nudge`. None means to wait only for the nudge."""
+        """Wait until the service's clock shows `until`, or until `nudge` is called. None means to
+        wait only for `nudge`.
+        """
         left_s = None if until is None else (until - self.now()).total_seconds()
         if left_s is not None and left_s <= 0:
             return
@@ -40,7 +42,8 @@ class Clock:
             return
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until the time is over by the service's clock or by the monotonic clock.
+        """Wait until this many seconds have passed, by the service's clock or by the monotonic
+        clock.
 
         The second clock is needed because the service's clock may be set back.
         """

@@ -17,9 +17,11 @@ from fairwarning.agent.templates import make_context
 from fairwarning.client.model import EventsUnavailable, Instance, NotApproved
 
 HOLD_S_MAX = 60.0
-"""How long a hold command may take."""
+"""How many seconds a hold command may take. It is asked again and again, so it should be quick."""
 RETRY_S_MAX = 30.0
-"""The longest pause before an action is tried again."""
+"""The longest pause in seconds before an action is tried again. It is much less than a usual
+notice.
+"""
 AGAIN_S = 2.0
 """The first pause after a report or an approval failed. It doubles with each failure."""
 

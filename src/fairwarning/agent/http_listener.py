@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 
 from fairwarning.agent.metrics import Metrics
 
-READ_S_MAX = 5.0
-HEAD_BYTES_MAX = 8 * 1024
+READ_S_MAX = 5.0  # A probe sends its request at once; a silent client must not stay.
+HEAD_BYTES_MAX = 8 * 1024  # Far more than the head of a probe or of another agent's request.
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed",
             503: "Service Unavailable"}  # fmt: skip
 _TEXT = "text/plain; charset=utf-8"

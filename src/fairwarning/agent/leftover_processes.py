@@ -28,7 +28,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The leader of a process group. `started` and `boot` exclude later processes of its number."""
+    """A process group, which is named after its first process. `started` and `boot` distinguish
+    this process from a later one with the same process id.
+    """
 
     leader: int
     started: int
@@ -64,7 +66,7 @@ class RunningGroups:
 
     @contextmanager
     def noted(self, leader: int) -> Iterator[None]:
-        """List the group of this leader in the file during the context."""
+        """List the group of this first process in the file while the `with` block runs."""
         group = identify(leader)
         if group is None:
             yield

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 STALE_S = 120.0
-"""After so long without an answer, the service counts as down."""
+"""After this many seconds without an answer, the service counts as down. It is several polls, so
+that one lost answer does not matter.
+"""
 _HELP = {
     "polls_total": ("counter", "Polls of the service."),
     "poll_failures_total": ("counter", "Polls that told nothing."),

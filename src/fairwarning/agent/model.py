@@ -129,7 +129,7 @@ class Notify:
 
 Settings = Run | Http | Kubernetes | Systemd | HaProxy | Nginx | Notify
 UNDO_THEMSELVES = (Kubernetes, Systemd, HaProxy, Nginx)
-TIMEOUT_S = 300.0
+TIMEOUT_S = 300.0  # A third of the 15 minutes of notice that most events give.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from fairwarning.client.flow import Request
 from fairwarning.client.http import Address, Broken
 from fairwarning.client.model import Event, EventsUnavailable
 
-ASK_S_MAX = 5.0
+ASK_S_MAX = 5.0  # Another agent answers from memory; if it takes longer, it counts as down.
 
 
 class PeersUnknown(Exception):

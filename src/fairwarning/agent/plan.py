@@ -1,7 +1,7 @@
-"""Decides what to do next: all rules about order, deadlines and undo. This module is pure.
+"""Decides which action the agent does or undoes next, in which order and until when.
 
-Work for an event begins `ahead` before NotBefore. Then the event goes through the lists of its
-rule:
+This module is pure. Work for an event begins `ahead` before NotBefore. Then the event goes through
+the lists of its rule:
 
 - The actions of `scheduled` run until the deadline (NotBefore minus the margin) or its start.
 - The actions of `started` run until the event is over.
@@ -21,8 +21,7 @@ from datetime import datetime, timedelta
 
 from fairwarning.agent.approval import Facts, next_to_approval
 from fairwarning.agent.model import OnFailure, Phase
-from fairwarning.agent.records import HOLDS, ActionState, Memory, Place, Progress, Record
-from fairwarning.agent.state_changes import UNDO_RETRY_S_MAX
+from fairwarning.agent.records import Memory, Place, Progress, Record
 from fairwarning.agent.steps import (
     Adopt,
     Approve,
@@ -40,6 +39,7 @@ from fairwarning.agent.steps import (
     Wait,
     Work,
 )
+from fairwarning.agent.undo import next_due, next_retry, undo_step
 
 _OPEN = (None, Progress.BEGUN)
 """The progress of an action that is still to be done. With BEGUN, the agent stopped before the end
@@ -51,7 +51,9 @@ _TO_APPROVAL = (Approve, AskPeers, CheckHold, Report)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """What is true at the moment of the decision."""
+    """What a decision depends on besides the stored memory: the time, the running steps, and what
+    is known about approvals.
+    """
 
     at: datetime
     facts: Facts = field(default_factory=Facts)
@@ -114,9 +116,8 @@ def _while_running(record: Record, step: Work, at: datetime) -> Iterator[Step]:
 
 
 def _next(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
-    """Return the next step.
-
-    It is None if nothing is left to do, or if another event is working on the same action.
+    """Return the next step of this event. It is None if nothing is left to do, or if another event
+    is working on the same action.
     """
     match record.phase:
         case Phase.SCHEDULED if (far := _still_far(record, now.at)) is not None:
@@ -151,21 +152,19 @@ def _still_far(record: Record, at: datetime) -> Step | None:
 
 
 def _next_after(memory: Memory, record: Record, now: Now, claimed: set[str]) -> Step | None:
-    owed = [place for place in _owed(record) if not _is_put_off(record, place, now.at)]
-    if owed:
-        return _to_undo(memory, owed[0], claimed)
+    if (place := next_due(record, now.at)) is not None:
+        return undo_step(memory, place, claimed)
     if (place := _first_open(record, record.phase)) is not None:
         return _to_do(memory, record, place, claimed, None)
-    put_off = [record.action_states[place.slot].retry_at for place in _owed(record)]
-    if times := [each for each in put_off if each is not None]:
+    if (retry_at := next_retry(record)) is not None:
         why = "its undo failed and is tried again"
-        return Wait(event_id=record.event.id, until=min(times), why=why)
+        return Wait(event_id=record.event.id, until=retry_at, why=why)
     return Forget(event_id=record.event.id)
 
 
 def _first_open(record: Record, phase: Phase) -> Place | None:
     return next(
-        (place for place, _ in record.actions(phase) if _progress(record, place) in _OPEN), None
+        (place for place, _ in record.actions(phase) if record.progress(place) in _OPEN), None
     )
 
 
@@ -185,47 +184,16 @@ def _to_do(
 
 
 def _leave_out(record: Record, place: Place, why: str) -> Step:
-    """Return a Skip, or a CutOff if the action was begun before a crash and may be half done."""
-    is_begun = _progress(record, place) is Progress.BEGUN
+    """Return the step that leaves an action out: a Skip, or a CutOff if the action was begun before
+    a crash and may be half done.
+    """
+    is_begun = record.progress(place) is Progress.BEGUN
     return CutOff(place=place, why=why) if is_begun else Skip(place=place, why=why)
 
 
 def _has_stopped(record: Record, phase: Phase) -> bool:
     return any(
-        _progress(record, place) in (Progress.FAILED, Progress.SKIPPED)
+        record.progress(place) in (Progress.FAILED, Progress.SKIPPED)
         and action.on_failure is OnFailure.STOP
         for place, action in record.actions(phase)
     )
-
-
-def _owed(record: Record) -> list[Place]:
-    """Return the actions that must be undone, the last one first."""
-    done = [*record.actions(Phase.SCHEDULED), *record.actions(Phase.STARTED)]
-    return [
-        place
-        for place, action in reversed(done)
-        if action.is_undoable and _progress(record, place) in HOLDS
-    ]
-
-
-def _is_put_off(record: Record, place: Place, at: datetime) -> bool:
-    """Return whether the undo waits for its retry.
-
-    A time after the longest pause is ignored, because a wrong clock must have set it.
-    """
-    retry_at = record.action_states[place.slot].retry_at
-    return retry_at is not None and at < retry_at <= at + timedelta(seconds=UNDO_RETRY_S_MAX)
-
-
-def _to_undo(memory: Memory, place: Place, claimed: set[str]) -> Step | None:
-    key = memory.key(place)
-    if key in claimed:
-        return None
-    if any(memory.holders(key, besides=place)):
-        return Release(place=place)
-    return Undo(place=place)
-
-
-def _progress(record: Record, place: Place) -> Progress | None:
-    state: ActionState | None = record.action_state(place)
-    return None if state is None else state.progress

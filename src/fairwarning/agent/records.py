@@ -11,7 +11,11 @@ from fairwarning.client.model import Event
 
 
 class Progress(StrEnum):
-    """The progress of an action. BEGUN and UNDOING are on disk before that work starts."""
+    """How far the agent has come with one action of an event.
+
+    BEGUN and UNDOING are stored before the action or its undo starts. So a restarted agent knows
+    what may be half done.
+    """
 
     BEGUN = "begun"
     DONE = "done"
@@ -23,7 +27,9 @@ class Progress(StrEnum):
 
 
 HOLDS = frozenset((Progress.BEGUN, Progress.DONE, Progress.FAILED, Progress.UNDOING))
-"""Values after which the action must be undone. A failed action may be half done."""
+"""An action with one of these values must still be undone. FAILED is one of them, because a failed
+action may be half done.
+"""
 
 
 class Approval(StrEnum):
@@ -83,6 +89,11 @@ class Record:
 
     def action_state(self, place: Place) -> ActionState | None:
         return self.action_states.get(place.slot)
+
+    def progress(self, place: Place) -> Progress | None:
+        """Return how far the action has come. It is None if it was neither begun nor skipped."""
+        state = self.action_states.get(place.slot)
+        return None if state is None else state.progress
 
     def actions(self, phase: Phase) -> Iterator[tuple[Place, Action]]:
         for index, action in enumerate(() if self.rule is None else self.rule.actions(phase)):

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Events(Approver, Protocol):
-    """What the runner needs from the service."""
+    """The part of the service's client that the runner uses."""
 
     seen: Seen
 
@@ -185,7 +185,9 @@ class Runner:
         )
 
     def _take(self, step: Step) -> bool:
-        """Start or record a step. Return whether that changed anything."""
+        """Start a step, or store its result if it only changes the memory. Return whether anything
+        changed.
+        """
         if isinstance(step, Wait):
             return False
         if isinstance(step, CutOff) and event_of(step) in self._running:

@@ -118,6 +118,8 @@ async def play(
 
 
 def _never(config: Config) -> Config:
-    """Return the config without approvals, because an approved event cannot be cancelled."""
+    """Return the config with the approval policy NEVER, because an approved event cannot be
+    cancelled.
+    """
     rules = (replace(rule, approve=replace(rule.approve, when=When.NEVER)) for rule in config.rules)
     return replace(config, rules=tuple(rules))

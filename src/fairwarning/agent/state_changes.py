@@ -1,7 +1,7 @@
 """Computes how steps and new events change the agent's memory. This module is pure."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from fairwarning.agent.model import Config, Phase
 from fairwarning.agent.records import ActionState, Approval, Memory, Place, Progress, Record
@@ -19,12 +19,10 @@ from fairwarning.agent.steps import (
     Undo,
     Work,
 )
+from fairwarning.agent.undo import retry_time
 from fairwarning.client.changes import Seen
 from fairwarning.client.model import Event, Instance, Status
 
-UNDO_RETRY_S = 10.0
-"""The first pause after a failed undo. It doubles with each failure."""
-UNDO_RETRY_S_MAX = 300.0
 MARGIN_SHARE_MAX = 0.25
 """The largest part of the notice that the margin may take. An eviction gives only 30 seconds of
 notice, which must leave time to act.
@@ -94,10 +92,11 @@ def fail_step(memory: Memory, step: Work, why: str, at: datetime) -> Memory:
             )
         case Undo():
             state = memory.records[step.place.event_id].action_states[step.place.slot]
-            pause_s = min(UNDO_RETRY_S_MAX, UNDO_RETRY_S * 2 ** min(state.undo_failures, 10))
-            retry_at = at + timedelta(seconds=pause_s)
             failed = replace(
-                state, why=why, undo_failures=state.undo_failures + 1, retry_at=retry_at
+                state,
+                why=why,
+                undo_failures=state.undo_failures + 1,
+                retry_at=retry_time(state.undo_failures, at),
             )
             return memory.with_action_state(step.place, failed)
         case _:

@@ -21,13 +21,15 @@ from fairwarning.common.command_errors import Disconnected, Problem
 Json = dict[str, Any]
 Param = str | int | bool | Sequence[str] | None
 
-_CONNECT_S = 5.0
-_ANSWER_S = 60.0
+_CONNECT_S = 5.0  # A server that can be reached accepts within a round trip.
+_ANSWER_S = 60.0  # A plan of a large fleet takes seconds; this leaves room for a busy server.
 _ADVANCE_S = 600.0
 """The timeout for moving the clock. The server answers when all that became due has happened."""
 _SILENCE_S = 90.0
-"""A stream without data for this long is reopened: it is dead, as after a laptop slept."""
-_PAGE_MAX = 200
+"""A stream that sent nothing for this many seconds is opened again. Its connection may be dead, as
+after a laptop slept.
+"""
+_PAGE_MAX = 200  # Pages are joined, so this sets only the size of each answer.
 
 
 class Api:

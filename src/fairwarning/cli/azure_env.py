@@ -94,7 +94,7 @@ def _is_here(host: str) -> bool:
 
 
 _HOME_CLOUD = "AzureCloud"
-_STEP_S_MAX = 180
+_STEP_S_MAX = 180  # az takes many seconds for a step; one that hangs must end.
 
 
 class Az:

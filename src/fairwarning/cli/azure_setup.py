@@ -30,8 +30,8 @@ from fairwarning.common.command_errors import Problem
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
 _CLOUD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_NAME_MAX = 64
-_SUFFIX_BYTES = 3
+_NAME_MAX = 64  # The longest name of a token.
+_SUFFIX_BYTES = 3  # Enough to tell the tokens of one user and host apart.
 _OURS_NOT = "belongs to Azure itself; choose another name, such as Fairwarning"
 
 
@@ -102,10 +102,10 @@ def azure_setup(
     undo: bool,
     why: str | None,
 ) -> None:
-    """Make az and the Azure SDKs use this server.
+    """Set up az and the Azure SDKs so that they use this server.
 
-    This creates a token, which is the client secret of a service principal, and prints the
-    lines to paste into a shell. The secret is shown only this once.
+    This creates a token, which is the client secret of a service principal, and prints the lines to
+    paste into a shell. The secret is shown only this once.
     """
     if undo:
         if run or sdk:

@@ -26,7 +26,9 @@ Examples:
   fairwarning check --list
 """
 _JOBS_MIN = 4
-"""The default is never less, because cases mostly wait for the handler's next poll."""
+"""The smallest default of --jobs. Cases mostly wait for the handler's next poll, so more of them
+than cores can run.
+"""
 
 
 class Usage(Problem):
@@ -119,12 +121,12 @@ def check(
     lists: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Check what COMMAND, a handler of scheduled events, does in every kind of trouble.
+    """Run COMMAND, a handler of scheduled events, through test cases, and report its mistakes.
 
-    Options of the check come first, then `--`, then the handler's command with its own
-    options. Each case starts the handler against a private server and watches the handler's
-    requests and approvals. The exit code is 0 if all cases passed, 1 if a case failed, and 2 if
-    the handler could not be started.
+    Options of the check come first, then `--`, then the handler's command with its own options.
+    Each case starts the handler against a private server and watches the handler's requests and
+    approvals. The exit code is 0 if all cases passed, 1 if a case failed, and 2 if the handler
+    could not be started.
     """
     from fairwarning.handler_check.namespace import NoNamespaces  # noqa: PLC0415  (the server is behind it)
     from fairwarning.handler_check.run import CannotCheck, CheckOptions  # noqa: PLC0415
@@ -155,7 +157,7 @@ def check(
 
 
 def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
-    from fairwarning.handler_check.cases import CASES  # noqa: PLC0415
+    from fairwarning.handler_check.all_cases import CASES  # noqa: PLC0415
 
     unknown = [each for each in (*names, *skip) if each not in CASES]
     if unknown:
@@ -164,7 +166,7 @@ def _chosen(names: tuple[str, ...], skip: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
-    from fairwarning.handler_check.cases import CASES  # noqa: PLC0415
+    from fairwarning.handler_check.all_cases import CASES  # noqa: PLC0415
 
     if as_json:
         rows = [{"case": n, "title": CASES[n].title, "why": CASES[n].why} for n in chosen]
@@ -177,27 +179,26 @@ def _list(chosen: tuple[str, ...], *, as_json: bool) -> None:
 
 def _show_result(result: "Result") -> None:
     """Print the result when a case ends, on a terminal only; the final table shows all anyway."""
-    from fairwarning.handler_check.reports.text import line  # noqa: PLC0415
+    from fairwarning.handler_check.reports import line  # noqa: PLC0415
 
     if sys.stderr.isatty():
         click.echo(line(result), err=True)
 
 
 def _write(report: "Report", junit: Path | None, html: Path | None) -> None:
-    from fairwarning.handler_check.reports import html as page  # noqa: PLC0415
-    from fairwarning.handler_check.reports import junit as xml  # noqa: PLC0415
+    from fairwarning.handler_check import reports  # noqa: PLC0415
 
     try:
         if junit is not None:
-            junit.write_bytes(xml.junit(report))
+            junit.write_bytes(reports.junit(report))
         if html is not None:
-            html.write_text(page.html(report), encoding="utf-8")
+            html.write_text(reports.html(report), encoding="utf-8")
     except OSError as problem:
         raise Usage(f"cannot write {problem.filename}: {problem.strerror}") from None
 
 
 def _show(report: "Report", *, as_json: bool) -> None:
-    from fairwarning.handler_check.reports.text import full_text  # noqa: PLC0415
+    from fairwarning.handler_check.reports import full_text  # noqa: PLC0415
 
     if not as_json:
         is_shown = sys.stderr.isatty() and sys.stdout.isatty()

@@ -19,7 +19,7 @@ Examples:
 """
 )
 def clock() -> None:
-    """See the server's clock, and move a virtual one."""
+    """Show the server's clock, and move it forward if it is virtual."""
 
 
 @clock.command(epilog="Example: fairwarning clock show --json")
@@ -35,7 +35,8 @@ def show(session: Session) -> None:
 @why_option
 @connected
 def advance(session: Session, by: str, why: str | None) -> None:
-    """Move a virtual clock by D, and answer when all that became due has happened.
+    """Move the server's virtual clock forward by D, and wait until all that became due has
+    happened.
 
     Only a server that was started with `--clock virtual` has a virtual clock.
     """

@@ -34,10 +34,10 @@ _WEB = AvailabilitySet(
 @click.command(epilog="Example: fairwarning demo --json | jq 'select(.document)'")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def demo(as_json: bool) -> None:
-    """Show the life of one event: announced, approved, carried out, gone.
+    """Show one example event, from its announcement to its end.
 
-    The demo runs the real engine on a temporary SQLite file. Its clock is virtual, so a notice
-    of 15 minutes passes at once. All files are removed at the end.
+    The demo runs the real engine on a temporary SQLite file. Its clock is virtual, so a notice of
+    15 minutes passes at once. All files are removed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="fairwarning-") as folder:
         asyncio.run(_play(Path(folder) / "demo.db", _as_json if as_json else _as_text))

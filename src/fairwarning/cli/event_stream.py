@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from fairwarning.common.command_errors import Disconnected
 
-PAUSE_S_MIN = 0.5
-PAUSE_S_MAX = 10.0
+PAUSE_S_MIN = 0.5  # A restarting server is back soon.
+PAUSE_S_MAX = 10.0  # A person who watches should not wait longer after an outage.
 OpenStream = Callable[[str | None], AbstractContextManager[Iterator[str]]]
 
 
@@ -26,7 +26,9 @@ class Lost(Struct, frozen=True):
 
 
 class Back(Struct, frozen=True):
-    """The stream is connected again; entries resume where they stopped."""
+    """An item of the stream which says that the connection was lost and is open again. No entry is
+    missing.
+    """
 
 
 Happening = Entry | Lost | Back

@@ -55,7 +55,7 @@ def events(
 
 @click.group(epilog="Example: fairwarning event show 602d9444")
 def event() -> None:
-    """See one event."""
+    """Show one event."""
 
 
 @event.command(
@@ -78,7 +78,7 @@ def show(session: Session, id: str) -> None:
 @why_option
 @connected
 def approve(session: Session, id: str, why: str | None) -> None:
-    """Agree that the event ID starts now. This cannot be undone."""
+    """Approve the event ID, so that it may start now. This cannot be undone."""
     whole = find_event_id(session.api, id)
     found = session.api.post("events", whole, "approve", why=why)
     session.answer(found, lambda now: [event_card(found, now)])

@@ -27,7 +27,7 @@ Examples:
 """
 )
 def fault() -> None:
-    """Make the endpoint misbehave, in test fleets only."""
+    """Make the metadata endpoint send errors and wrong answers, in test fleets only."""
 
 
 @fault.command(

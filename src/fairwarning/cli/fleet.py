@@ -54,7 +54,7 @@ Examples:
 """
 )
 def fleet() -> None:
-    """Declare and see the fleet."""
+    """Apply a fleet file, show the fleet, and remove instances from it."""
 
 
 @fleet.command(
@@ -107,7 +107,9 @@ def _refuse_no_reason(why: str | None, *, without_notice: bool) -> None:
 
 
 def _in_our_words(problem: Problem) -> Problem:
-    """Return the problem; `preview-needed` gets a message without parameters of the API."""
+    """Return the problem. The message of `preview-needed` is replaced, because it names parameters
+    of the API.
+    """
     if problem.code != "preview-needed":
         return problem
     names = several(problem.body.get("instances") or [], _NAMES_SHOWN)
@@ -141,14 +143,23 @@ def _read(file: str) -> tuple[bytes, str]:
 
 
 def _at_line(file: str, problem: Problem) -> Problem:
-    """Put the file and line in front of the message, so that an editor can jump there."""
-    place = problem.body.get("line") or problem.body.get("pointer")
-    if problem.status != 422 or place is None:
+    """Put the file and line in front of each mistake, so that an editor can jump there."""
+    if problem.status != 422 or not problem.body.keys() & {"line", "pointer"}:
         return problem
-    message = problem.message.removeprefix(f"line {place}: ")
+    _, *others = problem.body.get("problems") or [{}]
+    message = problem.message.removeprefix(f"line {problem.body.get('line')}: ")
     return Problem(
-        message, status=422, code=problem.code, place=f"{file}:{place}" if place else file
+        message,
+        status=422,
+        code=problem.code,
+        place=_place(file, problem.body),
+        others=[f"{_place(file, each)}: {each.get('detail')}" for each in others],
     )
+
+
+def _place(file: str, mistake: Json) -> str:
+    place = mistake.get("line") or mistake.get("pointer")
+    return f"{file}:{place}" if place else file
 
 
 @fleet.command(

@@ -11,7 +11,7 @@ import gc
 import time
 from typing import Any
 
-LONG_S = 0.02
+LONG_S = 0.02  # A poll that waits longer for its answer is noticed.
 
 
 class ShortCollections:

@@ -35,7 +35,7 @@ Examples:
 )
 @connected
 def history(session: Session, scope: str | None, event: str | None, limit: int) -> None:
-    """List what happened, the newest first."""
+    """List what happened, who did it and why, the newest first."""
     whole = find_event_id(session.api, event) if event else None
     found = session.api.pages("history", key="entries", limit=limit, scope=scope, event=whole)
     session.answer(found, lambda now: [history_table(found["entries"], now)])

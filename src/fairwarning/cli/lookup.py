@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api
 
 UNFINISHED = ("scheduled", "started")
-PREFIX_MIN = 4
-_ID_LENGTH = 36
-_NEWEST = 200
+PREFIX_MIN = 4  # Fewer characters would often fit several events.
+_ID_LENGTH = 36  # The characters of a GUID.
+_NEWEST = 200  # One page; who means an older event gives its whole id.
 
 
 def find_event_id(api: "Api", text: str) -> str:

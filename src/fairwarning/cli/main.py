@@ -23,11 +23,14 @@ Examples:
 _HERE = "fairwarning.cli"
 COMMANDS = {
     "serve": (f"{_HERE}.serve:serve", "Run the server until Ctrl-C."),
-    "fleet": (f"{_HERE}.fleet:fleet", "Declare and see the fleet."),
+    "fleet": (
+        f"{_HERE}.fleet:fleet",
+        "Apply a fleet file, show the fleet, and remove instances from it.",
+    ),
     "schedule": (f"{_HERE}.schedule:schedule", "Announce an event of TYPE for each TARGET."),
     "rollout": (
         f"{_HERE}.rollout:rollout",
-        "Take maintenance through a fleet, one update domain at a time.",
+        "Plan and run maintenance of many instances, one update domain at a time.",
     ),
     "restart": (f"{_HERE}.operations:restart", "Restart INSTANCE."),
     "redeploy": (f"{_HERE}.operations:redeploy", "Move INSTANCE to another host."),
@@ -42,67 +45,79 @@ COMMANDS = {
         "Stop INSTANCE and give its host back.",
     ),
     "delete": (f"{_HERE}.operations:delete", "Delete INSTANCE."),
-    "evict": (f"{_HERE}.operations:evict", "Evict INSTANCE, which must be a Spot one."),
+    "evict": (f"{_HERE}.operations:evict", "Evict the Spot instance INSTANCE."),
     "replace": (
         f"{_HERE}.scale_sets:replace",
-        "Replace INSTANCE of a scale set by a new one.",
+        "Replace INSTANCE, which belongs to a scale set, by a new instance.",
     ),
     "scale": (
         f"{_HERE}.scale_sets:scale",
-        "Make SET, a scale set, have CAPACITY instances.",
+        "Resize the scale set SET to CAPACITY instances.",
     ),
     "model": (
         f"{_HERE}.scale_sets:model",
-        "Change how long before a delete or a reimage the instances of SET are warned.",
+        "Set how much notice instances of the scale set SET get before a delete or a reimage.",
     ),
     "upgrade": (
         f"{_HERE}.scale_sets:upgrade",
-        "Bring each INSTANCE of SET, or all of them, to the latest model.",
+        "Give each INSTANCE of the scale set SET, or all of them, the latest model of the set.",
     ),
     "policy": (
         f"{_HERE}.scale_sets:policy",
-        "Change what the owner of SCOPE agrees to in advance.",
+        "Set which events of SCOPE start without waiting for an approval.",
     ),
     "events": (f"{_HERE}.events:events", "List the events that are not over, the newest first."),
-    "event": (f"{_HERE}.events:event", "See one event."),
-    "approve": (f"{_HERE}.events:approve", "Agree that the event ID starts now."),
+    "event": (f"{_HERE}.events:event", "Show one event."),
+    "approve": (f"{_HERE}.events:approve", "Approve the event ID, so that it may start now."),
     "cancel": (f"{_HERE}.events:cancel", "Cancel the event ID, which must not have started."),
     "postpone": (
         f"{_HERE}.events:postpone",
         "Cancel the event ID and announce another in its place, at a later time.",
     ),
     "watch": (f"{_HERE}.watch:watch", "Watch the fleet on a live screen until q or Ctrl-C."),
-    "history": (f"{_HERE}.history:history", "List what happened, the newest first."),
+    "history": (
+        f"{_HERE}.history:history",
+        "List what happened, who did it and why, the newest first.",
+    ),
     "scenario": (
         f"{_HERE}.scenario:scenario",
         "List, show and play scenarios: scripts of what happens to instances.",
     ),
-    "fault": (f"{_HERE}.fault:fault", "Make the endpoint misbehave, in test fleets only."),
+    "fault": (
+        f"{_HERE}.fault:fault",
+        "Make the metadata endpoint send errors and wrong answers, in test fleets only.",
+    ),
     "record": (
         f"{_HERE}.record:record",
-        "Write down what the endpoint of this VM says over time, one JSON object a line.",
+        "Record what the metadata endpoint of this VM sends, one JSON object a line.",
     ),
     "check": (
         f"{_HERE}.check:check",
-        "Check what COMMAND, a handler of scheduled events, does in every kind of trouble.",
+        "Run COMMAND, a handler of scheduled events, through test cases, and report its mistakes.",
     ),
-    "clock": (f"{_HERE}.clock:clock", "See the server's clock, and move a virtual one."),
-    "token": (f"{_HERE}.token:token", "Make, list and revoke tokens."),
+    "clock": (
+        f"{_HERE}.clock:clock",
+        "Show the server's clock, and move it forward if it is virtual.",
+    ),
+    "token": (
+        f"{_HERE}.token:token",
+        "Create, list and revoke the tokens that give access to the server.",
+    ),
     "azure-setup": (
         f"{_HERE}.azure_setup:azure_setup",
-        "Make az and the Azure SDKs use this server.",
+        "Set up az and the Azure SDKs so that they use this server.",
     ),
     "notification": (
         f"{_HERE}.notification:notification",
-        "Tell people and programs what happens.",
+        "Manage the webhooks, chats and mail addresses that are notified of events.",
     ),
     "demo": (
         f"{_HERE}.demo:demo",
-        "Show the life of one event: announced, approved, carried out, gone.",
+        "Show one example event, from its announcement to its end.",
     ),
     "agent": (
         "fairwarning.agent.cli.main:agent",
-        "Get this VM's workload out of the way of each event, and back afterwards.",
+        "Run the agent, which drains this VM before each event and restores it afterwards.",
     ),
     "completion": (
         f"{_HERE}.completion:completion",
@@ -145,4 +160,4 @@ def _mistakes_in_one_line() -> Iterator[None]:
 )
 @click.version_option(__version__)
 def main() -> None:
-    """Fairwarning: no machine goes down without fair warning."""
+    """Announce impacts on virtual machines before they happen, as Azure's Scheduled Events do."""

@@ -14,8 +14,8 @@ from fairwarning.scenarios import library
 if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api
 
-ANSWER_S = 1.0
-_PAGE = 200
+ANSWER_S = 1.0  # A person who pressed Tab waits no longer.
+_PAGE = 200  # One page of the API; a shell shows no more in a useful way.
 
 Names = Callable[["Api"], Iterable[tuple[str, str]]]
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

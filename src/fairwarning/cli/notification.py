@@ -32,7 +32,7 @@ Examples:
 """
 )
 def notification() -> None:
-    """Tell people and programs what happens."""
+    """Manage the webhooks, chats and mail addresses that are notified of events."""
 
 
 @notification.command(

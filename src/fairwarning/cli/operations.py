@@ -49,4 +49,4 @@ delete = _operation(
     "Delete INSTANCE.\n\nIf its scale set has a terminate_notice, an event announces this first. "
     "Otherwise it is deleted at once.\n\nOn a terminal, the command asks for confirmation.",
 )
-evict = _operation("evict", f"Evict INSTANCE, which must be a Spot one.{_NOTICE}")
+evict = _operation("evict", f"Evict the Spot instance INSTANCE.{_NOTICE}")

@@ -38,11 +38,11 @@ Examples:
     "--json", "as_json", is_flag=True, help="Print the final summary as JSON. Only with --output."
 )
 def record(endpoint: str | None, output: Path | None, for_: str | None, as_json: bool) -> None:
-    """Write down what the endpoint of this VM says over time, one JSON object a line.
+    """Record what the metadata endpoint of this VM sends, one JSON object a line.
 
-    The command only reads and approves nothing. It writes each document that differs from the
-    last one to the disk at once, so that nothing is lost when the machine goes down.
-    `fairwarning scenario run FILE` plays a recording back.
+    The command only reads and approves nothing. It writes each document that differs from the last
+    one to the disk at once, so that nothing is lost when the machine goes down. `fairwarning
+    scenario run FILE` plays a recording back.
     """
     from fairwarning.client.discovery import endpoint_url  # noqa: PLC0415  help comes at once
     from fairwarning.scenarios.recorder import Recorder  # noqa: PLC0415

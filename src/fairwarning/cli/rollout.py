@@ -91,11 +91,15 @@ _PLAN = (
         help="How much notice each event gets (default: the minimum of its type).",
     ),
     click.option("--duration", type=duration, metavar="D", help="How long each impact lasts."),
-    click.option("--keep-going", is_flag=True, help="Go on when an event fails (default: stop)."),
+    click.option(
+        "--keep-going",
+        is_flag=True,
+        help="Continue the rollout if one of its events fails (default: stop the rollout).",
+    ),
     click.option(
         "--whole-fleet",
         is_flag=True,
-        help="Go through all scopes. Name no SCOPE then.",
+        help="Include all scopes of the fleet. Do not name a SCOPE then.",
     ),
 )
 
@@ -130,7 +134,7 @@ Examples:
 """
 )
 def rollout() -> None:
-    """Take maintenance through a fleet, one update domain at a time."""
+    """Plan and run maintenance of many instances, one update domain at a time."""
 
 
 @rollout.command(
@@ -297,7 +301,7 @@ def _duration(text: str | None) -> str:
 
 
 _verb("pause", "Announce no more events for the rollout ID. Those that are announced go on.")
-_verb("resume", "Go on with the rollout ID.")
+_verb("resume", "Resume the paused rollout ID.")
 _verb("cancel", "End the rollout ID. Events that have started go on to their end.")
 _ROLLOUTS = (
     Column("ID", whole=True),

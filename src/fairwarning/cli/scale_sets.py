@@ -84,11 +84,11 @@ def scale(
     yes: bool,
     why: str | None,
 ) -> None:
-    """Make SET, a scale set, have CAPACITY instances.
+    """Resize the scale set SET to CAPACITY instances.
 
-    If SET gets smaller, the instances with the highest numbers, or the last names, are deleted.
-    If they have a terminate notice, an event announces this first; otherwise they are deleted at
-    once. On a terminal, the command asks before it deletes instances.
+    If SET gets smaller, the instances with the highest numbers, or the last names, are deleted. If
+    they have a terminate notice, an event announces this first; otherwise they are deleted at once.
+    On a terminal, the command asks before it deletes instances.
     """
     body = {"capacity": capacity, "addresses": list(addresses)}
     if sys.stdin.isatty() and not yes:
@@ -113,7 +113,7 @@ Examples:
 def replace(
     session: Session, instance: str, address: str | None, wait: bool, why: str | None
 ) -> None:
-    """Replace INSTANCE of a scale set by a new one.
+    """Replace INSTANCE, which belongs to a scale set, by a new instance.
 
     The new instance is created at once. The old one is deleted after the terminate notice of its
     model. On a terminal, the command asks for confirmation.
@@ -156,7 +156,7 @@ Examples:
 @why_option
 @connected
 def model(session: Session, set: str, why: str | None, **notices: str | None) -> None:
-    """Change how long before a delete or a reimage the instances of SET are warned.
+    """Set how much notice instances of the scale set SET get before a delete or a reimage.
 
     New instances use the change at once. Existing ones use it after `fairwarning upgrade`.
     """
@@ -181,7 +181,7 @@ Examples:
 @why_option
 @connected
 def upgrade(session: Session, set: str, instances: tuple[str, ...], why: str | None) -> None:
-    """Bring each INSTANCE of SET, or all of them, to the latest model."""
+    """Give each INSTANCE of the scale set SET, or all of them, the latest model of the set."""
     body = {"instances": list(instances)} if instances else {}
     done = session.api.post("scopes", set, "upgrade", body=body, why=why)
     session.answer(done, lambda _: upgraded_page(done["upgraded"]))
@@ -216,7 +216,7 @@ Examples:
 @why_option
 @connected
 def policy(session: Session, scope: str, why: str | None, **agreed: bool | None) -> None:
-    """Change what the owner of SCOPE agrees to in advance."""
+    """Set which events of SCOPE start without waiting for an approval."""
     body = {name: is_so for name, is_so in agreed.items() if is_so is not None}
     if not body:
         raise click.UsageError("say what to change, such as --approve-reboot")

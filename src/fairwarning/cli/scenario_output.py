@@ -15,7 +15,7 @@ from fairwarning.scenarios.play import ReportLine
 if TYPE_CHECKING:
     from rich.console import Console
 
-VMS_SHOWN_MAX = 12
+VMS_SHOWN_MAX = 12  # Half a screen of 24 lines.
 _MARKS = {
     "met": ("as expected: ", "green"),
     "unmet": ("", "bold red"),

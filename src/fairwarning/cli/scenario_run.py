@@ -14,15 +14,15 @@ from msgspec import Struct
 from fairwarning.boot import BadStoreUrl
 from fairwarning.cli.common_options import Session, connect
 from fairwarning.cli.scenario_output import ScenarioPrinter, pending_line
-from fairwarning.common.command_errors import Problem
+from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.escape import counted
 from fairwarning.common.text_files import read_text
-from fairwarning.common.toml_table import Mistake
 from fairwarning.core.commands import Activate
 from fairwarning.core.model import ENGINE
 from fairwarning.core.refusals import Refused
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
-from fairwarning.fleet_file import Fleet, read_json
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.read import read_json
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.node import CannotListen, Node, NodeSettings
 from fairwarning.scenarios import library
@@ -38,7 +38,7 @@ from fairwarning.testing.server_thread import Background
 if TYPE_CHECKING:
     from fairwarning.cli.api_client import Api
 T = TypeVar("T")
-SCOPES_MAX = 1_000
+SCOPES_MAX = 1_000  # More than the fleet of any scenario has.
 HANDLER_SPEED = 60.0
 """The default speed with a handler. A faster clock would hide events between two polls."""
 
@@ -263,8 +263,7 @@ def _interruptible() -> Iterator[None]:
 def find_scenario(name: str) -> Scenario:
     """Read the scenario called `name` in the library, or the scenario or recording in that file.
 
-    Raises `Problem` if there is none or it has mistakes. If it has several mistakes, this prints
-    all but the last, which it raises.
+    Raises `Problem` if there is none or it has mistakes.
     """
     if name in library.names():
         return read_scenario(library.text(name))
@@ -279,15 +278,7 @@ def find_scenario(name: str) -> Scenario:
     try:
         return read_playback(text) if is_recording else read_scenario(text)
     except ScenarioProblem as problem:
-        *others, last = [_file_problem(name, each) for each in problem.mistakes]
-        for each in others:
-            each.show()
-        raise last from None
-
-
-def _file_problem(name: str, mistake: Mistake) -> Problem:
-    place = name if mistake.line is None else f"{name}:{mistake.line}"
-    return Problem(mistake.message, place=place)
+        raise bad_file(name, problem.mistakes) from None
 
 
 def library_text(name: str) -> str:

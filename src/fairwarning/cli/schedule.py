@@ -35,7 +35,12 @@ Examples:
     metavar="T",
     help="Earliest start of the event, instead of --notice: 22:00, 2026-11-16T22:00, or RFC 3339.",
 )
-@click.option("--duration", type=duration, metavar="D", help="How long the impact lasts.")
+@click.option(
+    "--duration",
+    type=duration,
+    metavar="D",
+    help="How long the impact of the event lasts, such as 10m.",
+)
 @click.option("--description", metavar="TEXT", help="Description that instances read in the event.")
 @click.option(
     "--update-domain",

@@ -20,7 +20,7 @@ from fairwarning.cli.common_options import DEFAULT_URL
 from fairwarning.cli.garbage import ShortCollections
 from fairwarning.cli.serve_config import read_config
 from fairwarning.cli.times import NotATime, parse_duration_ms
-from fairwarning.common.command_errors import Problem
+from fairwarning.common.command_errors import Problem, bad_file
 from fairwarning.common.text_files import read_text
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS
 from fairwarning.core.limits import OPERATIONS_PENDING_MAX, Timing
@@ -31,7 +31,9 @@ from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import SPEED_MAX, VirtualClock
 from fairwarning.engine.protocols import Store, StoreDown
 from fairwarning.engine.service import Rules
-from fairwarning.fleet_file import Fleet, FleetProblem, read_toml
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.problems import FleetProblem
+from fairwarning.fleet_file.read import read_toml
 from fairwarning.logs import FORMATS
 from fairwarning.metadata.identity import is_loopback
 from fairwarning.metadata.settings import ACTIVATION_DELAY_S_MAX, EndpointRules
@@ -40,7 +42,7 @@ from fairwarning.operator_api.own_certificate import CannotCertify
 from fairwarning.operator_api.server import BadCertificate, Tls
 from fairwarning.starter_fleet import STARTER_FLEET
 
-_IDLE_DAYS_MAX = 366
+_IDLE_DAYS_MAX = 366  # A year; longer would mean never.
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _POLL = "/vm/{}/metadata/scheduledevents?api-version=2020-07-01"
 _CANNOT_START = (
@@ -160,17 +162,17 @@ def _duration_ms(value: str) -> int:
     "--azure",
     callback=_azure_address,
     metavar="HOST:PORT",
-    help="Address on which local clients of Azure are served, over TLS with a certificate "
-    "that the server makes (default: the port after that of --control, if it is free and "
-    "--control has no TLS).",
+    help="Address on which the server listens for az and the Azure SDKs, over TLS with a "
+    "certificate that the server creates itself (default: the port after that of "
+    "--control, if that port is free and --control has no TLS).",
 )
-@click.option("--no-azure", is_flag=True, help="Do not serve clients of Azure.")
+@click.option("--no-azure", is_flag=True, help="Do not listen for az and the Azure SDKs.")
 @click.option(
     "--azure-folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Folder with the authority that signs the certificate of --azure (default: in "
-    "your data folder).",
+    help="Folder where the server keeps the certificate of --azure and the certificate "
+    "authority that signs it (default: a folder in your data folder).",
 )
 @click.option(
     "--fleet",
@@ -204,7 +206,8 @@ def _duration_ms(value: str) -> int:
     default=0,
     show_default=True,
     metavar="SECONDS",
-    help="How long the first request of a scope takes, as on Azure.",
+    help="How long the server delays its answer to the first request of each scope. Azure "
+    "takes up to two minutes.",
 )
 @click.option(
     "--idle-after",
@@ -239,8 +242,8 @@ def _duration_ms(value: str) -> int:
     "--rate",
     type=click.IntRange(0),
     metavar="N",
-    help="How many requests per second each instance may send (0: no limit; default: 5, "
-    "and no limit in a test fleet).",
+    help="How many requests per second each instance may send to the metadata endpoint. 0 sets"
+    " no limit (default: 5, and no limit in a test fleet).",
 )
 @click.option(
     "--unknown-version",
@@ -248,12 +251,13 @@ def _duration_ms(value: str) -> int:
     type=click.Choice(["400", "404"]),
     default="400",
     show_default=True,
-    help="Status code of the response to an unknown api-version of scheduledevents.",
+    help="HTTP status of the answer to a request with an api-version that the endpoint does "
+    "not know.",
 )
 @click.option(
     "--lenient-post",
     is_flag=True,
-    help="Accept approvals without `Metadata: true`, as old samples send them.",
+    help="Accept approvals without the header `Metadata: true`, as some old programs send them.",
 )
 @click.option(
     "--public-url",
@@ -275,14 +279,15 @@ def _duration_ms(value: str) -> int:
     type=click.Choice(FORMATS),
     default="human",
     show_default=True,
-    help="Format of the log on standard error, which has a line for each transition.",
+    help="Format of the log on standard error: lines of text for people, or a JSON object on "
+    "each line.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Least severe level that is logged.",
+    help="Log messages of this level and of more severe ones.",
 )
 @click.option(
     "--config",
@@ -294,7 +299,12 @@ def _duration_ms(value: str) -> int:
     help="TOML file with the long names of these options as keys. Options on the command "
     "line take precedence.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the line `ready` as JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the addresses of the started server as one JSON object.",
+)
 def serve(
     addresses: list[tuple[str, int]],
     control: tuple[str, int],
@@ -476,5 +486,4 @@ def read_fleet(path: Path) -> Fleet:
     except OSError as problem:
         raise Problem(f"{path} cannot be read: {problem.strerror}; name another file") from None
     except FleetProblem as problem:
-        place = path if problem.line is None else f"{path}:{problem.line}"
-        raise Problem(problem.message, place=str(place)) from None
+        raise bad_file(str(path), problem.mistakes) from None

@@ -17,7 +17,7 @@ from fairwarning.cli.table_model import Cell, Column, Listing, line
 from fairwarning.cli.tables.cells import when
 
 _ROLES = click.Choice(["viewer", "approver", "operator", "admin"])
-_NAME_MAX = 64
+_NAME_MAX = 64  # The longest name of a token.
 
 
 @click.group(
@@ -29,7 +29,7 @@ Examples:
 """
 )
 def token() -> None:
-    """Make, list and revoke tokens."""
+    """Create, list and revoke the tokens that give access to the server."""
 
 
 @token.command(

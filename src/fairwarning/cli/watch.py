@@ -67,7 +67,7 @@ def _print_lines(session: Session) -> None:
         return
 
 
-LOOK_S = 0.25
+LOOK_S = 0.25  # A key or a change is shown within a quarter of a second.
 QUIT = frozenset("qQ\x03\x04")
 
 

@@ -7,7 +7,9 @@ from fairwarning.client.flow import Request, Response
 from fairwarning.client.http import CONNECT_S_MAX, Address, Broken, Exchange, TimedOut
 
 BUFFER_BYTES = 16 * 1024
-"""The size of a connection's read buffer. Each connection creates one and reuses it."""
+"""The size of a connection's read buffer. A document of many events fits. Each connection creates
+one and reuses it.
+"""
 
 
 class AsyncConnection:

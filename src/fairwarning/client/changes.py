@@ -22,17 +22,21 @@ from fairwarning.client.model import Change, ChangeKind, Document, Event, Status
 from fairwarning.client.watch_state import Seen
 
 OVER_KEPT_MAX = 1_000
-"""How many ids of finished events are remembered."""
+"""How many ids of finished events are remembered. A scope has far fewer at a time, and the saved
+state stays small.
+"""
 CONFIRMATIONS = 5
 """How many documents in a row must miss an event before it counts as ended, if the service began
 anew. We see that by the incarnation: it equals the one that last showed the event, or lies between
 that one and the highest.
 """
 CONFIRMATIONS_OF_AN_END = 60
-"""The same number for documents with other incarnations, if the event may be over."""
+"""How many documents in a row must miss an event that may be over before it counts as ended, if
+their incarnations do not show that the service began anew.
+"""
 CONFIRMATIONS_OF_A_CANCELLATION = 300
-"""The same number for an event that is still to come. It is high because after a wrong "cancelled"
-nobody prepares for the reboot.
+"""How many documents in a row must miss an event that is still to come before it counts as
+cancelled. The number is high, because after a wrong "cancelled" nobody prepares for the reboot.
 """
 LIES_TO_TRUTH = 10
 """An event must be missing for this many times `Seen.longest_lie` before it counts as ended."""

@@ -15,7 +15,8 @@ import time
 from fcntl import ioctl
 
 WAIT_S = 5.0
-"""How long we wait for an offer, over all broadcasts."""
+"""How long we wait for an offer, over all broadcasts. A DHCP server answers within a second or two.
+"""
 REPEAT_S = 1.0
 """The time between two broadcasts. We repeat it because a new interface may lose the first one."""
 OPTION = 245

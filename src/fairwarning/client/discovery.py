@@ -15,7 +15,9 @@ VARIABLES = ("FAIRWARNING_METADATA_URL", "SCHEDULEDEVENTSIP")
 Azure's own sample and has only an address.
 """
 REACH_S_MAX = 2.0
-"""How long a connection attempt may take."""
+"""How long a connection attempt may take. The service is on the same host, so it answers at once or
+never.
+"""
 _PORT, _OTHER_PORT = 80, 8080
 """One of the two clients that Azure published uses the second port."""
 

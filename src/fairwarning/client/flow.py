@@ -27,8 +27,8 @@ FIRST_TIMEOUT_S = 150.0
 """The time-out until the service has answered once. The first request of a scope activates it,
 which may take two minutes.
 """
-TIMEOUT_S = 10.0
-POLL_S = 1.0
+TIMEOUT_S = 10.0  # A service on the same host answers in milliseconds.
+POLL_S = 1.0  # Azure advises one poll in a second.
 ASK_AGAIN_S = 0.3
 """The pause before a request that must follow at once. Azure refuses more than five requests in a
 second, and there are more api-versions than that to try.

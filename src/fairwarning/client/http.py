@@ -11,8 +11,8 @@ import h11
 
 from fairwarning.client.flow import Request, Response
 
-BODY_BYTES_MAX = 4 * 1024 * 1024
-READ_BYTES = 64 * 1024
+BODY_BYTES_MAX = 4 * 1024 * 1024  # Far more than a document of 100 events.
+READ_BYTES = 64 * 1024  # A usual document arrives in one read.
 _OK = 200
 _LINE = re.compile(r"\r\n([!#-'*+.0-9A-Z^-z|~-]+):[ \t]*([^\r\n]*)(?=\r\n|\Z)")
 """A header line. The pattern has the characters that RFC 9110 5.6.2 allows in a name."""

@@ -13,7 +13,7 @@ from fairwarning.engine.service import Engine
 from fairwarning.fleet_file.model import Plan, Step
 from fairwarning.fleet_file.plan import refuse_plan
 
-PAGE_SCOPES_MAX = 500
+PAGE_SCOPES_MAX = 500  # Reading so few at once does not hold up polls.
 
 
 async def current_scopes(store: Store) -> list[Scope]:

@@ -32,7 +32,7 @@ from fairwarning.fleet_file.partial_declaration import completed, kept, stands
 from fairwarning.fleet_file.plan_summary import changes_of, changes_of_new
 
 PRUNED_ORIGINS = frozenset({"file", "starter"})
-CONFIRMATION_CHARS = 16
+CONFIRMATION_CHARS = 16  # 64 bits: two previews never have the same text by accident.
 _KINDS: Mapping[type[Resource], ScopeKind] = {
     VirtualMachine: ScopeKind.VM,
     AvailabilitySet: ScopeKind.AVAILABILITY_SET,

@@ -23,7 +23,7 @@ from fairwarning.core.model import (
 from fairwarning.core.notice import operation_notice_ms
 from fairwarning.fleet_file.model import Action, FleetChange
 
-NAMES_SHOWN_MAX = 5
+NAMES_SHOWN_MAX = 5  # A line of a plan stays readable.
 
 
 def changes_of_new(scope: Scope) -> tuple[FleetChange, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
-from fairwarning.core.model import Instance, InstanceName, Policy
+from fairwarning.core.model import Instance, InstanceName, Policy, ScopeKind
 from fairwarning.core.notice import parse_terminate_notice_ms
 from fairwarning.core.resources import (
     AvailabilitySet,
@@ -23,6 +23,7 @@ from fairwarning.core.resources import (
     refuse_capacity,
     refuse_fault_domains,
     refuse_update_domains,
+    scope_id,
 )
 from fairwarning.core.roster import (
     refuse_flexible_name,
@@ -30,7 +31,7 @@ from fairwarning.core.roster import (
     refuse_terminate_on_spot,
 )
 from fairwarning.fleet_file.partial_declaration import MEMBER_KEYS
-from fairwarning.fleet_file.problems import CrowdAt, Misplaced, Path, at
+from fairwarning.fleet_file.problems import Mistakes, TooManyInstancesNoted, Where
 from fairwarning.fleet_file.schema import (
     SHAPES,
     AvailabilitySetShape,
@@ -53,38 +54,48 @@ from fairwarning.fleet_file.values import (
 )
 
 FLEET_INSTANCES_MAX = 100_000
+"""The largest fleet that the benchmarks measure. A short text could declare millions."""
 
 
 def resources_of(
     fleet: FleetShape,
     written: Table,
     drivers: DriverCatalogue,
-    instances_max: int = FLEET_INSTANCES_MAX,
+    instances_max: int,
+    mistakes: Mistakes,
     *,
     is_partial: bool,
 ) -> tuple[Resource, ...]:
-    """Return the resources by kind, and within a kind in the order of the file. Raises Misplaced if
-    there is a mistake.
+    """Return the resources by kind, and within a kind in the order of the file.
+
+    All that is wrong is noted in `mistakes`; the resources are then not complete. Raises
+    TooManyInstancesNoted or TooManyMistakes.
 
     `written` is the data from which `fleet` was read; it shows which keys are missing. In a partial
     declaration (`partial_declaration.py`) missing keys keep their present values, which are not
     known here. So checks that need such values are left to the plan.
     """
-    _refuse_crowd(fleet, instances_max)
-    place_of(fleet, fleet, (), drivers, is_partial=is_partial)
-    policy_of(fleet, fleet, (), test=True)  # Whether it is lowered depends on the resource.
+    top = Where((), mistakes)
+    _refuse_too_many_in_all(fleet, instances_max, top)
+    place_of(fleet, fleet, top, drivers, is_partial=is_partial)
+    policy_of(fleet, fleet, top, test=True)  # Whether it is lowered depends on the resource.
     found: list[Resource] = []
-    ids: list[tuple[str, Path]] = []
-    for path, shape in _shapes(fleet):
-        kind, number = path
-        own = written[kind][number]
-        resource = _read(fleet, shape, path, own, drivers, is_partial=is_partial)
-        with at(*path, "name"):
-            first = expand(_comparable(resource) if is_partial else resource)[0]
+    ids: list[tuple[str, Where]] = []
+    for (kind, number), shape in _shapes(fleet):
+        where = top.inside(kind, number)
+        if where.is_wrong:
+            continue
+        own, before = written[kind][number], mistakes.reports
+        resource = _read(fleet, shape, where, own, drivers, is_partial=is_partial)
         found.append(resource)
-        ids.append((first.id, (*path, "name")))
-    _refuse_repeats("scope", iter(ids))
-    _refuse_repeats("address", _addresses(fleet))
+        if not any(where[each].is_wrong for each in ("name", "subscription", "resource_group")):
+            scope_kind = ScopeKind(kind.replace("_", "-"))
+            ids.append((scope_id(resource.place, scope_kind, resource.name), where["name"]))
+        if mistakes.reports == before and not mistakes.has_below(where.path):
+            with where["name"]:
+                expand(_comparable(resource) if is_partial else resource)
+    _note_repeats("scope", iter(ids))
+    _note_repeats("address", _addresses(fleet, top))
     return tuple(found)
 
 
@@ -115,9 +126,9 @@ def _shapes(fleet: FleetShape) -> Iterator[tuple[tuple[str, int], ResourceShape]
             yield (kind, number), shape
 
 
-def _refuse_crowd(fleet: FleetShape, instances_max: int) -> None:
-    """Raise CrowdAt if there are too many instances. This is checked before they are made, because
-    a short line can declare a thousand.
+def _refuse_too_many_in_all(fleet: FleetShape, instances_max: int, top: Where) -> None:
+    """Raise TooManyInstancesNoted if there are too many instances. This is checked before they are
+    made, because a short line can declare a thousand.
     """
     count = 0
     for path, shape in _shapes(fleet):
@@ -127,71 +138,72 @@ def _refuse_crowd(fleet: FleetShape, instances_max: int) -> None:
             case AvailabilitySetShape():
                 count += len(shape.instances)
             case ScaleSetShape():
-                count += shape.capacity
+                count += max(shape.capacity, 0)
             case CloudServiceShape():
-                count += sum(each for each in shape.roles.values() if isinstance(each, int))
+                count += sum(_whole_counts(shape))
         if count > instances_max:
             message = f"a declaration has at most {instances_max:,} instances; divide it"
-            raise CrowdAt(path, message)
+            top.inside(*path).wrong(message)
+            raise TooManyInstancesNoted
 
 
-def _addresses(fleet: FleetShape) -> Iterator[tuple[str, Path]]:
+def _addresses(fleet: FleetShape, top: Where) -> Iterator[tuple[str, Where]]:
     for path, shape in _shapes(fleet):
+        where = top.inside(*path)
         if not isinstance(shape, AvailabilitySetShape):
-            yield from _listed(shape.addresses, (*path, "addresses"))
+            yield from _listed(shape.addresses, where["addresses"])
             continue
         for number, member in enumerate(shape.instances):
             if isinstance(member, MemberShape):
-                where = (*path, "instances", number, "addresses")
-                yield from _listed(member.addresses, where)
+                yield from _listed(member.addresses, where.inside("instances", number, "addresses"))
 
 
-def _listed(texts: list[str], path: Path) -> Iterator[tuple[str, Path]]:
-    return ((text, (*path, number)) for number, text in enumerate(texts))
+def _listed(texts: list[str], where: Where) -> Iterator[tuple[str, Where]]:
+    return ((text, where[number]) for number, text in enumerate(texts))
 
 
-def _refuse_repeats(what: str, said: Iterator[tuple[str, Path]]) -> None:
-    seen: dict[str, Path] = {}
-    for text, path in said:
+def _note_repeats(what: str, said: Iterator[tuple[str, Where]]) -> None:
+    seen: dict[str, Where] = {}
+    for text, where in said:
         if text in seen:
             message = f"{what} {text} is declared twice; change one, or take it out"
-            raise Misplaced(path, message, first=seen[text])
-        seen[text] = path
+            where.wrong(message, first=seen[text].path)
+        seen.setdefault(text, where)
 
 
 def _read(
     fleet: FleetShape,
     shape: ResourceShape,
-    path: Path,
+    where: Where,
     written: Table,
     drivers: DriverCatalogue,
     *,
     is_partial: bool,
 ) -> Resource:
-    with at(*path, "name"):
+    with where["name"]:
         refuse_name(shape.name)
-    place = place_of(fleet, shape, path, drivers, is_partial=is_partial)
+    place = place_of(fleet, shape, where, drivers, is_partial=is_partial)
     absent = {*shape.__struct_fields__} - {*written, *Defaults.__struct_fields__}
     place = replace(place, left_out=place.left_out | absent)
-    policy = policy_of(fleet, shape, path, test=place.test)
+    policy = policy_of(fleet, shape, where, test=place.test)
     unknown = place.left_out if is_partial else frozenset[str]()
     match shape:
         case VmShape():
-            return _vm(shape, path, place, policy)
+            return _vm(shape, where, place, policy)
         case AvailabilitySetShape():
-            return _availability_set(shape, path, place, policy, written, unknown)
+            return _availability_set(shape, where, place, policy, written, unknown)
         case ScaleSetShape():
-            return _scale_set(shape, path, place, policy, unknown)
+            return _scale_set(shape, where, place, policy, unknown)
         case CloudServiceShape():
-            return _cloud_service(shape, path, place, policy, unknown)
+            return _cloud_service(shape, where, place, policy, unknown)
 
 
-def _vm(shape: VmShape, path: Path, place: Place, policy: Policy) -> VirtualMachine:
+def _vm(shape: VmShape, where: Where, place: Place, policy: Policy) -> VirtualMachine:
     return VirtualMachine(
         name=shape.name,
-        addresses=own_addresses(shape.addresses, path),
-        tags=tags_of(shape.tags, path),
-        handle=handle_of(shape.handle, path),
+        addresses=own_addresses(shape.addresses, where),
+        tags=tags_of(shape.tags, where),
+        handle=handle_of(shape.handle, where),
         priority=shape.priority,
         eviction=shape.eviction,
         policy=policy,
@@ -201,25 +213,26 @@ def _vm(shape: VmShape, path: Path, place: Place, policy: Policy) -> VirtualMach
 
 def _availability_set(
     shape: AvailabilitySetShape,
-    path: Path,
+    where: Where,
     place: Place,
     policy: Policy,
     written: Table,
     unknown: Collection[str],
 ) -> AvailabilitySet:
-    _check_domains(shape, path)
+    _check_domains(shape, where)
+    unknown = _unknown(unknown, where, "update_domains", "fault_domains")
+    listed = where["instances"]
     members = tuple(
-        _member(each, (*path, "instances", number), shape, written["instances"][number], unknown)
+        _member(each, listed[number], shape, written["instances"][number], unknown)
         for number, each in enumerate(shape.instances)
     )
-    places = ((each.name, _name_path(shape, path, number)) for number, each in enumerate(members))
-    _refuse_repeats("instance", places)
-    if len(members) > SCOPE_INSTANCES_MAX:
-        raise _too_many(len(members), (*path, "instances", SCOPE_INSTANCES_MAX))
+    names = (_name_place(shape, listed, number) for number in range(len(members)))
+    _note_repeats("instance", zip((each.name for each in members), names, strict=True))
+    _refuse_too_many(len(members), listed[SCOPE_INSTANCES_MAX])
     return AvailabilitySet(
         name=shape.name,
         members=members,
-        tags=tags_of(shape.tags, path),
+        tags=tags_of(shape.tags, where),
         update_domains=shape.update_domains,
         fault_domains=shape.fault_domains,
         policy=policy,
@@ -227,64 +240,75 @@ def _availability_set(
     )
 
 
-def _name_path(shape: AvailabilitySetShape, path: Path, number: int) -> Path:
-    where = (*path, "instances", number)
-    return where if isinstance(shape.instances[number], str) else (*where, "name")
+def _name_place(shape: AvailabilitySetShape, listed: Where, number: int) -> Where:
+    is_name = isinstance(shape.instances[number], str)
+    return listed[number] if is_name else listed[number]["name"]
+
+
+def _unknown(left_out: Collection[str], where: Where, *keys: str) -> set[str]:
+    """Return the keys whose values are not known: they are left out, or have a mistake. No other
+    value is compared with them.
+    """
+    wrong = (each for each in keys if where.mistakes.has_below(where[each].path))
+    return {*left_out, *wrong}
 
 
 def _member(
     given: str | MemberShape,
-    path: Path,
+    where: Where,
     shape: AvailabilitySetShape,
     written: str | Table,
     unknown: Collection[str],
 ) -> Member:
     if isinstance(given, str):
-        with at(*path):
+        with where:
             refuse_name(given)
         return Member(name=given, left_out=MEMBER_KEYS)
-    with at(*path, "name"):
+    with where["name"]:
         refuse_name(given.name)
     if "update_domains" not in unknown:
-        _check_domain(given.update_domain, shape.update_domains, (*path, "update_domain"))
+        _check_domain(given.update_domain, shape.update_domains, where["update_domain"])
     if "fault_domains" not in unknown:
-        _check_domain(given.fault_domain, shape.fault_domains, (*path, "fault_domain"))
+        _check_domain(given.fault_domain, shape.fault_domains, where["fault_domain"])
     return Member(
         name=given.name,
-        addresses=own_addresses(given.addresses, path),
-        tags=tags_of(given.tags, path),
-        handle=handle_of(given.handle, path),
+        addresses=own_addresses(given.addresses, where),
+        tags=tags_of(given.tags, where),
+        handle=handle_of(given.handle, where),
         update_domain=given.update_domain,
         fault_domain=given.fault_domain,
         left_out=MEMBER_KEYS - {*written},
     )
 
 
-def _check_domain(domain: int | None, count: int, path: Path) -> None:
+def _check_domain(domain: int | None, count: int, where: Where) -> None:
     if domain is not None and not 0 <= domain < count:
-        raise Misplaced(path, f"`{path[-1]}` must be 0 to {count - 1}, because there are {count}")
+        key = where.path[-1]
+        where.wrong(f"`{key}` must be 0 to {count - 1}, because there are {count}")
 
 
 def _scale_set(
-    shape: ScaleSetShape, path: Path, place: Place, policy: Policy, unknown: Collection[str]
+    shape: ScaleSetShape, where: Where, place: Place, policy: Policy, unknown: Collection[str]
 ) -> ScaleSet:
-    _check_domains(shape, path)
+    _check_domains(shape, where)
     is_flexible = shape.orchestration is Orchestration.FLEXIBLE
     if is_flexible:
-        with at(*path, "name"):
+        with where["name"]:
             refuse_flexible_name(shape.name)
-    with at(*path, "capacity"):
+    with where["capacity"]:
         refuse_capacity(shape.name, shape.capacity)
+    unknown = _unknown(unknown, where, "capacity")
+    named = shape.capacity if is_flexible and not where["capacity"].is_wrong else 0
     return ScaleSet(
         name=shape.name,
         capacity=shape.capacity,
         orchestration=shape.orchestration,
         addresses=shared_addresses(
-            shape.addresses, path, None if "capacity" in unknown else shape.capacity
+            shape.addresses, where, None if "capacity" in unknown else shape.capacity
         ),
-        suffixes=distinct_suffixes(shape.name, shape.capacity if is_flexible else 0),
-        tags=tags_of(shape.tags, path),
-        terminate_notice_ms=_terminate_notice_ms(shape, (*path, "terminate_notice")),
+        suffixes=distinct_suffixes(shape.name, named),
+        tags=tags_of(shape.tags, where),
+        terminate_notice_ms=_terminate_notice_ms(shape, where["terminate_notice"]),
         priority=shape.priority,
         eviction=shape.eviction,
         update_domains=shape.update_domains,
@@ -294,31 +318,32 @@ def _scale_set(
     )
 
 
-def _terminate_notice_ms(shape: ScaleSetShape, path: Path) -> int | None:
+def _terminate_notice_ms(shape: ScaleSetShape, where: Where) -> int | None:
     if shape.terminate_notice in (None, ""):
         return None
-    with at(*path):
+    notice_ms = None
+    with where:
         notice_ms = parse_terminate_notice_ms(shape.terminate_notice)
         refuse_terminate_on_spot([Instance(name=InstanceName("any"), priority=shape.priority)])
     return notice_ms
 
 
 def _cloud_service(
-    shape: CloudServiceShape, path: Path, place: Place, policy: Policy, unknown: Collection[str]
+    shape: CloudServiceShape, where: Where, place: Place, policy: Policy, unknown: Collection[str]
 ) -> CloudService:
-    _check_domains(shape, path)
+    _check_domains(shape, where)
     for role, count in shape.roles.items():
-        _check_role(role, count, (*path, "roles", role))
-    instances = sum(shape.roles.values())
-    if instances > SCOPE_INSTANCES_MAX:
-        raise _too_many(instances, (*path, "roles"))
+        _check_role(role, count, where.inside("roles", role))
+    instances = sum(_whole_counts(shape))
+    _refuse_too_many(instances, where["roles"])
+    unknown = _unknown(unknown, where, "roles")
     return CloudService(
         name=shape.name,
         roles=shape.roles,
         addresses=shared_addresses(
-            shape.addresses, path, None if "roles" in unknown else instances
+            shape.addresses, where, None if "roles" in unknown else instances
         ),
-        tags=tags_of(shape.tags, path),
+        tags=tags_of(shape.tags, where),
         update_domains=shape.update_domains,
         fault_domains=shape.fault_domains,
         policy=policy,
@@ -326,25 +351,29 @@ def _cloud_service(
     )
 
 
-def _check_role(role: str, count: object, path: Path) -> None:
-    with at(*path):
+def _check_role(role: str, count: object, where: Where) -> None:
+    with where:
         refuse_name(role)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise Misplaced(path, f"role `{role}` must be a number of instances, 0 or more")
+        where.wrong(f"role `{role}` must be a number of instances, 0 or more")
+
+
+def _whole_counts(shape: CloudServiceShape) -> Iterator[int]:
+    return (each for each in shape.roles.values() if isinstance(each, int) and each > 0)
 
 
 def _check_domains(
-    shape: AvailabilitySetShape | ScaleSetShape | CloudServiceShape, path: Path
+    shape: AvailabilitySetShape | ScaleSetShape | CloudServiceShape, where: Where
 ) -> None:
-    with at(*path, "update_domains"):
+    with where["update_domains"]:
         refuse_update_domains(shape.name, shape.update_domains)
-    with at(*path, "fault_domains"):
+    with where["fault_domains"]:
         refuse_fault_domains(shape.name, shape.fault_domains)
 
 
-def _too_many(instances: int, path: Path) -> Misplaced:
-    return Misplaced(
-        path,
-        f"these are {instances} instances and a scope holds at most {SCOPE_INSTANCES_MAX}; put "
-        "the others into another",
-    )
+def _refuse_too_many(instances: int, where: Where) -> None:
+    if instances > SCOPE_INSTANCES_MAX:
+        where.wrong(
+            f"these are {instances} instances and a scope holds at most {SCOPE_INSTANCES_MAX}; put "
+            "the others into another"
+        )

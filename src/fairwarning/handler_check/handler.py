@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-OUTPUT_LINES_MAX = 20
-_OUTPUT_BYTES_MAX = 16 * 1024
+OUTPUT_LINES_MAX = 20  # Enough for a traceback, and the report stays readable.
+_OUTPUT_BYTES_MAX = 16 * 1024  # Twenty lines are seldom longer.
 _TERMINATE_S = 1.0
-"""How long a handler may take to end by itself before it is killed."""
+"""How long a handler may take to end by itself before it is killed. Its work is judged by then."""
 
 
 class CannotStart(Exception):

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from fairwarning.handler_check.cases import CASES, FIRST_POLL
+from fairwarning.handler_check.all_cases import CASES, FIRST_POLL
 from fairwarning.handler_check.model import CaseRequest, Point, Report, Result, Verdict
 from fairwarning.handler_check.namespace import ENDPOINT, NoNamespaces, new_network
 

@@ -17,8 +17,9 @@ from pathlib import Path
 import msgspec
 
 from fairwarning.handler_check import namespace
+from fairwarning.handler_check.all_cases import CASES, FIRST_POLL
 from fairwarning.handler_check.case_api import CaseRun
-from fairwarning.handler_check.cases import CASES, FIRST_POLL, Case
+from fairwarning.handler_check.cases.registry import Case
 from fairwarning.handler_check.fleet import HOSTNAMES, fleet
 from fairwarning.handler_check.handler import CannotStart, Handler, last_lines
 from fairwarning.handler_check.model import CaseRequest, Point, Result, Verdict

@@ -30,7 +30,6 @@ from fairwarning.operator_api.route import Route
 from fairwarning.operator_api.routes import (
     azure,
     clock,
-    event_documents,
     events,
     faults,
     fleet,
@@ -47,7 +46,6 @@ ROUTES: tuple[Route, ...] = (
     *fleet.ROUTES,
     *scale_sets.ROUTES,
     *events.ROUTES,
-    *event_documents.ROUTES,
     *rollouts.ROUTES,
     *history.ROUTES,
     *clock.ROUTES,

@@ -79,7 +79,9 @@ def hashed(secret: str) -> str:
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """Return the id and the secret if the text has the form of a token."""
+    """Return the id and the secret of a token's text. It is None if the text has not the form of a
+    token.
+    """
     found = _TOKEN.fullmatch(text)
     return None if found is None else (found[1], found[2])
 
@@ -92,7 +94,7 @@ def fits(token: Token, secret: str, now: Instant) -> bool:
 KIND = "token"
 USE_NOTED_MS = MINUTE_MS
 """The last use of a token is stored at most this often, so most requests need no write."""
-TOKENS_MAX = 1_000
+TOKENS_MAX = 1_000  # All of them are listed on one page; more are not made by people.
 RESERVED_NAMES = frozenset({LOCAL.name, "starter", "fleet-file", "store-owner"})
 """Names in the history that belong to no token."""
 

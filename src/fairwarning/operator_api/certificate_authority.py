@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _SKEW = timedelta(days=1)
 """Certificates are valid from this long before now, because other clocks may be wrong."""
-_COMMON_NAME_MAX = 64
+_COMMON_NAME_MAX = 64  # The limit of X.509 for a common name.
 _CA_MAY = x509.KeyUsage(
     digital_signature=False, content_commitment=False, key_encipherment=False,
     data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,

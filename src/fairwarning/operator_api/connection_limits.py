@@ -20,18 +20,18 @@ from starlette.types import Receive, Scope, Send
 from fairwarning.operator_api.auth import Caller
 from fairwarning.operator_api.problems import Problem
 
-ALL_MAX = 2_000
+ALL_MAX = 2_000  # Portals and tools of a large team need some hundred.
 CLIENT_MAX = 500
 """The limit of connections for one client address. A proxy counts as one client."""
 WAITING_MAX = 500
 """The limit of connections that have not sent a request yet, for all clients together."""
-CLIENT_WAITING_MAX = 100
+CLIENT_WAITING_MAX = 100  # A browser opens six at once; this leaves room for a proxy.
 ARRIVAL_S = 1.0
 """A silent connection is not closed before this time, because a request may be on the way."""
-SPARE_MAX = 50
+SPARE_MAX = 50  # Enough for monitoring to look at the health while all others wait.
 FILES_KEPT_SHARE = 3
 """All connections together use at most 1/`FILES_KEPT_SHARE` of the file descriptors."""
-_ALL_MIN = 16
+_ALL_MIN = 16  # With fewer, not even one browser and one tool could work.
 
 
 class Entry:
@@ -166,7 +166,7 @@ def client_of(address: str) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False))
 
 
-STREAMS_MAX = 500
+STREAMS_MAX = 500  # Each open page holds one.
 CALLER_STREAMS_MAX = 100
 """The limit of open streams for one token. All callers without a token count as one."""
 MEDIA_TYPE = "text/event-stream"

@@ -8,7 +8,8 @@ test fleet the minimum notices do not hold.
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairwarning.core.model import Instance, Roster, Scope, ScopeId, ScopeKind
-from fairwarning.fleet_file import Plan, Step, resource_key
+from fairwarning.fleet_file.model import Plan, Step
+from fairwarning.fleet_file.plan import resource_key
 from fairwarning.operator_api.auth import Caller, Role
 from fairwarning.operator_api.problems import Problem
 

@@ -34,8 +34,8 @@ from fairwarning.operator_api.problems import (
 )
 from fairwarning.operator_api.route import Call, Route
 
-WHY_CHARS_MAX = 1_024
-BODY_S_MAX = 60
+WHY_CHARS_MAX = 1_024  # A few sentences; the history keeps each for ever.
+BODY_S_MAX = 60  # The largest body takes that long over a slow line (0.5 Mbit/s).
 _log = logging.getLogger(__name__)
 
 

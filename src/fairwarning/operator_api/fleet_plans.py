@@ -19,20 +19,10 @@ from fairwarning.core.driver_settings import DriverCatalogue
 from fairwarning.core.journal_text import listed as listed_names
 from fairwarning.core.model import Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.fleet_file import (
-    Crowd,
-    Fleet,
-    FleetChange,
-    FleetProblem,
-    Plan,
-    Step,
-    confirmation,
-    plan,
-    read_json,
-    read_toml,
-    refuse_existing,
-    refuse_plan,
-)
+from fairwarning.fleet_file.model import Fleet, FleetChange, Plan, Step
+from fairwarning.fleet_file.plan import confirmation, plan, refuse_existing, refuse_plan
+from fairwarning.fleet_file.problems import FleetMistake, FleetProblem, TooManyInstances
+from fairwarning.fleet_file.read import read_json, read_toml
 from fairwarning.fleet_file.resources import FLEET_INSTANCES_MAX
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Caller, Role
@@ -42,12 +32,13 @@ from fairwarning.operator_api.parse_request import decoded_json, decoded_text
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Document
 
-BATCH = 200
+BATCH = 200  # Decoding so few at once does not hold up polls.
 # A frame of a whole page would take 100 ms to pickle if each scope has 100 instances.
 FRAME_INSTANCES = 1_000
+# A thread holds up polls while it works, so larger documents go to a process.
 SMALL_BYTES = 16 * 1024
-SMALL_INSTANCES = 1_000
-SMALL_SCOPES = 1_000
+SMALL_INSTANCES = 1_000  # A thread holds up polls while it works, so more go to a process.
+SMALL_SCOPES = 1_000  # A thread holds up polls while it works, so more go to a process.
 T = TypeVar("T")
 R = TypeVar("R", Scope, Step)
 
@@ -91,7 +82,7 @@ async def prepare(control: Control, wish: Wish) -> Prepared:
                 current = [scope async for page in _pages(control) for scope in page]
                 frames = await asyncio.to_thread(_made_here, wish, current)
             return await _understood(frames)
-        except Crowd:
+        except TooManyInstances:
             pass  # The document is short but has many instances, so plan in a process.
     frames = await control.subprocesses.run(
         "fleet", lambda: _sent(control, wish), caller=wish.caller.key
@@ -109,8 +100,8 @@ def fleet_job(given: Iterator[bytes]) -> Iterator[bytes]:
 def planned_frames(wish: Wish, current: Sequence[Scope], instances_max: int) -> Iterator[bytes]:
     """Yield the plan as frames. A Problem or Refused is yielded as a frame too.
 
-    Raises Crowd if the document has more than `instances_max` instances and this is below
-    `FLEET_INSTANCES_MAX`.
+    Raises TooManyInstances if the document has more than `instances_max` instances and this is
+    below `FLEET_INSTANCES_MAX`.
     """
     try:
         fleet = _read(wish, instances_max)
@@ -221,11 +212,21 @@ def _read(wish: Wish, instances_max: int) -> Fleet:
         data = decoded_json(document.body)
         return read_json(data, wish.drivers, is_partial=not wish.prune, instances_max=instances_max)
     except FleetProblem as problem:
-        if isinstance(problem, Crowd) and instances_max < FLEET_INSTANCES_MAX:
+        if isinstance(problem, TooManyInstances) and instances_max < FLEET_INSTANCES_MAX:
             raise
         raise Problem(
-            422, "fleet-invalid", problem.message, line=problem.line, pointer=problem.pointer
+            422,
+            "fleet-invalid",
+            problem.message,
+            line=problem.line,
+            pointer=problem.pointer,
+            problems=[_mistake_json(each) for each in problem.mistakes],
         ) from None
+
+
+def _mistake_json(mistake: FleetMistake) -> dict[str, str | int]:
+    found = {"detail": mistake.message, "line": mistake.line, "pointer": mistake.pointer}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _refuse_without_notice(wish: Wish, planned: Plan) -> None:

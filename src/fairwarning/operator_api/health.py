@@ -15,12 +15,12 @@ from fairwarning.operator_api.dispatch import Dispatch, as_problem, problem_resp
 from fairwarning.operator_api.metrics import Metrics
 from fairwarning.operator_api.problems import of_outage
 
-READY_S_MAX = 5
+READY_S_MAX = 5  # A store that takes longer to write cannot keep notices.
 WRITE_EVERY_S = 5.0
 """The shortest time between two test writes. It limits the load that callers can cause."""
-FIGURES_S_MAX = 2
-READER_KNOWN_S = 3_600
-READERS_MAX = 100
+FIGURES_S_MAX = 2  # Prometheus waits ten seconds by default.
+READER_KNOWN_S = 3_600  # Metrics are needed most during an outage of the store.
+READERS_MAX = 100  # More than the monitoring of any team has.
 KIND, KEY = "readiness", "last-write"
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 

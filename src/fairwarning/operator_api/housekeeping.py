@@ -12,8 +12,8 @@ from fairwarning.core.model import ENGINE
 from fairwarning.engine.protocols import Clock, Fence, FenceBroken, Store, StoreDown
 from fairwarning.operator_api.idempotency import KEPT_MS, KIND, Kept
 
-PAUSE_S = 3_600
-PAGE_RECORDS_MAX = 500
+PAUSE_S = 3_600  # What is removed is a day old, so an hour more does not matter.
+PAGE_RECORDS_MAX = 500  # Reading so few at once does not hold up polls.
 _log = logging.getLogger(__name__)
 
 

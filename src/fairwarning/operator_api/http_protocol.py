@@ -11,15 +11,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from fairwarning.operator_api.connection_limits import Connections, Entry
 from fairwarning.operator_api.problems import MEDIA_TYPE, Problem
 
-HEAD_BYTES_MAX = 64 * 1024
+HEAD_BYTES_MAX = 64 * 1024  # Long search texts and large cookies fit.
 PIECE_BYTES = 4 * 1024
 """How many bytes are parsed at once. This limits how many pipelined requests begin together."""
 HEAD_S_MAX = 20
 """The longest wait for a complete head, after the connection or the last request."""
-SPARE_HEAD_S_MAX = 2
+SPARE_HEAD_S_MAX = 2  # Connections for monitoring are few, so a silent one must go soon.
 HEALTH = frozenset({b"/healthz", b"/readyz", b"/metrics"})
 """These paths are answered even if too many clients are connected."""
-UNREAD_BYTES_MAX = 4 * 1024 * 1024
+UNREAD_BYTES_MAX = 4 * 1024 * 1024  # The largest body that is accepted anywhere.
 UNREAD_S_MAX = 60
 """How long a client may still send a body after its request has been answered."""
 

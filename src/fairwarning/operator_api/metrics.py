@@ -30,7 +30,9 @@ from fairwarning.engine.active_faults import Faults
 from fairwarning.engine.protocols import Receipt, Store, StoreDown
 from fairwarning.engine.service import Engine
 
+# The minimum notices of Azure (30 s, 5, 10 and 15 min), and times around them.
 _NOTICE_S = (0, 30, 60, 300, 600, 900, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
+# From a commit in memory to one that keeps callers waiting.
 _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 disable_created_metrics()  # type: ignore[no-untyped-call]
 LATE_MS = 1_000

@@ -28,7 +28,7 @@ BATCH = 10
 T = TypeVar("T")
 
 caller_key: ContextVar[str] = ContextVar("caller_key", default="")
-"""The `Caller.key` of the request that this task answers."""
+"""The key of the caller whose request this task answers (`Caller.key`)."""
 
 
 class Offload:

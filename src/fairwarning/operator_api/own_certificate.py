@@ -21,7 +21,7 @@ import msgspec
 
 from fairwarning.operator_api.server import Tls
 
-AUTHORITY_DAYS = 3_652
+AUTHORITY_DAYS = 3_652  # Ten years, so that clients need to trust it only once.
 CERTIFICATE_DAYS = 397
 """How long a certificate is valid. Some clients reject certificates that last longer."""
 RENEWED_BEFORE = timedelta(days=30)

@@ -17,8 +17,8 @@ from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Document
 from fairwarning.operator_api.schemas import In
 
-BODY_BYTES_MAX = 1024 * 1024
-FLEET_BYTES_MAX = 4 * 1024 * 1024
+BODY_BYTES_MAX = 1024 * 1024  # Far more than any body but a fleet needs.
+FLEET_BYTES_MAX = 4 * 1024 * 1024  # A fleet of 100,000 instances with short names fits.
 _PATH = re.compile(r" - at `\$?([^`]*)`$")
 _NO_DURATION = f"Expected `str` matching regex {DURATION_PATTERN!r}"
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[(\d+|\.\.\.)\]")

@@ -37,7 +37,7 @@ from fairwarning.engine.protocols import (
 LEASE_MS = MINUTE_MS
 RENEWAL_S = LEASE_MS / 4_000
 """The pause between renewals: a quarter of the lease, so that three of them may fail."""
-AGAIN_S = 1.0
+AGAIN_S = 1.0  # Several tries fit into what is left of a lease.
 
 _log = logging.getLogger(__name__)
 

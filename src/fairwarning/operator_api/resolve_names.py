@@ -10,8 +10,8 @@ from fairwarning.operator_api.context import Control
 from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.operator_api.scale_sets import groups_of
 
-CANDIDATES_MAX = 10
-PAGE_IDS_MAX = 1_000
+CANDIDATES_MAX = 10  # An error message stays readable.
+PAGE_IDS_MAX = 1_000  # Reading so few at once does not hold up polls.
 
 
 def find_scope(views: Views, name: str) -> ScopeId:

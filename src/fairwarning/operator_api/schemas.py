@@ -33,11 +33,13 @@ Text = Annotated[str, Meta(max_length=1024)]
 
 
 class In(Struct, rename="camel", forbid_unknown_fields=True):
-    """A body or a query. Unknown names are refused, because they may be mistakes."""
+    """The base class of bodies and queries of requests. Unknown names are refused, because they may
+    be mistakes.
+    """
 
 
 class Out(Struct, rename="camel"):
-    """An answer."""
+    """The base class of the bodies of answers."""
 
 
 class NoQuery(In):
@@ -354,11 +356,20 @@ class Done(Out):
     done: bool = True
 
 
+class FileMistake(Out):
+    """A mistake in a fleet file. In TOML it has a line, counted from 1."""
+
+    detail: str
+    line: int | None = None
+    pointer: str | None = None
+
+
 class ProblemBody(Out):
-    """RFC 9457."""
+    """An error, as RFC 9457 describes it. Only `fleet-invalid` has `problems`."""
 
     type: str
     title: str
     status: int
     code: str
     detail: str
+    problems: list[FileMistake] | None = None

@@ -16,8 +16,8 @@ from fairwarning.operator_api.app import App
 from fairwarning.operator_api.connection_limits import Connections, Entry
 from fairwarning.operator_api.http_protocol import LimitedHttp
 
-STOP_S_MAX = 3
-TICK_S = 1
+STOP_S_MAX = 3  # Answers under way are sent by then; a restart should be quick.
+TICK_S = 1  # uvicorn counts on a tick each second, for example for its Date header.
 
 
 class Tls(NamedTuple):
@@ -144,11 +144,11 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-BACKLOG = 2_048
-HANDSHAKE_S_MAX = 10.0
-_ACCEPTS_AT_ONCE = 64
+BACKLOG = 2_048  # uvicorn's default.
+HANDSHAKE_S_MAX = 10.0  # A handshake is two round trips, also over a slow line.
+_ACCEPTS_AT_ONCE = 64  # Then other tasks of the event loop get their turn.
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_PAUSE_S = 0.2
+_PAUSE_S = 0.2  # File descriptors become free when connections end; retrying sooner is in vain.
 _log = logging.getLogger(__name__)
 
 

@@ -17,7 +17,7 @@ from fairwarning.operator_api.parse_request import checked_position
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.to_schema import entry_of
 
-KEEP_ALIVE_S = 15
+KEEP_ALIVE_S = 15  # Proxies often close a connection that is silent for 30 or 60 seconds.
 
 
 class Streams:

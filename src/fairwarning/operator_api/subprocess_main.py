@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-NICENESS = 5
+NICENESS = 5  # The server in the same machine comes first.
+# A process that takes more would endanger the server on a small machine.
 MEMORY_BYTES_MAX = 3 * 1024**3
 CPU_S_MAX = 110
 """The limit of processor time. It is below `WORK_S_MAX` of the pool, so it comes first."""

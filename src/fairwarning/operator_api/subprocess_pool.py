@@ -18,15 +18,15 @@ from fairwarning.operator_api.fair_queue import CallerQueueFull, FairQueue, Queu
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.subprocess_main import EXIT_TOO_COSTLY
 
-AT_ONCE_MAX = 2
+AT_ONCE_MAX = 2  # Each may take up to 3 GiB of memory and a core.
 CALLER_AT_ONCE_MAX = 1
 """How many processes one caller may run at once. The rest stay free for other callers."""
-WAITING_MAX = 16
+WAITING_MAX = 16  # More would wait longer than their clients do.
 CALLER_MAX = 4
 """How many jobs of one caller may run and wait together."""
-WORK_S_MAX = 120.0
-ANSWER_BYTES_MAX = 512 * 1024 * 1024
-_COMPLAINT_BYTES_MAX = 8_192
+WORK_S_MAX = 120.0  # Few clients and proxies wait longer for an answer.
+ANSWER_BYTES_MAX = 512 * 1024 * 1024  # More than the plan of the largest fleet.
+_COMPLAINT_BYTES_MAX = 8_192  # Enough for a traceback in the log.
 _TOO_COSTLY = (EXIT_TOO_COSTLY, -signal.SIGXCPU)
 _log = logging.getLogger(__name__)
 

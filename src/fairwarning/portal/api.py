@@ -77,7 +77,7 @@ class Api:
 
 
 def _name(part: str) -> str:
-    """Return `scope` for `{scope:path}`."""
+    """Return the name of a parameter in a path: `scope` for `{scope:path}`."""
     return part.strip("{}").partition(":")[0]
 
 

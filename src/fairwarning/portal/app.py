@@ -231,7 +231,7 @@ def _way_back(steps: int) -> Callable[[Request], Awaitable[Response]]:
 
 
 Fields = dict[str, list[str]]
-FIELDS_MAX = 2_000
+FIELDS_MAX = 2_000  # A form with all offered scopes has fewer fields.
 
 
 def read_form(raw: bytes, content_type: str) -> Fields:

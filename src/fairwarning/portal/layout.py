@@ -152,17 +152,17 @@ def short(id: str) -> str:
 
 
 def named(scope_id: str) -> str:
-    """Return `web` for `SUBSCRIPTION/GROUP/availability-set/web`."""
+    """Return the name of a scope: `web` for `SUBSCRIPTION/GROUP/availability-set/web`."""
     return scope_id.split("/")[3] if scope_id.count("/") >= 3 else scope_id
 
 
 def minutes(duration: str) -> int:
-    """Return 10 for `PT10M`."""
+    """Return the minutes of an ISO 8601 duration: 10 for `PT10M`."""
     return (parse_iso_duration_ms(duration) or 0) // MINUTE_MS
 
 
 def duration(text: str) -> str:
-    """Return `10 min` for `PT10M`."""
+    """Return an ISO 8601 duration in words: `10 min` for `PT10M`."""
     return span((parse_iso_duration_ms(text) or 0) / 1000)
 
 

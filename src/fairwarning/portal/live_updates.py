@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from fairwarning.operator_api.context import Control
 
 Glance = Callable[[], object]
-KEEP_ALIVE_S = 15.0
+KEEP_ALIVE_S = 15.0  # Proxies often close a connection that is silent for 30 or 60 seconds.
 QUIET_S = 0.03
 """Changes within this time are reported together."""
 LOOK_S = 0.5

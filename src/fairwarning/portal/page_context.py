@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairwarning.portal.scenario_runner import ScenarioRunner
 
 SAID = "fairwarning-said"
-SAID_CHARS_MAX = 1_000
+SAID_CHARS_MAX = 1_000  # The message is kept in a cookie, which holds 4 KiB.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

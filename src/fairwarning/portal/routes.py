@@ -2,7 +2,7 @@
 
 from fairwarning.portal.app import Page
 from fairwarning.portal.pages import (
-    event,
+    approve_chosen,
     events,
     fleet,
     history,
@@ -18,8 +18,9 @@ from fairwarning.portal.pages import (
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
+    # Before the pages of one event, whose path would match too.
+    *approve_chosen.PAGES,
     *events.PAGES,
-    *event.PAGES,
     *fleet.PAGES,
     *instance.PAGES,
     *scale_sets.PAGES,

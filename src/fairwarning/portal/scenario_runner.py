@@ -26,8 +26,8 @@ from fairwarning.scenarios.model import Scenario
 from fairwarning.scenarios.parse import read_scenario
 from fairwarning.scenarios.play import Player, ReportLine, StepFailed
 
-RUNS_KEPT = 5
-LINES_MAX = 500
+RUNS_KEPT = 5  # As many as a page shows without scrolling.
+LINES_MAX = 500  # A run that reports more would make the page too long to read.
 
 
 class _Stopped(Exception):

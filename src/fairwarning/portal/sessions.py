@@ -19,7 +19,7 @@ from fairwarning.operator_api.offload import caller_key
 from fairwarning.operator_api.problems import Problem
 
 COOKIE = "fairwarning"
-AGE_S = 12 * 3600
+AGE_S = 12 * 3600  # A working day.
 
 
 class Sessions:

@@ -10,7 +10,9 @@ PATH = "/metadata/scheduledevents?api-version="
 
 
 def can_play(metadata_urls: Sequence[str]) -> bool:
-    """Whether a listener is on loopback, where a request can be made as any instance."""
+    """Return whether a reader of the page can poll as any instance. A listener on loopback allows
+    that.
+    """
     return any(_is_loopback(each) for each in metadata_urls)
 
 

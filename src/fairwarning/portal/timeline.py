@@ -20,14 +20,14 @@ TOP = 26
 LANE = 26
 BAR = 14
 BOTTOM = 20
-BAR_WIDTH_MIN = 5
+BAR_WIDTH_MIN = 5  # A short impact must still be seen and clicked.
 # Each lane has four elements and each bar five, and a page must stay light.
 LANES_MAX = 20
 BARS_MAX = 60
-LABEL_CHARS_MAX = 16
+LABEL_CHARS_MAX = 16  # As many characters as fit into `LABELS`.
 TICK_ROOM = 60
 """The smallest distance between two labels, so that they do not overlap."""
-TICKS_MAX = 12
+TICKS_MAX = 12  # More labels would overlap.
 _TICK_STEPS_MS = (
     *(n * MINUTE_MS for n in (5, 10, 30)),
     *(n * HOUR_MS for n in (1, 3, 6, 12)),
@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """The time from the start of an event's impact to its end, as far as is known."""
+    """The time from the start to the end of an event's impact, as far as both are known."""
 
     event: Event
     starts_ms: int
@@ -244,7 +244,7 @@ def _bar(impact: Impact, y: float, window: Window) -> Bar:
 
 
 def label_of(scope: str) -> str:
-    """Return `web`, or `workers/1` for a placement group, cut to the length of a label."""
+    """Return the label of a scope: `web`, or `workers/1` for a placement group."""
     name = "/".join(scope.split("/")[3:]) or scope
     return name if len(name) <= LABEL_CHARS_MAX else f"{name[: LABEL_CHARS_MAX - 1]}…"
 

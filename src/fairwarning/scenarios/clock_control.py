@@ -9,9 +9,12 @@ from typing import Protocol
 from fairwarning.scenarios.api import OperatorApi, instant
 
 LOOK_S = 0.5
-"""The real seconds between two looks at what has happened, while a player waits."""
+"""The real seconds between two looks at what has happened, while a player waits. People read no
+faster.
+"""
 STEP_S = 0.25
-"""The real seconds between two moves of a `PacedClock`."""
+"""The real seconds between two moves of a `PacedClock`. Shorter steps would only load the server.
+"""
 
 Look = Callable[[], None]
 Sleep = Callable[[float], None]

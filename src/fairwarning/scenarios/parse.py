@@ -6,7 +6,8 @@ from fairwarning.common.toml_lines import Lines, Path
 from fairwarning.common.toml_table import Mistake, suggestion, with_lines
 from fairwarning.common.toml_text import NotToml, parse_toml
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
-from fairwarning.fleet_file import FleetProblem, read_json
+from fairwarning.fleet_file.problems import FleetProblem
+from fairwarning.fleet_file.read import read_json
 from fairwarning.scenarios.model import (
     Action,
     Approve,
@@ -24,7 +25,7 @@ from fairwarning.scenarios.model import (
 from fairwarning.scenarios.step_actions import ACTIONS
 from fairwarning.scenarios.toml_table import ScenarioTable
 
-STEPS_MAX = 1_000
+STEPS_MAX = 1_000  # Far more than a person writes; a generated file must not fill the memory.
 _TOP_KEYS = ("title", "description", "fleet", "step")
 _STEP_KEYS = ("after", "at", "say", *ACTIONS, "as", "reason")
 _NAMED_ACTIONS = (Schedule, Operate, Postpone, StartRollout)
@@ -68,7 +69,8 @@ def _fleet(top: ScenarioTable) -> Json | None:
     try:
         read_json(fleet, DRIVER_CATALOGUE)
     except FleetProblem as problem:
-        top.mistakes.append((("fleet", *_path(problem.pointer or "")), problem.message))
+        for each in problem.mistakes:
+            top.mistakes.append((("fleet", *_path(each.pointer or "")), each.message))
     return fleet
 
 

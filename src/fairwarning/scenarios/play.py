@@ -37,7 +37,9 @@ from fairwarning.scenarios.step_actions import (
 _ENDED = ("completed", "cancelled", "failed")
 _SECOND = timedelta(seconds=1)
 LOOKS_MAX = 200
-"""How many times, at most, an expectation with a time limit is checked."""
+"""How many times, at most, an expectation with a time limit is checked. Each check is a few
+requests.
+"""
 
 
 class ReportLine(Struct, frozen=True, kw_only=True):
@@ -239,8 +241,8 @@ class Player:
         self._on_line(ReportLine(kind=kind, at=at, since=at - self._began, text=text, data=data))
 
 
-PAGE = 100
-PAGES_MAX = 50
+PAGE = 100  # One page holds the news of most looks.
+PAGES_MAX = 50  # More news than that between two looks is not read at once.
 _INTERNAL = frozenset({"HandedOver", "LeaseRenewed"})
 """Kinds of entries about the work of nodes, which reports leave out."""
 

@@ -30,7 +30,7 @@ from fairwarning.testing.virtual_machine import Vm
 
 T = TypeVar("T")
 Address = tuple[str, int]
-WAIT_S = 10.0
+WAIT_S = 10.0  # A handler that polls each second has acted several times by then.
 
 
 class Approval(Struct, frozen=True, kw_only=True):

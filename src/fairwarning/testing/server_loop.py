@@ -26,7 +26,8 @@ from fairwarning.core.model import (
 from fairwarning.drivers.catalogue import DRIVER_CATALOGUE
 from fairwarning.engine.clocks import VirtualClock
 from fairwarning.engine.protocols import Choice, Entry
-from fairwarning.fleet_file import Fleet, read_json, read_toml
+from fairwarning.fleet_file.model import Fleet
+from fairwarning.fleet_file.read import read_json, read_toml
 from fairwarning.metadata.request_watchers import ObservedRequest
 from fairwarning.metadata.settings import EndpointRules
 from fairwarning.node import Node, NodeSettings
@@ -37,8 +38,8 @@ from fairwarning.operator_api.to_schema import event_of
 
 START = Instant(1_767_225_600_000)
 """2026-01-01T00:00:00Z, the time at which a test begins by default."""
-EVENTS_MAX = 10_000
-NAMES_SHOWN_MAX = 20
+EVENTS_MAX = 10_000  # Far more than a test makes.
+NAMES_SHOWN_MAX = 20  # An error message stays readable.
 _BY = operator_actor("test")
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import uvloop
 
 T = TypeVar("T")
-CALL_S_MAX = 60
+CALL_S_MAX = 60  # No call of a test takes so long unless it hangs.
 
 
 class Background:

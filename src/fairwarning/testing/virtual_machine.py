@@ -1,4 +1,6 @@
-"""A VM of the test server, which can send the requests of a handler."""
+"""The class `Vm` sends requests to the metadata endpoint of the test server, as a handler on that
+VM does.
+"""
 
 import json
 import urllib.error
@@ -6,7 +8,7 @@ import urllib.request
 from typing import Any
 
 VERSION = "2020-07-01"
-TIMEOUT_S = 30
+TIMEOUT_S = 30  # Longer than any fault that delays an answer in a usual test.
 _PLAIN = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

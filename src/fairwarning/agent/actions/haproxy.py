@@ -17,7 +17,7 @@ from fairwarning.agent.actions.base import ActionFailed, Context, reason
 from fairwarning.agent.model import Action, HaProxy
 
 WAS = "was"
-POLL_S = 0.25
+POLL_S = 0.25  # Sessions end within seconds, and HAProxy answers from memory.
 _log = logging.getLogger(__name__)
 
 
@@ -95,8 +95,8 @@ def _state(settings: HaProxy) -> State:
         raise ActionFailed(f"{settings.state!r} is no state; write drain or maint") from None
 
 
-ANSWER_BYTES_MAX = 4 * 1024 * 1024
-CONNECT_S_MAX = 5.0
+ANSWER_BYTES_MAX = 4 * 1024 * 1024  # Room for the statistics of thousands of servers.
+CONNECT_S_MAX = 5.0  # HAProxy is on this VM or near it.
 _FORCED_MAINT, _CONFIGURED_MAINT, _FORCED_DRAIN = 0x01, 0x04, 0x08
 _SAFE = re.compile(r"[A-Za-z0-9_.:\-]+")
 _MISSING = ("No such server.", "No such backend.", "No such proxy.", "Can't find backend.")

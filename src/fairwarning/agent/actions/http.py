@@ -20,9 +20,10 @@ from fairwarning.agent.actions.base import ActionFailed, Context, reason
 from fairwarning.agent.model import Http
 from fairwarning.common.url_redaction import redacted
 
+# Only the status matters; the body is read to let the server finish.
 ANSWER_BYTES_MAX = 1024 * 1024
-CLOSE_S_MAX = 1.0
-_READ_BYTES = 65_536
+CLOSE_S_MAX = 1.0  # The answer is complete, so a slow end of TLS is not worth more.
+_READ_BYTES = 65_536  # The usual size of a pipe's or a socket's buffer.
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

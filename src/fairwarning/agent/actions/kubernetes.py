@@ -13,7 +13,7 @@ DRAIN_MARGIN_S = 2.0
 """How long before it would be killed kubectl gives up, so that it can name the pods that are left.
 While a disruption budget blocks kubectl, it checks only every five seconds and may still be
 killed."""
-SAID_CHARS_MAX = 2_000
+SAID_CHARS_MAX = 2_000  # Enough for kubectl to name the pods that are left.
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from fairwarning.agent.actions.base import ActionFailed
 from fairwarning.common.process_group import end
 
 GRACE_S = 5.0
-"""How long a program may take to end after SIGTERM. Then it gets SIGKILL."""
-COMPLAINT_CHARS_MAX = 300
+"""How many seconds a program may take to end after SIGTERM. Then it gets SIGKILL."""
+COMPLAINT_CHARS_MAX = 300  # The reason must fit on one line of a log or a status.
 noted: ContextVar[Callable[[int], AbstractContextManager[None]]] = ContextVar(
     "noted", default=lambda _: nullcontext()
 )
@@ -77,7 +77,9 @@ async def must_run(argv: Sequence[str], *, environment: Mapping[str, str]) -> st
 
 
 def complaint(program: str, finished: Finished) -> str:
-    """Return what went wrong in one line. It omits the arguments, which may contain secrets."""
+    """Return in one line why a program failed. The line omits the arguments, which may contain
+    secrets.
+    """
     code, said = finished.code, finished.last_line
     how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
     return f"{os.path.basename(program)} {how}" + (f": {said}" if said else "")
@@ -138,9 +140,9 @@ async def _start(
         raise ActionFailed(f"cannot run {argv[0]!r}: {problem}") from None
 
 
-KEPT_BYTES = 32_768
-_READ_BYTES = 65_536
-_LAST_READS = 64
+KEPT_BYTES = 32_768  # More than any log line below shows, and little memory for each program.
+_READ_BYTES = 65_536  # A pipe holds 64 KiB by default.
+_LAST_READS = 64  # A background process could write without end, so the last reading has an end.
 
 
 class OutputTail:

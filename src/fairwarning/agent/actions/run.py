@@ -10,7 +10,7 @@ from fairwarning.agent.actions.base import ActionFailed, Context
 from fairwarning.agent.actions.processes import complaint, run
 from fairwarning.agent.model import Run
 
-LOGGED_CHARS_MAX = 8_192
+LOGGED_CHARS_MAX = 8_192  # Enough to see what the command did, and the log stays readable.
 
 _log = logging.getLogger(__name__)
 

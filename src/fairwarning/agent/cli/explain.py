@@ -89,7 +89,7 @@ def explain(
     raw: str | None,
     is_json: bool,
 ) -> None:
-    """Show which rule an event would take, and why."""
+    """Show which rule of the config applies to an event, and why."""
     with problems_of(path):
         config = load(path)
         me = who_am_i(config, name)

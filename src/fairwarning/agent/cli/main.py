@@ -62,7 +62,7 @@ config_option = click.option(
 @click.option(
     "--dry-run", "is_dry", is_flag=True, help="Poll and log what would be done, but do nothing."
 )
-@click.option("--once", "is_once", is_flag=True, help="Do what is due now, and exit.")
+@click.option("--once", "is_once", is_flag=True, help="Run the steps that are due now, and exit.")
 @click.option(
     "--log-format",
     "log_format",
@@ -82,7 +82,7 @@ config_option = click.option(
 def agent(
     ctx: click.Context, path: Path, is_dry: bool, is_once: bool, log_format: str, log_level: str
 ) -> None:
-    """Get this VM's workload out of the way of each event, and back afterwards."""
+    """Run the agent, which drains this VM before each event and restores it afterwards."""
     if ctx.invoked_subcommand is not None:
         return
     from fairwarning.agent.program import run_agent  # noqa: PLC0415  (the others need less)

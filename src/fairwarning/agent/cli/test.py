@@ -45,10 +45,9 @@ Examples:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def test(type_: str, path: Path, name: str, is_cancelled: bool, yes: bool, is_json: bool) -> None:
-    """Play a made-up event of TYPE through the real actions.
+    """Run the real actions for a made-up event of TYPE, and undo them.
 
-    The event is scheduled, started and finished. The actions really run and are undone. Nothing is
-    sent to the service.
+    The event is scheduled, started and finished. Nothing is sent to the service.
     """
     logs.set_up("human")
     with problems_of(path):

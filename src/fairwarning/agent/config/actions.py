@@ -21,7 +21,7 @@ from fairwarning.agent.model import (
 )
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-RETRIES_MAX = 100
+RETRIES_MAX = 100  # More retries do not fit into any notice.
 NGINX_RELOAD = ("nginx", "-s", "reload")
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Json = dict[str, Any]
-ENTRIES_MAX = 50
+ENTRIES_MAX = 50  # More lines than a usual terminal shows.
 
 
 class ScreenState(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SINGLE_MAX = 10
 """With more changed scopes than this, the whole fleet is requested."""
-_AGAIN_S = 2.0
+_AGAIN_S = 2.0  # A failed request is repeated soon, and does not load the server.
 
 
 class Refresher:

@@ -24,7 +24,7 @@ STATES = {
 }
 """The glyph of each state, its ASCII form, and its colour."""
 _UNKNOWN = ("?", "?", "")
-_ID_SHORT = 8
+_ID_SHORT = 8  # The first part of a GUID, as people quote it.
 _WIDE = 110
 """On screens of at least this width, events show their whole ids."""
 

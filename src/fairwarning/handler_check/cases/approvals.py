@@ -6,7 +6,7 @@ from fairwarning.handler_check.fleet import MEMBER, NEIGHBOUR
 from fairwarning.handler_check.observations import DRAIN
 
 OLD_VERSION = "2017-03-01"
-_WATCHED_POLLS = 4
+_WATCHED_POLLS = 4  # A handler that approves again does so within a few polls.
 
 
 @case(

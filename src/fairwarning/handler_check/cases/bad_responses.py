@@ -6,7 +6,7 @@ from fairwarning.handler_check.cases.registry import case
 _DEAD_PROXY = "http://127.0.0.1:9"
 _HASTE_S = 0.5
 """If four polls take less time than this, the handler retries without a pause."""
-_HELD_POLLS = 4
+_HELD_POLLS = 4  # The same number as in the description of `_HASTE_S`.
 
 
 def _endure(run: CaseRun, polls: int) -> None:

@@ -4,9 +4,9 @@ from fairwarning.handler_check.case_api import CaseRun
 from fairwarning.handler_check.cases.registry import case
 from fairwarning.handler_check.fleet import NEIGHBOUR
 
-_STOPPED_POLLS = 2
-_SILENCE_H = 30.0
-_FAILURES = 3
+_STOPPED_POLLS = 2  # The handler has read the document without the event, and polled again.
+_SILENCE_H = 30.0  # More than the 24 hours after which a scope is switched off.
+_FAILURES = 3  # One retry is not enough, and more only take time.
 
 
 @case(

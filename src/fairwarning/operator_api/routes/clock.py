@@ -12,6 +12,7 @@ from fairwarning.operator_api.parse_request import read_duration_ms
 from fairwarning.operator_api.problems import Problem
 from fairwarning.operator_api.route import Call, Route
 
+# Ten years: every timer of ten years fires in order, which takes time.
 ADVANCE_MS_MAX = 3_660 * DAY_MS
 NOW_MS_MAX = 221_845_392_000_000
 """The latest time of the virtual clock: 9000-01-01T00:00:00Z."""

@@ -3,7 +3,11 @@
 import uuid
 from typing import Any
 
+from msgspec.structs import replace
+
+from fairwarning.core.api_versions import VERSIONS
 from fairwarning.core.commands import Approve, Cancel, Command, Operate, Postpone, Schedule
+from fairwarning.core.document import render, visible_events
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import (
     EventId,
@@ -29,7 +33,7 @@ from fairwarning.operator_api.resolve_names import (
 from fairwarning.operator_api.route import Call, Route
 from fairwarning.operator_api.to_schema import event_of
 
-TIMELINE_MAX = 500
+TIMELINE_MAX = 500  # Enough for an event of a hundred instances, each with a few entries.
 _SEEDED_IDS = uuid.UUID("5d2c0f0e-6c2b-4a53-9a55-0f6a3f1f7f11")
 
 
@@ -245,6 +249,37 @@ def _mark(text: str) -> Mark:
     return Mark(created_ms=Instant(int(created)), event_id=EventId(id))
 
 
+async def list_event_documents(
+    control: Control, call: Call[schemas.NoQuery, None]
+) -> schemas.EventDocuments:
+    scope_id, event = await control.store.find_event(EventId(call.path["id"].upper()))
+    scope = await control.store.read(scope_id)
+    # The first poll activates a scope and sees incarnation 1.
+    alone = replace(scope, events={event.id: event}, incarnation=max(scope.incarnation, 1))
+    is_visible = bool(visible_events(alone))
+    return schemas.EventDocuments(
+        documents=[
+            schemas.EventDocument(
+                api_version=version.name,
+                shown=is_visible and event.type in version.types,
+                body=render(alone, version).decode(),
+            )
+            for version in VERSIONS
+        ]
+    )
+
+
+async def count_events(control: Control, call: Call[schemas.NoQuery, None]) -> schemas.EventCounts:
+    found = await control.store.count_events()
+    return schemas.EventCounts(
+        counts=[
+            schemas.EventCount(type=type, phase=phase, count=count)
+            for (type, phase), count in sorted(found.items())
+            if count
+        ]
+    )
+
+
 ROUTES = (
     Route(method="POST", path="/events", summary="Announce an event", role=Role.OPERATOR,
           handle=schedule_event, body=schemas.ScheduleBody, answer=schemas.Event, status=201),
@@ -261,4 +296,9 @@ ROUTES = (
           summary="Cancel an event and announce another in its place", role=Role.OPERATOR,
           handle=postpone_event, body=schemas.PostponeBody, answer=schemas.Event, status=201),
     *(_operation_route(kind) for kind in OperationKind),
+    Route(method="GET", path="/events/{id}/documents",
+          summary="What instances see of an event, for each api-version", role=Role.VIEWER,
+          handle=list_event_documents, answer=schemas.EventDocuments),
+    Route(method="GET", path="/event-counts", summary="How many events of each type and phase",
+          role=Role.VIEWER, handle=count_events, answer=schemas.EventCounts),
 )  # fmt: skip

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 from fairwarning.common.loop_slices import map_in_slices
 from fairwarning.core.model import EventId, Scope, ScopeId
 from fairwarning.core.refusals import Refused
-from fairwarning.fleet_file import Plan, confirmation, removal
 from fairwarning.fleet_file.apply import apply, carry_out
+from fairwarning.fleet_file.model import Plan
+from fairwarning.fleet_file.plan import confirmation, removal
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.auth import Role
 from fairwarning.operator_api.context import Control

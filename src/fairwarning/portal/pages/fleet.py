@@ -7,7 +7,7 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 from fairwarning.portal.update_domains import by_update_domain, silent
 
-SCOPES_SHOWN = 20
+SCOPES_SHOWN = 20  # Each scope is a block with its update domains.
 
 
 async def fleet(context: PageContext) -> Response:

@@ -11,9 +11,9 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.layout import HEADERS
 from fairwarning.portal.page_context import PageContext
 
-ENTRIES_SHOWN = 100
-CSV_PAGE = 500
-CSV_ROWS_MAX = 100_000
+ENTRIES_SHOWN = 100  # A page that a person can look through.
+CSV_PAGE = 500  # The largest page of the API.
+CSV_ROWS_MAX = 100_000  # Spreadsheets become slow with more.
 COLUMNS = ("at", "scope", "event", "kind", "by", "why", "text")
 
 

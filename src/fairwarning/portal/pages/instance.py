@@ -10,7 +10,7 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
 _PATH = "/instances/{instance:path}"
-EVENTS_SHOWN = 30
+EVENTS_SHOWN = 30  # The recent ones; the history has all.
 
 
 async def instance(context: PageContext) -> Response:

@@ -12,13 +12,13 @@ from fairwarning.operator_api.schemas import Event, Scope
 from fairwarning.portal import shell_commands, timeline
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
-from fairwarning.portal.pages.event import approving
+from fairwarning.portal.pages.events import approving
 from fairwarning.portal.time_zones import ZONE, local, zone_of
 from fairwarning.portal.timeline import Zoom
 
-ROWS_MAX = 15
-PAGE = 500
-PENDING_MAX = 1_000
+ROWS_MAX = 15  # The most urgent ones fit on a screen.
+PAGE = 500  # The largest page of the API.
+PENDING_MAX = 1_000  # The page shows fewer; this bounds the time that it takes.
 ENDED_MAX = 500
 """How many ended events are read. The timeline shows those of the past day."""
 PENDING = (Phase.SCHEDULED, Phase.STARTED)

@@ -14,8 +14,8 @@ from fairwarning.operator_api.routes.rollouts import RolloutPlan
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
-SCOPES_OFFERED = 200
-STEPS_SHOWN = 200
+SCOPES_OFFERED = 200  # A longer list is not chosen from by hand.
+STEPS_SHOWN = 200  # The beginning of the plan; its end is in the summary.
 FIRST = {"type": "Reboot", "scopes_at_once": "1", "stop_on_failure": "1", "time_zone": "UTC"}
 
 

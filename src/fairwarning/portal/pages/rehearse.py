@@ -18,7 +18,7 @@ from fairwarning.portal.scenario_runner import bundled_scenarios, find_scenario
 
 LEAPS = ("1m", "5m", "15m", "1h")
 SPEEDS = ("", "10", "60", "600")
-REQUESTS_SHOWN = 25
+REQUESTS_SHOWN = 25  # About one screen, the newest first.
 FIELDS = {"count": "count", "for": "for", "delay": "delay"}
 
 

@@ -11,7 +11,7 @@ from fairwarning.portal.page_context import PageContext
 
 OVER = frozenset({"completed", "failed", "cancelled", "skipped"})
 _ROLLOUT = "/rollouts/{id}"
-ROLLOUTS_SHOWN = 50
+ROLLOUTS_SHOWN = 50  # The newest; older ones are in the history.
 
 
 async def list_rollouts(context: PageContext) -> Response:

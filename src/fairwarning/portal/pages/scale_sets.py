@@ -16,7 +16,8 @@ from fairwarning.core.resources import (
     ScaleSet,
     expand,
 )
-from fairwarning.fleet_file import FleetProblem, read_json
+from fairwarning.fleet_file.problems import FleetProblem
+from fairwarning.fleet_file.read import read_json
 from fairwarning.operator_api import schemas
 from fairwarning.operator_api.problems import Problem, of_refusal
 from fairwarning.operator_api.resolve_names import find_resource
@@ -24,11 +25,11 @@ from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
 _SCOPE = "/scopes/{scope:path}"
-SETS_SHOWN = 50
+SETS_SHOWN = 50  # A page that a person can look through.
 DEFAULTS = {"name": "", "resource_group": DEFAULT_RESOURCE_GROUP, "location": DEFAULT_LOCATION,
             "capacity": "2", "orchestration": "uniform", "priority": "Regular",
             "update_domains": "5", "termination": "off", "delay": "5"}  # fmt: skip
-NAMES_SHOWN = 5
+NAMES_SHOWN = 5  # Enough to see how instances are named.
 
 
 async def list_scale_sets(context: PageContext) -> Response:

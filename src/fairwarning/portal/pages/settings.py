@@ -7,7 +7,7 @@ from fairwarning.operator_api import schemas
 from fairwarning.portal.app import Page
 from fairwarning.portal.page_context import PageContext
 
-LISTED = 200
+LISTED = 200  # Nobody reads through more of them on one page.
 
 
 async def settings(context: PageContext) -> Response:

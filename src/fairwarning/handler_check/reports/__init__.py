@@ -1,1 +1,0 @@
-"""The formats of a check's report, for people (`text`, `html`) and for programs (`junit`)."""
