@@ -40,11 +40,7 @@ from fairwarning.metadata.settings import EndpointRules
 from fairwarning.operator_api import clock_position
 from fairwarning.operator_api.context import AzureDoor
 from fairwarning.operator_api.housekeeping import Housekeeping
-from fairwarning.operator_api.own_certificate import (
-    CannotCertify,
-    OwnCertificate,
-    own_certificate,
-)
+from fairwarning.operator_api.own_certificate import CannotCertify, OwnCertificate, own_certificate
 from fairwarning.operator_api.server import ControlServer, Tls, bound, url_of
 from fairwarning.starter_fleet import STARTER_FLEET
 

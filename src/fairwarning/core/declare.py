@@ -22,12 +22,7 @@ from msgspec.structs import replace
 
 from fairwarning.common.durations import format_iso_duration
 from fairwarning.core.commands import Declare, Operate
-from fairwarning.core.deleting import (
-    is_due_terminate,
-    pending_terminate,
-    stayers,
-    takes_away,
-)
+from fairwarning.core.deleting import is_due_terminate, pending_terminate, stayers, takes_away
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft, number_of
 from fairwarning.core.model import (
@@ -46,12 +41,7 @@ from fairwarning.core.model import (
 from fairwarning.core.new_events import operation_event
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.roster import next_model, refuse_roster
-from fairwarning.core.transitions import (
-    Cancelled,
-    InstanceDeleted,
-    RosterDeclared,
-    Scheduled,
-)
+from fairwarning.core.transitions import Cancelled, InstanceDeleted, RosterDeclared, Scheduled
 
 Names = Collection[InstanceName]
 

@@ -11,13 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from fairwarning.core.model import Instance, InstanceName, Roster
-from fairwarning.core.resources import (
-    AvailabilitySet,
-    CloudService,
-    Member,
-    VirtualMachine,
-    expand,
-)
+from fairwarning.core.resources import AvailabilitySet, CloudService, Member, VirtualMachine, expand
 
 Known = Mapping[InstanceName, Instance]
 """The live instances, by name."""

@@ -118,11 +118,7 @@ def change_model(draft: Draft, command: ChangeModel) -> None:
 
 
 def next_model(
-    model: Model,
-    *,
-    terminate_notice_ms: int | None,
-    reimage_notice_ms: int | None,
-    profile: str,
+    model: Model, *, terminate_notice_ms: int | None, reimage_notice_ms: int | None, profile: str
 ) -> Model:
     """Return the model with these values. If one of them is new, the generation is one higher."""
     said = replace(
@@ -145,8 +141,7 @@ def _refuse_notices(model: Model, instances: Iterable[Instance]) -> None:
 def _refuse_model(scope_id: ScopeId, kind: ScopeKind) -> None:
     if kind is not ScopeKind.SCALE_SET:
         raise Refused(
-            Code.NOT_A_SCALE_SET,
-            f"{scope_id} is a {kind}; only a scale set has a model to change",
+            Code.NOT_A_SCALE_SET, f"{scope_id} is a {kind}; only a scale set has a model to change"
         )
 
 

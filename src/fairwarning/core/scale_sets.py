@@ -118,10 +118,7 @@ def new_instances(
 
 
 def grow(
-    groups: Sequence[Scope],
-    arriving: Sequence[Instance],
-    *,
-    leaving: InstanceName | None = None,
+    groups: Sequence[Scope], arriving: Sequence[Instance], *, leaving: InstanceName | None = None
 ) -> Growth:
     """Give each new instance its placement group and its domains.
 
@@ -302,11 +299,7 @@ def _equipped(
 
 
 def _roster(
-    template: Roster,
-    own: Sequence[Instance],
-    going: Sequence[Instance],
-    known: Known,
-    used: int,
+    template: Roster, own: Sequence[Instance], going: Sequence[Instance], known: Known, used: int
 ) -> Roster:
     """Return the roster of one group. Instances in `going` are placed separately, because they no
     longer count in their domains.

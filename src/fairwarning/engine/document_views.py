@@ -13,14 +13,7 @@ served with another document, the scope first begins a new activation.
 """
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 

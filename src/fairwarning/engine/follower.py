@@ -18,13 +18,7 @@ from typing import NamedTuple
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import HOUSEKEEPING
-from fairwarning.engine.change_feed import (
-    OUTAGE_PAUSE_S,
-    PAGE_ENTRIES_MAX,
-    RECHECK_S,
-    Feed,
-    pause,
-)
+from fairwarning.engine.change_feed import OUTAGE_PAUSE_S, PAGE_ENTRIES_MAX, RECHECK_S, Feed, pause
 from fairwarning.engine.document_views import Views
 from fairwarning.engine.journal_reader import JournalReader, Mark, PastChanged
 from fairwarning.engine.protocols import Entry, Receipt, Store, StoreDown

@@ -16,14 +16,7 @@ from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.advance import Advance, Announce, Withdraw, advance
 from fairwarning.core.rollouts.concurrency import concerns
 from fairwarning.core.rollouts.model import ACTIVE, Rollout
-from fairwarning.engine.protocols import (
-    Alarm,
-    Clock,
-    RecordChanged,
-    Signal,
-    Store,
-    StoreDown,
-)
+from fairwarning.engine.protocols import Alarm, Clock, RecordChanged, Signal, Store, StoreDown
 from fairwarning.engine.rollout_records import Kept, RolloutRecords
 from fairwarning.engine.service import Engine
 

@@ -225,6 +225,5 @@ def _cancelled(by: Actor, why: str) -> Callable[[Rollout], Rollout]:
 def _refuse_finished(rollout: Rollout) -> None:
     if rollout.is_finished:
         raise Refused(
-            Code.ROLLOUT_FINISHED,
-            f"rollout {rollout.id} is over ({rollout.phase}); start another",
+            Code.ROLLOUT_FINISHED, f"rollout {rollout.id} is over ({rollout.phase}); start another"
         )

@@ -13,15 +13,7 @@ from collections.abc import Awaitable, Callable
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.engine.protocols import (
-    Alarm,
-    Clock,
-    Due,
-    ScopeBusy,
-    Signal,
-    Store,
-    StoreDown,
-)
+from fairwarning.engine.protocols import Alarm, Clock, Due, ScopeBusy, Signal, Store, StoreDown
 
 BATCH_SCOPES_MAX = 256
 RECHECK_MS = 5_000

@@ -51,12 +51,7 @@ def _duration_option(
     *names: str, default: str | None, help: str
 ) -> Callable[[click.decorators.FC], click.decorators.FC]:
     return click.option(
-        *names,
-        default=default,
-        callback=_seconds,
-        metavar="DURATION",
-        show_default=True,
-        help=help,
+        *names, default=default, callback=_seconds, metavar="DURATION", show_default=True, help=help
     )
 
 

@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 
 from fairwarning.live_check.fleet import Declared
-from fairwarning.live_check.http import (
-    Answer,
-    Connection,
-    NoAnswer,
-    request_bytes,
-    send_and_leave,
-)
+from fairwarning.live_check.http import Answer, Connection, NoAnswer, request_bytes, send_and_leave
 from fairwarning.live_check.nodes import Node
 from fairwarning.live_check.records import Approval, Poll, now
 from fairwarning.live_check.world import ANSWER_S_MAX, World

@@ -108,12 +108,7 @@ class Run:
             raise CannotServe(f"the fleet could not be declared: {made.body.decode()}")
 
     async def _play_round(
-        self,
-        number: int,
-        load_s: float,
-        guard: Guard,
-        stopping: asyncio.Event,
-        outcome: Outcome,
+        self, number: int, load_s: float, guard: Guard, stopping: asyncio.Event, outcome: Outcome
     ) -> None:
         name = f"round-{number:04}"
         folder = self._folder / name

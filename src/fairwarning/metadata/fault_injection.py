@@ -20,13 +20,7 @@ from fairwarning.engine.scope_view import Member
 from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.polls import is_behind
 from fairwarning.metadata.requests import Kind, Request
-from fairwarning.metadata.responses import (
-    OUT_OF_SERVICE,
-    Response,
-    VaryingHeaders,
-    error,
-    to_bytes,
-)
+from fairwarning.metadata.responses import OUT_OF_SERVICE, Response, VaryingHeaders, error, to_bytes
 
 _PARTS = {Kind.EVENTS: Part.POLL, Kind.APPROVE: Part.APPROVE}
 _WORDS = {

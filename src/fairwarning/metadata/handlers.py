@@ -36,8 +36,7 @@ Other nodes may take this long to notice that the store has lost data.
 
 _APPROVED = Response(status=200)
 _VERSIONS = Response(
-    status=200,
-    body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode(),
+    status=200, body=json.dumps({"apiVersions": INSTANCE_VERSIONS}, separators=(",", ":")).encode()
 )
 
 

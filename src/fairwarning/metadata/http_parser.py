@@ -13,12 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fairwarning.metadata.requests import Head
-from fairwarning.metadata.responses import (
-    BODY_TOO_LARGE,
-    HEAD_TOO_LARGE,
-    MALFORMED,
-    Response,
-)
+from fairwarning.metadata.responses import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Response
 from fairwarning.metadata.settings import (
     BODY_BYTES_MAX,
     CHUNKED_PIECE_BYTES_MAX,

@@ -20,8 +20,7 @@ from fairwarning.metadata.settings import EndpointRules
 _HINT_NAMES_MAX = 5
 """How many names an error message gives as examples."""
 _UNSIGNED = error(
-    404,
-    "Not found. From a proxy X-Instance-ID and X-Instance-ID-Signature are needed, each once",
+    404, "Not found. From a proxy X-Instance-ID and X-Instance-ID-Signature are needed, each once"
 )
 
 

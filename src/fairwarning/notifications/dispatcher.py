@@ -50,12 +50,7 @@ class Notifications:
     """The targets and their workers. Start it after the store is open; stop it before it closes."""
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        sender: Sender,
-        dice: Callable[[], float] = _DICE,
+        self, *, store: Store, clock: Clock, sender: Sender, dice: Callable[[], float] = _DICE
     ) -> None:
         """`dice` returns a random number in [0, 1), which varies the pauses between retries."""
         self._store = store
@@ -151,10 +146,7 @@ class Notifications:
         letter = await self._find_dead(id)
         await self._find(letter.target_id)
         again = replace(
-            letter,
-            attempts=0,
-            next_try_ms=self._clock.now(),
-            revivals=letter.revivals + 1,
+            letter, attempts=0, next_try_ms=self._clock.now(), revivals=letter.revivals + 1
         )
         try:
             await self._records.put_waiting(again)

@@ -82,12 +82,7 @@ CALM = {
     "later": 3,
     "impact": 10,
 }
-LATENESS = {
-    "commit": 8,
-    "let_go": 5,
-    "batch": 6,
-    "caller_leaves": 1,
-}
+LATENESS = {"commit": 8, "let_go": 5, "batch": 6, "caller_leaves": 1}
 FAULTS = {
     "fail": 5,
     "outage": 1,

@@ -67,9 +67,7 @@ class StorePlace:
         if not self.may_be_shared:
             folder = exits.enter_context(tempfile.TemporaryDirectory(prefix="fw-sim-"))
             store: Store = SqliteStore(
-                Path(folder) / "store.db",
-                clock,
-                InlineCommits(after=0 if quick else 8),
+                Path(folder) / "store.db", clock, InlineCommits(after=0 if quick else 8)
             )
         else:
             store = _postgres(self._url, clock, exits, is_shared=is_shared)

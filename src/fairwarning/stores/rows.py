@@ -7,12 +7,7 @@ from typing import Any
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Event, Scope, ScopeId
 from fairwarning.engine.protocols import Entry, Record
-from fairwarning.stores.codec import (
-    decode_event,
-    decode_events,
-    decode_roster,
-    decode_transition,
-)
+from fairwarning.stores.codec import decode_event, decode_events, decode_roster, decode_transition
 
 Row = Sequence[Any]
 

@@ -9,18 +9,8 @@ from fairwarning.core.limits import DESCRIPTION_CHARS_MAX, EVENT_DURATION_S_MAX,
 from fairwarning.core.model import EventType, Roster, Scope
 from fairwarning.core.notice import not_before
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.rollouts.model import (
-    DAY_MINUTES,
-    Blackout,
-    RolloutSpec,
-    RolloutStep,
-    Window,
-)
-from fairwarning.core.rollouts.step_length import (
-    ASSUMED_DURATION_S,
-    known_duration_s,
-    needed_ms,
-)
+from fairwarning.core.rollouts.model import DAY_MINUTES, Blackout, RolloutSpec, RolloutStep, Window
+from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S, known_duration_s, needed_ms
 from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, stretches
 
 TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)

@@ -14,12 +14,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import Event, EventType, InstanceName, Phase, Scope, ScopeId
-from fairwarning.core.rollouts.checks import (
-    advice,
-    refuse_misfit,
-    refuse_spec,
-    refuse_steps,
-)
+from fairwarning.core.rollouts.checks import advice, refuse_misfit, refuse_spec, refuse_steps
 from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
     ACTIVE,

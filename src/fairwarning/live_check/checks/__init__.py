@@ -15,11 +15,7 @@ from fairwarning.live_check.checks.documents import (
 )
 from fairwarning.live_check.checks.domains import check_barrier, check_domains
 from fairwarning.live_check.checks.evidence import Evidence, Finding
-from fairwarning.live_check.checks.notice import (
-    check_leaving,
-    check_never_early,
-    check_notice,
-)
+from fairwarning.live_check.checks.notice import check_leaving, check_never_early, check_notice
 from fairwarning.live_check.checks.once import check_once
 from fairwarning.live_check.records import Records
 

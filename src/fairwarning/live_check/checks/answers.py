@@ -5,13 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from fairwarning.live_check.checks.evidence import (
-    ENDS,
-    EventHistory,
-    Evidence,
-    Finding,
-    approver,
-)
+from fairwarning.live_check.checks.evidence import ENDS, EventHistory, Evidence, Finding, approver
 from fairwarning.live_check.records import Approval, Entry, Request
 
 NOTHING_LOST = "5 nothing acknowledged is lost"

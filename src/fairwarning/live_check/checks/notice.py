@@ -9,10 +9,7 @@ from fairwarning.live_check.records import At, DriverCall, Scope
 NEVER_EARLY = "1 never early"
 ENOUGH_NOTICE = "2 enough notice"
 
-_POLICY_OF = {
-    "restart": "policy:userInitiatedReboot",
-    "redeploy": "policy:userInitiatedRedeploy",
-}
+_POLICY_OF = {"restart": "policy:userInitiatedReboot", "redeploy": "policy:userInitiatedRedeploy"}
 _NEVER_ANNOUNCED = ("start", "stop", "deallocate", "reimage")
 """Operations that are never announced. The fleet has no notice for reimages."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}

@@ -16,15 +16,7 @@ from fairwarning.core.commands import (
     UpgradeInstances,
 )
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
-from fairwarning.core.model import (
-    EventType,
-    Instance,
-    InstanceName,
-    Policy,
-    Power,
-    Roster,
-    ScopeId,
-)
+from fairwarning.core.model import EventType, Instance, InstanceName, Policy, Power, Roster, ScopeId
 from fairwarning.simulation.actions.choices import (
     NOTHING,
     OPERATOR,

@@ -69,7 +69,4 @@ async def _note(world: World, deciding: Awaitable[Rollout]) -> None:
         world.rollout_ids.append(rollout.id)
 
 
-ACTIONS: dict[str, Action] = {
-    "rollout": _create,
-    "decide_rollout": _decide,
-}
+ACTIONS: dict[str, Action] = {"rollout": _create, "decide_rollout": _decide}

@@ -1,13 +1,6 @@
 """Checks that the answers to callers are true: promises 5 and 7."""
 
-from fairwarning.core.commands import (
-    Approve,
-    Cancel,
-    Operate,
-    OperateAll,
-    Postpone,
-    Schedule,
-)
+from fairwarning.core.commands import Approve, Cancel, Operate, OperateAll, Postpone, Schedule
 from fairwarning.core.model import InstanceName
 from fairwarning.core.refusals import Code
 from fairwarning.core.transitions import HOUSEKEEPING

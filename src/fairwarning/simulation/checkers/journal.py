@@ -21,12 +21,7 @@ from fairwarning.core.transitions import (
     Started,
 )
 from fairwarning.engine.protocols import Entry, Found
-from fairwarning.simulation.observed_state import (
-    ObservedEvent,
-    ObservedScope,
-    ObservedWorld,
-    note,
-)
+from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, ObservedWorld, note
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 

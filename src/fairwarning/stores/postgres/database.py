@@ -73,10 +73,7 @@ class Database:
     """
 
     def __init__(
-        self,
-        conninfo: str,
-        connections_max: int,
-        prepare: Callable[[Connection], Awaitable[None]],
+        self, conninfo: str, connections_max: int, prepare: Callable[[Connection], Awaitable[None]]
     ) -> None:
         """`prepare` is called with each new connection before anybody uses it.
 

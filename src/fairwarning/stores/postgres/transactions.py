@@ -19,15 +19,7 @@ from collections.abc import Mapping, Sequence
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
-from fairwarning.engine.protocols import (
-    Clock,
-    Fence,
-    Moment,
-    Receipt,
-    Record,
-    ScopeBusy,
-    Step,
-)
+from fairwarning.engine.protocols import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
 from fairwarning.stores import statements
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run

@@ -49,13 +49,7 @@ from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.records import delete_statement, put_statement
 from fairwarning.stores.rows import Row, entry_of, event_of, record_of, scope_of
 from fairwarning.stores.sqlite import transactions
-from fairwarning.stores.sqlite.connection import (
-    QUERIES,
-    FileLock,
-    Reader,
-    migrate,
-    store_down,
-)
+from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
 from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
 
