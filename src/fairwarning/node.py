@@ -91,8 +91,7 @@ class NodeSettings:
     clock_start: Instant | None = None
     """The time at which a virtual clock begins. None means now."""
     clock_speed: float = 0
-    """The speed of the virtual clock; 2 means twice as fast as real time. 0 means that the virtual
-    clock moves only when somebody moves it."""
+    """The speed of the virtual clock, as a multiple of real time. At 0 only `advance` moves it."""
     seed: int | None = None
     """The seed of the random numbers for faults. None means a different seed each time."""
     tls: Tls | None = None
@@ -139,9 +138,8 @@ class Node:
         """Why the optional `azure` listener could not be opened. It is empty if all went well."""
 
     async def start(self) -> Self:
-        """Start all parts. If a part fails, stop the others and raise its exception.
-
-        The exceptions are CannotListen, CannotCertify, StoreDown and Refused, among others.
+        """Start all parts. If a part fails, stop the others and raise its exception. The exceptions
+        are CannotListen, CannotCertify, StoreDown and Refused, among others.
         """
         try:
             await self._start()

@@ -7,10 +7,7 @@ import unicodedata
 
 
 def clean(text: str) -> str:
-    """Return the text with each control or format character replaced by U+FFFD.
-
-    Line breaks and tabs stay.
-    """
+    """Return the text with control characters as U+FFFD, except line breaks and tabs."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text))

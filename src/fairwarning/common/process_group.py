@@ -68,10 +68,7 @@ async def _empty(group: int) -> None:
 
 
 def _clear_away(group: int) -> None:
-    """Reap ended processes that have lost their parent.
-
-    We become their parent if we are the first process of a container.
-    """
+    """Reap ended processes without a parent, which the first process of a container inherits."""
     with suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG) != (0, 0):
             pass

@@ -128,9 +128,8 @@ def _end_of_literal(text: str, at: int) -> int | None:
 
 
 def _end_of_long(text: str, close: int, quote: str) -> int | None:
-    """Return the position behind the closing quotes at `close`, or None if `close` is negative.
-
-    Up to two more quotes may come before the closing three. They belong to the string.
+    """Return the position behind the closing quotes at `close`, or None if `close` is negative. Up
+    to two more quotes may come before the closing three. They belong to the string.
     """
     if close < 0:
         return None

@@ -66,8 +66,7 @@ def drop_events_of_deleted(draft: Draft, now: Instant) -> None:
 
 
 def forget_old(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Remove finished events and deleted instances from the scope when they are too old or too
-    many.
+    """Remove finished events and deleted instances from the scope if they are old or too many.
 
     A scope with all of its past would be slow to write. The store keeps the past, and never accepts
     a used event id again.

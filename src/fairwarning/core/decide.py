@@ -90,9 +90,8 @@ def decide(
     timing: Timing = DEFAULT_TIMING,
     node: NodeId | None = None,
 ) -> Change:
-    """Return the change that the command makes. Raises Refused, and no other exception.
-
-    If `node` is given, that node takes the driver work that is ready.
+    """Return the change that the command makes. Raises Refused, and no other exception. If `node`
+    is given, that node takes the driver work that is ready.
     """
     draft = Draft(scope)
     _answer(draft, command, now, timing)
@@ -192,10 +191,7 @@ def _operate(
     now: Instant,
     timing: Timing,
 ) -> None:
-    """Schedule an event of the operation for each target. Raises Refused if there is no target.
-
-    A scope without requests for a day is deactivated first, even if there was no tick since.
-    """
+    """Schedule an event of the operation for each target. Raises Refused if there is no target."""
     _deactivate_if_idle(draft, now, timing)
     if not targets:
         raise Refused(Code.NO_TARGET, "an operation needs at least one instance; name one")
@@ -239,11 +235,7 @@ def _postpone(draft: Draft, command: Postpone, now: Instant) -> None:
 
 
 def _activate(draft: Draft, now: Instant, timing: Timing) -> None:
-    """Activate the scope if it is not activated.
-
-    The first request after a day without requests begins a new activation, even if there was no
-    tick since.
-    """
+    """Activate the scope, unless it is activated and has had a request within the last day."""
     _deactivate_if_idle(draft, now, timing)
     if not draft.scope.is_activated:
         draft.add(Activated(at_ms=_activation_ms(draft.scope, now)))
@@ -257,10 +249,8 @@ def _begin_anew(draft: Draft, command: BeginAnew, now: Instant) -> None:
 
 
 def _activation_ms(scope: Scope, earliest: Instant) -> Instant:
-    """Return an instant that differs from each earlier activation of the scope, even if the clock
-    was set back.
-
-    This works because `last_seen_ms` is never older than the activation, and stays after it.
+    """Return an instant that no earlier activation of the scope has, even if the clock was set
+    back. This works because `last_seen_ms` is never older than the activation, and stays after it.
     """
     seen = scope.last_seen_ms
     return earliest if seen is None else max(earliest, later(seen, 1))
@@ -283,9 +273,7 @@ def _advance(draft: Draft, now: Instant, timing: Timing) -> None:
 
 
 def _publish(draft: Draft, before: Scope) -> None:
-    """Give the document its next number if instances can see a change (promise 6). A new activation
-    has set the number to 1 already.
-    """
+    """Give the document its next number if instances can see a change (promise 6)."""
     same_activation = before.is_activated and before.activated_ms == draft.scope.activated_ms
     if same_activation and visible_content(before) != visible_content(draft.scope):
         draft.add(DocumentChanged(incarnation=before.incarnation + 1))

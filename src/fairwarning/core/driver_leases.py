@@ -40,9 +40,7 @@ def hand_over(draft: Draft, node: NodeId, now: Instant, timing: Timing) -> None:
 
 
 def renew(draft: Draft, event: Event, attempt: int, node: NodeId, now: Instant, t: Timing) -> None:
-    """Renew the lease if `node` still has the work under this attempt. Otherwise nothing
-    changes.
-    """
+    """Renew the lease if `node` still has the work under this attempt. Else nothing changes."""
     work = event.work
     if work is None or work.node != node or work.attempt != attempt:
         return
@@ -90,9 +88,7 @@ def fail_attempt(draft: Draft, event: Event, reason: str, now: Instant, timing: 
 
 
 def backoff_ms(failures: int, timing: Timing) -> int:
-    """Return how long to wait before the next attempt. It doubles with each failure, up
-    to a limit.
-    """
+    """Return how long to wait before the next attempt. It doubles with each failure."""
     return min(timing.backoff_ms << (failures - 1), timing.backoff_ms_max)
 
 

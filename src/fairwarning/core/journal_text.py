@@ -188,9 +188,7 @@ HIDDEN = "…"
 
 
 def without_secrets(transition: Transition) -> Transition:
-    """Return the transition with the settings of the driver hidden, because they may contain a
-    password or a token. The body of an unknown line is hidden too.
-    """
+    """Return the transition without driver settings and unknown bodies, which may have secrets."""
     if isinstance(transition, Unknown):
         return replace(transition, body=HIDDEN)
     if not isinstance(transition, RosterDeclared):

@@ -115,9 +115,7 @@ def _with_event(scope: Scope, transition: EventTransition) -> Scope:
 
 
 def _not_taken(scope: Scope) -> Scope:
-    """Return the scope. If its resource counts as removed but an instance stays after all, the
-    resource no longer counts as removed.
-    """
+    """Mark the resource as not removed any more if one of its instances stays after all."""
     if not scope.roster.is_removed or not stayers(scope):
         return scope
     return replace(scope, roster=replace(scope.roster, is_removed=False))
@@ -228,9 +226,7 @@ def _with(roster: Roster, *instances: Instance) -> Roster:
 
 
 def number_of(roster: Roster, name: InstanceName) -> int | None:
-    """Return the number of an instance of a uniform scale set, such as 7 for `workers_7`. For any
-    other instance return None.
-    """
+    """Return the number of an instance of a uniform scale set: 7 for `workers_7`. Else None."""
     _, _, digits = name.rpartition("_")
     is_number = roster.is_numbered and digits.isascii() and digits.isdigit()
     return int(digits) if is_number else None

@@ -12,9 +12,7 @@ from fairwarning.core.refusals import Code, Refused
 SCOPE_INSTANCES_MAX = 100
 """The largest number of instances in a placement group (a limit of Azure)."""
 FLEXIBLE_NAME_CHARS_MAX = 44
-"""The longest name of an instance of a flexible scale set (a limit of Azure). Other names have up
-to 64 characters.
-"""
+"""The longest instance name in a flexible scale set (a limit of Azure). Others may have 64."""
 FLEXIBLE_SET_CHARS_MAX = FLEXIBLE_NAME_CHARS_MAX - len("_12345678")
 SCOPE_EVENTS_MAX = 1_000
 FINISHED_KEPT_MAX = 4
@@ -33,13 +31,9 @@ class Timing:
     idle_ms: int = 24 * HOUR_MS
     """How long a scope stays activated without a request."""
     idle_grace_ms: int = 15 * MINUTE_MS
-    """The extra time before a silent scope is deactivated. Requests are written to the store at
-    most once in this time, so the last one may be missing.
-    """
+    """How much longer a silent scope stays activated, because requests are stored with a delay."""
     retention_ms: int = DAY_MS
-    """How long finished events and deleted instances stay in their scope, unless there are too
-    many.
-    """
+    """How long finished events and deleted instances stay in their scope, if they are few."""
     lease_ms: int = 30 * SECOND_MS
     """How long a node may be silent before another node takes over its driver work."""
     attempt_ms: int = 30 * MINUTE_MS
@@ -56,9 +50,7 @@ DEFAULT_TIMING = Timing()
 
 
 def refuse_text(what: str, text: str) -> None:
-    """Raise Refused if the text contains a lone surrogate, which JSON allows but UTF-8 cannot
-    encode.
-    """
+    """Raise Refused if the text has a lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -86,10 +78,8 @@ def pending_operations(scope: Scope) -> int:
 
 
 def refuse_over_limit(before: Scope, after: Scope, pending: int, pending_max: int) -> None:
-    """Raise Refused if the change makes too many operations pending.
-
-    `pending` is the number in the whole subscription before the change. If `pending_max` is 0,
-    there is no limit.
+    """Raise Refused if the change makes more than `pending_max` operations pending. 0 is no limit.
+    `pending` is the number in the whole subscription before the change.
     """
     added = pending_operations(after) - pending_operations(before)
     if not pending_max or added <= 0:

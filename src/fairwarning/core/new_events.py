@@ -109,9 +109,8 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
 
 
 def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
-    """Return the event of a user operation. Raises Refused if it breaks a rule.
-
-    The event is not announced if the scope is not activated or the operation needs no notice.
+    """Return the event of a user operation. Raises Refused if it breaks a rule. The event is not
+    announced if the scope is not activated or the operation needs no notice.
     """
     instance = find_instance(scope, command.instance)
     event_type = _TYPE_OF[command.kind]
@@ -164,9 +163,7 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
 
 
 def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
-    """Return whether the operation is announced. A delete or a reimage is announced if the model of
-    the instance has a notice for it; a start, stop or deallocation never is.
-    """
+    """Return whether the operation is announced. Some are only if the model has a notice."""
     match kind:
         case OperationKind.DELETE:
             return has_terminate_notice(scope.roster, instance)

@@ -36,10 +36,8 @@ def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
 
 
 def has_terminate_notice(roster: Roster, instance: Instance) -> bool:
-    """Return whether a delete of the instance is announced if its scope is activated.
-
-    As in Azure, this needs a Regular instance of a scale set whose own model has a terminate
-    notice.
+    """Return whether a delete of the instance is announced if its scope is activated. As in Azure,
+    only Regular instances of scale sets have a terminate notice.
     """
     is_regular_member = roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
     return is_regular_member and instance.model.terminate_notice_ms is not None
@@ -101,9 +99,7 @@ def not_before(
     notice_ms: int | None,
     not_before_ms: Instant | None,
 ) -> Instant:
-    """Return the NotBefore of the event. Raises Refused if it gives too little notice or is too far
-    ahead.
-    """
+    """Return the NotBefore of the event. Raises Refused if it is too early or too far ahead."""
     floor_ms = 0 if roster.test else minimum_notice_ms(roster.policy, event_type)
     if notice_ms is None:
         notice_ms = minimum_notice_ms(roster.policy, event_type)

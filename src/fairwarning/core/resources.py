@@ -134,9 +134,7 @@ Resource = VirtualMachine | AvailabilitySet | ScaleSet | CloudService
 
 
 def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0) -> ScopeId:
-    """Return the id of a scope, such as `SUBSCRIPTION/GROUP/scale-set/workers/0`. It is unique in
-    the fleet and never changes.
-    """
+    """Return the unique id of a scope, such as `SUBSCRIPTION/GROUP/scale-set/workers/0`."""
     parts = [place.subscription, place.resource_group, kind, name]
     if kind is ScopeKind.SCALE_SET:
         parts.append(str(placement_group))
@@ -144,9 +142,8 @@ def scope_id(place: Place, kind: ScopeKind, name: str, placement_group: int = 0)
 
 
 def expand(resource: Resource, *, first_number: int = 0) -> tuple[Scope, ...]:
-    """Return the scopes of a resource. Raises Refused if the resource breaks a rule.
-
-    The first instance of a uniform scale set gets the number `first_number`.
+    """Return the scopes of a resource. Raises Refused if the resource breaks a rule. The first
+    instance of a uniform scale set gets the number `first_number`.
     """
     scopes: tuple[Scope, ...]
     match resource:
@@ -278,9 +275,7 @@ def _scale_set_names(resource: ScaleSet, first_number: int) -> list[InstanceName
 
 
 def suffixes_of(name: str) -> Iterator[str]:
-    """Yield suffixes for instance names without end. They are the same each time, so that a file
-    that is read twice means the same instances.
-    """
+    """Yield suffixes for instance names without end. The same name always gives the same ones."""
     for number in count():
         digest = int.from_bytes(sha256(f"{name}/{number}".encode()).digest())
         yield base36(digest % 36**SUFFIX_CHARS).lower().rjust(SUFFIX_CHARS, "0")
@@ -305,16 +300,12 @@ def base36(number: int) -> str:
 
 
 def uniform_hostname(prefix: str, number: int) -> str:
-    """Return the computer name of a uniform instance: the prefix, and its number as six digits in
-    base 36.
-    """
+    """Return the computer name of a uniform instance: the prefix and six digits in base 36."""
     return f"{prefix}{base36(number).rjust(6, '0')}"
 
 
 def flexible_hostname(prefix: str, name: str) -> str:
-    """Return the computer name of a flexible instance: the prefix, and six characters derived from
-    its name.
-    """
+    """Return the computer name of a flexible instance: the prefix and six derived characters."""
     digest = int.from_bytes(sha256(name.encode()).digest())
     return f"{prefix}{base36(digest % 36**6).rjust(6, '0')}"
 

@@ -45,9 +45,7 @@ _PLACE = re.compile(r"[A-Za-z0-9_.()-]{0,89}[A-Za-z0-9_()-]")
 
 
 def add(draft: Draft, instances: tuple[Instance, ...]) -> None:
-    """Add instances. They get the newest model, whatever model they have. Raises Refused if one
-    breaks a rule.
-    """
+    """Add instances, which get the newest model. Raises Refused if one breaks a rule."""
     roster = draft.scope.roster
     instances = tuple(replace(each, model=roster.model, deleted_ms=None) for each in instances)
     for instance in instances:
@@ -154,9 +152,7 @@ def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
 
 
 def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> InstancesUpgraded:
-    """Return the transition that gives these instances the latest model. It also says which of them
-    lose their terminate notice.
-    """
+    """Return the transition to the latest model. It also says who loses a terminate notice."""
     has_none = roster.model.terminate_notice_ms is None
     models = {name: roster.instances[name].model for name in names}
     return InstancesUpgraded(
@@ -181,9 +177,7 @@ def refuse_scope(scope: Scope) -> None:
 
 
 def refuse_roster(scope_id: ScopeId, roster: Roster) -> None:
-    """Raise Refused if the roster breaks a rule. This is for the first declaration and all later
-    ones.
-    """
+    """Raise Refused if the roster of a new or an existing scope breaks a rule."""
     refuse_name(roster.resource)
     if roster.kind is ScopeKind.SCALE_SET and not roster.is_numbered:
         refuse_flexible_name(roster.resource)
@@ -211,9 +205,7 @@ def _room(kind: ScopeKind) -> int:
 
 
 def refuse_place(what: str, text: str) -> None:
-    """Raise Refused if a part of the id of a scope has a character that is not allowed, such as a
-    slash. `what` names the part in the message.
-    """
+    """Raise Refused if a part of a scope's id, called `what`, has a character such as a slash."""
     if not _PLACE.fullmatch(text):
         raise Refused(
             Code.FLEET_INVALID,
@@ -261,9 +253,7 @@ def refuse_name(name: str) -> None:
 
 
 def refuse_flexible_name(name: str) -> None:
-    """Raise Refused if the name of a flexible scale set is so long that the names of its instances
-    would be too long.
-    """
+    """Raise Refused if the names of a flexible scale set's instances would be too long."""
     if len(name) > FLEXIBLE_SET_CHARS_MAX:
         raise Refused(
             Code.NAME_INVALID,
@@ -274,8 +264,8 @@ def refuse_flexible_name(name: str) -> None:
 
 
 def refuse_address(text: str) -> None:
-    """Raise Refused if the text is not an IP address in its canonical form. So equal addresses are
-    equal strings.
+    """Raise Refused if the text is not a canonical IP address, so that equal addresses are equal
+    texts.
 
     A link-local IPv6 address is refused too, because it may exist once on each link and so does not
     identify an instance.

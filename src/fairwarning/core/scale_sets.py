@@ -45,9 +45,7 @@ class Growth(NamedTuple):
 
 
 def members(groups: Iterable[Scope]) -> list[Member]:
-    """Return the live instances that are not being deleted, in order of number, or of name in a
-    flexible set.
-    """
+    """Return the live instances that are not being deleted, sorted by number or by name."""
     found = []
     for scope in groups:
         going = leavers(scope)
@@ -61,9 +59,7 @@ def _order(member: Member) -> tuple[int, str]:
 
 
 def next_number(groups: Iterable[Roster]) -> int:
-    """Return the number of the next instance of a uniform set. `groups` are all placement groups of
-    the set.
-    """
+    """Return the number of the next instance of a uniform set that has these placement groups."""
     rosters = list(groups)
     if all(each.is_gone for each in rosters):
         return 0
@@ -72,16 +68,12 @@ def next_number(groups: Iterable[Roster]) -> int:
 
 
 def set_id(scope: Scope) -> str:
-    """Return the id of the whole scale set, which is the id of any of its scopes without the
-    placement group.
-    """
+    """Return the id of the whole scale set: a scope's id without the placement group."""
     return scope.id.rpartition("/")[0]
 
 
 def instance_template(groups: Sequence[Scope]) -> Instance:
-    """Return the instance that new instances resemble. It is the last instance of the set, or the
-    last deleted one if none is left.
-    """
+    """Return the instance that new ones resemble: the last of the set, or the last deleted one."""
     everyone = [each for scope in groups for each in scope.roster.instances.values()]
     staying = [instance for _, instance in members(groups)]
     return next(iter([*staying[::-1], *everyone[::-1]]), Instance(name=InstanceName("any")))
@@ -95,9 +87,8 @@ def new_instances(
     addresses: Sequence[str],
     new_id: Callable[[], str],
 ) -> tuple[Instance, ...]:
-    """Return `number` new instances that resemble `template`. `grow` then places them.
-
-    Each gets one of `addresses`. If there are too few, the last instances get none.
+    """Return `number` new instances that resemble `template`. `grow` then places them. Each gets
+    one of `addresses`. If there are too few, the last instances get none.
     """
     roster = groups[0].roster
     suffixes = (new_id()[-SUFFIX_CHARS:].lower() for _ in count())
@@ -120,9 +111,8 @@ def new_instances(
 def grow(
     groups: Sequence[Scope], arriving: Sequence[Instance], *, leaving: InstanceName | None = None
 ) -> Growth:
-    """Give each new instance its placement group and its domains.
-
-    The instance `leaving` no longer counts in its domains, but still counts in its group.
+    """Give each new instance its placement group and its domains. The instance `leaving` no longer
+    counts in its domains, but still counts in its group.
     """
     staying: dict[ScopeId, list[Instance]] = {}
     for scope, instance in members(groups):
@@ -227,9 +217,7 @@ def _fill(
 def _new_names(
     resource: str, groups: Iterable[Scope], first: int | None, suffixes: Iterable[str]
 ) -> Iterator[InstanceName]:
-    """Yield new names without end: numbers from `first` on, or unused suffixes if `first`
-    is None.
-    """
+    """Yield new names: with numbers from `first` on, or with unused suffixes if `first` is None."""
     if first is not None:
         for number in count(first):
             yield InstanceName(f"{resource}_{number}")
@@ -242,9 +230,7 @@ def _new_names(
 
 
 def _by_group(sizes: Sequence[int], arriving: Sequence[Instance]) -> dict[int, list[Instance]]:
-    """Return the new instances of each placement group. `sizes` has the present size of
-    each group.
-    """
+    """Return the new instances of each placement group. `sizes` has the groups' present sizes."""
     found: dict[int, list[Instance]] = {}
     rest = list(arriving)
     for group in count():
@@ -301,9 +287,7 @@ def _equipped(
 def _roster(
     template: Roster, own: Sequence[Instance], going: Sequence[Instance], known: Known, used: int
 ) -> Roster:
-    """Return the roster of one group. Instances in `going` are placed separately, because they no
-    longer count in their domains.
-    """
+    """Return the roster of one group. Instances in `going` no longer count in their domains."""
     domains = (template.update_domains, template.fault_domains)
     everyone = (*with_domains(own, known, domains), *with_domains(going, known, domains))
     return replace(

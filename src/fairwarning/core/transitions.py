@@ -79,9 +79,7 @@ class LeaseRenewed(Struct, frozen=True, kw_only=True):
 
 
 class AttemptLost(Struct, frozen=True, kw_only=True):
-    """The node stopped answering or gave the work back. It is unknown what it has done, so the
-    driver is asked before the next attempt.
-    """
+    """The node stopped answering or gave the work back, so the driver must be asked what it did."""
 
     event_id: EventId
     attempt: int
@@ -110,13 +108,9 @@ class Activated(Struct, frozen=True, kw_only=True):
     """The scope was activated. Its documents are numbered from 1, with a new entity tag."""
 
     at_ms: Instant
-    """When the scope was activated. It also identifies the activation, because it is different for
-    each activation of the scope.
-    """
+    """When the scope was activated. No other activation of the scope has this instant."""
     reason: str = ""
-    """Why a scope that was activated already was activated again. Empty if an instance asked for
-    the document.
-    """
+    """Why the scope was activated again. Empty if an instance asked for the document."""
 
 
 class Deactivated(Struct, frozen=True, kw_only=True):
@@ -137,9 +131,7 @@ class InstanceDeleted(Struct, frozen=True, kw_only=True):
     name: InstanceName
     at_ms: Instant
     without_notice: bool = False
-    """Whether the instance was due a Terminate event and was deleted without it, at the explicit
-    request of the operator.
-    """
+    """Whether the operator wanted the delete without the Terminate event that was due."""
 
 
 class PowerChanged(Struct, frozen=True, kw_only=True):
@@ -168,9 +160,7 @@ class RosterDeclared(Struct, frozen=True, kw_only=True):
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Something happened outside all scopes, such as a new token or a paused rollout. It is only
-    kept for the history.
-    """
+    """Something for the history happened outside all scopes, such as a new token."""
 
     subject: str
     """The thing that it happened to, such as `rollout:patch-tuesday`."""
@@ -180,11 +170,7 @@ class Noted(Struct, frozen=True, kw_only=True):
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """A line of the journal that this version cannot read. A newer version wrote it, or it is
-    damaged.
-
-    Histories show it; all other readers must ignore it.
-    """
+    """A damaged or newer line of the journal. Histories show it; all other readers ignore it."""
 
     kind: str
     body: str

@@ -50,10 +50,7 @@ class CommandDriver:
 
 
 async def _run(order: Order, action: Action, timeout_s: float | None) -> str:
-    """Returns the end of the program's output.
-
-    Raises DriverFailed if the program cannot start, exits with a code other than 0, or is too slow.
-    """
+    """Returns the end of the program's output. Raises DriverFailed if it fails or is too slow."""
     words = _command(order)
     # Files and not pipes, because a background process of the program would keep a pipe open.
     with (
@@ -95,10 +92,7 @@ def _timeout_s(order: Order) -> float | None:
 
 
 def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment for the program: the server's own one, and variables for the order.
-
-    The server's settings are left out, because they may hold passwords.
-    """
+    """Returns the server's environment without its settings (passwords), and with the order."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(OWN_PREFIX)}
     return kept | {
         "FAIRWARNING_KEY": order.key,
@@ -111,9 +105,8 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _wait(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
-    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout.
-
-    If this raises, the program has been ended.
+    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout. If this
+    raises, the program has been ended.
     """
     try:
         async with asyncio.timeout(timeout_s):

@@ -11,10 +11,7 @@ FAILURES_MAX = 5
 
 
 async def poll_until_over(ask: Callable[[], Awaitable[Found]], alarm: Alarm) -> Found:
-    """Calls `ask` until the state is not RUNNING, and returns that state.
-
-    Raises DriverFailed after FAILURES_MAX failures of `ask` in a row.
-    """
+    """Calls `ask` until the state is not RUNNING, and returns that state. Raises DriverFailed."""
     failures = 0
     while True:
         try:

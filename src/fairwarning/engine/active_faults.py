@@ -19,9 +19,7 @@ class TooManyFaults(Exception):
 
 
 class Faults:
-    """The faults that are set. They are tried in the order in which they were set, and at most one
-    strikes each request.
-    """
+    """The faults that are set. They are tried in order, and at most one strikes each request."""
 
     def __init__(self, clock: Clock, seed: int | None = None) -> None:
         self._clock = clock
@@ -46,9 +44,7 @@ class Faults:
         return fault
 
     def clear(self, id: str | None = None) -> int:
-        """Clear the fault with this id, or all faults if `id` is None. Returns how many were
-        cleared.
-        """
+        """Clear the fault with this id, or all. Returns how many were cleared."""
         gone = [*self._set] if id is None else [id] if id in self._set else []
         for each in gone:
             del self._set[each]

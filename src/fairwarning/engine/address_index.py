@@ -21,9 +21,7 @@ class AddressIndex:
         self._owners: dict[str, Member] = {}
         self.find: Callable[[str], Member | None] = self._owners.get
         self._claims: dict[ScopeId, Mapping[str, InstanceName]] = {}
-        """The addresses in the newest known roster of each scope. Scopes without addresses are
-        missing.
-        """
+        """The addresses in the newest known roster of each scope that has any."""
         self._contested: dict[str, set[ScopeId]] = {}
         """The claiming scopes of each address that more than one scope claims."""
 
@@ -31,9 +29,7 @@ class AddressIndex:
         return self._claims.get(scope_id, _NONE)
 
     def claim(self, scope_id: ScopeId, addresses: Mapping[str, InstanceName]) -> set[ScopeId]:
-        """Replace the addresses that the scope claims. Returns the other scopes that claim one of
-        them.
-        """
+        """Replace the addresses of the scope. Returns the other scopes that claim one of them."""
         before = self.claims_of(scope_id)
         if addresses:
             self._claims[scope_id] = addresses

@@ -27,9 +27,7 @@ class Feed:
         self._branches: dict[Position, Position] = {}
         """For each lost position, the newest entry before it that is not lost."""
         self.find_loss: Callable[[], Awaitable[None]] | None = None
-        """A function that finds out what was lost. It is None if this node does not follow the
-        journal.
-        """
+        """Finds out what was lost. It is None if this node does not follow the journal."""
 
     def on_signal(self, _: Signal) -> None:
         for wake in self._readers:
@@ -46,9 +44,7 @@ class Feed:
             self._readers.pop(wake)
 
     async def changes(self, after: Position = START) -> AsyncGenerator[Entry, None]:
-        """Yield the entries after `after`, without end. While the store is down it waits; it skips
-        nothing.
-        """
+        """Yield all entries after `after`, without end. While the store is down it waits."""
         reader: JournalReader | None = None
         is_lost = False
         """Whether the entry at `after` is known to be lost."""
@@ -76,18 +72,14 @@ class Feed:
                     await pause(wake, RECHECK_S if self._store.is_shared else None)
 
     def note_branch(self, common: Mark, lost: tuple[Mark, ...]) -> None:
-        """Note that the entries `lost` are gone. A reader at one of them continues after
-        `common`.
-        """
+        """Note that the entries `lost` are gone, so readers of them continue after `common`."""
         for mark in lost:
             self._branches[mark.position] = common.position
         while len(self._branches) > BRANCHES_MAX:
             del self._branches[next(iter(self._branches))]
 
     async def _reader_at(self, position: Position, *, is_lost: bool = False) -> JournalReader:
-        """Return a reader that continues after the entry at this position, or at the nearest
-        position before it that is not lost.
-        """
+        """Return a reader that continues after this position, or the nearest that is not lost."""
         reader = JournalReader(self._store)
         if position == START:
             return reader

@@ -14,9 +14,7 @@ _SLICE_MS = 1_000
 
 
 class SystemAlarm:
-    """The alarm of one sleeper on the system clock. It is cheap, because each impact under way has
-    two alarms.
-    """
+    """The alarm of one sleeper. It must be cheap, because each impact under way has two alarms."""
 
     def __init__(self, clock: "SystemClock") -> None:
         self._clock = clock
@@ -114,9 +112,7 @@ class VirtualAlarm:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved. It knows who is busy, so `advance` can wait for
-    them.
-    """
+    """A clock that stands still until `advance` moves it, which waits for everybody who is busy."""
 
     def __init__(self, start: Instant = Instant(1_600_000_000_000)) -> None:
         self._now = start
@@ -140,9 +136,7 @@ class VirtualClock:
         return VirtualAlarm(self)
 
     async def advance(self, by_ms: int) -> None:
-        """Move the clock forward. The timers in between fire in order, each when the work of the
-        timer before it is done.
-        """
+        """Move the clock forward. Each timer fires when the work of the one before is done."""
         await self.advance_to(Instant(self._now + by_ms))
 
     async def advance_to(self, target: Instant) -> None:
@@ -162,9 +156,7 @@ class VirtualClock:
             await self._idle.wait()
 
     def step(self, by_ms: int) -> None:
-        """Set the clock forward or back without waking anybody, as when an operator sets a clock
-        wrongly.
-        """
+        """Set the clock without waking anybody, as when an operator sets a clock wrongly."""
         self._now = Instant(self._now + by_ms)
         self._stepped_ms += by_ms
 
@@ -228,9 +220,7 @@ class Pacer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def stride(self) -> None:
-        """Move the clock by the time that has passed since the last call, multiplied by
-        the speed.
-        """
+        """Move the clock by the time since the last call, multiplied by the speed."""
         now_s = self._seconds()
         self._owed_ms += (now_s - self._read_s) * SECOND_MS * self._speed
         self._read_s = now_s

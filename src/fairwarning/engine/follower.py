@@ -61,10 +61,7 @@ class UnconfirmedRevisions:
             self._new[scope_id] = UnconfirmedRevision(revision)
 
     def may_expect(self, scope_id: ScopeId, revision: int, at_ms: Instant) -> bool:
-        """Note a commit of this node. Its entry may already have been read from the journal.
-
-        Returns False if the journal has another commit at this revision.
-        """
+        """Note a commit of this node. Returns False if the journal has another at its revision."""
         met, met_ms = self._met.get(scope_id, (0, at_ms))
         if revision > met:
             self._own.setdefault(scope_id, {})[revision] = at_ms
@@ -72,9 +69,7 @@ class UnconfirmedRevisions:
         return revision != met or at_ms == met_ms
 
     def is_met_by(self, entry: Entry) -> bool:
-        """Note that this entry was read. Returns False if the journal skips a commit of this node
-        or has another at its revision.
-        """
+        """Note that an entry was read. Returns False if the journal lacks a commit of ours."""
         self._met[entry.scope_id] = (entry.revision, entry.at_ms)
         for told in (self._new, self._old):
             if entry.revision >= told.get(entry.scope_id, _NOTHING).revision:
@@ -89,9 +84,7 @@ class UnconfirmedRevisions:
         return is_right and is_complete
 
     def overdue(self) -> list[ScopeId]:
-        """Return the scopes whose revisions were already missing at the last call, so that the
-        caller reads them again.
-        """
+        """Return the scopes to read again: their revisions were missing at the last call, too."""
         # Commits of this node come first; other revisions are mostly just late.
         by_weight = sorted(self._old.items(), key=lambda each: each[0] not in self._own)
         taken = dict(by_weight[:READ_AGAIN_MAX])
@@ -106,9 +99,7 @@ class UnconfirmedRevisions:
         return list(taken)
 
     def clear(self) -> list[ScopeId]:
-        """Forget all revisions. Returns the scopes that had revisions which were not in the
-        journal.
-        """
+        """Forget all revisions. Returns the scopes of those that the journal does not have."""
         left = sorted({*self._new, *self._old, *self._own})
         self._new, self._old, self._own, self._met = {}, {}, {}, {}
         return left
@@ -137,9 +128,7 @@ class Follower:
         feed.find_loss = partial(self.check, at_once=True)
 
     async def begin(self) -> None:
-        """Begin at the end of the journal. Call this before the views are loaded, so that no change
-        is missed.
-        """
+        """Begin at the end of the journal. Call this before the views are loaded."""
         self._true_s = _now_s()
         await self._reader.begin_at_end(REMEMBERED_AT_START)
 

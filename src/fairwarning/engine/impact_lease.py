@@ -51,9 +51,7 @@ class Lease:
         self._spare_ms = min(timing.lease_ms, timing.attempt_ms) // 3
 
     def is_continued_by(self, work: Work) -> bool:
-        """Return whether the driver call that is running here also serves this attempt of
-        our node.
-        """
+        """Return whether the driver call that is running here also serves this attempt."""
         if self.is_over:
             return False
         # The node got another name when the store stepped back. Its calls went on.
@@ -77,10 +75,8 @@ class Lease:
         return replace(self.order, lease_until_ms=self._stored_until_ms)
 
     async def confirm(self, alarm: Alarm) -> None:
-        """Return when the lease is known to hold for some more time. Raises LeaseLost if it is
-        lost.
-
-        If needed, the lease is renewed first. While the store is down, this waits.
+        """Return when the lease holds for some more time. Raises LeaseLost if it is lost. If
+        needed, the lease is renewed first. While the store is down, this waits.
         """
         while not self._holds():
             try:
@@ -135,9 +131,8 @@ class Lease:
 
 
 def known_until_ms(receipt: Receipt, work: Work, began_ms: int) -> int:
-    """Return the end of the lease by the steady clock, or an earlier time.
-
-    It is safe because the store read its clock after the transaction was begun.
+    """Return the end of the lease by the steady clock, or an earlier time. It is safe because the
+    store read its clock after the transaction was begun.
     """
     assert work.lease_until_ms is not None
     return began_ms + (work.lease_until_ms - receipt.at_ms)

@@ -32,9 +32,8 @@ T = TypeVar("T")
 
 
 class StoreDown(Exception):
-    """The store cannot be reached, or cannot write. Nothing that was stored is lost.
-
-    A command that raised this may or may not have been carried out. It is safe to repeat it.
+    """The store cannot be reached, or cannot write. Nothing that was stored is lost. A command that
+    raised this may or may not have been carried out. It is safe to repeat it.
     """
 
 
@@ -47,9 +46,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
     now_ms: Instant
     pending_operations: int = 0
-    """The number of pending operations in the subscription. It is 0 unless the transaction has
-    `counting`.
-    """
+    """How many operations are pending in the subscription. It is 0 without `counting`."""
 
 
 Step = Callable[[Scope, Moment], Change]
@@ -83,22 +80,16 @@ class Due(Struct, frozen=True, kw_only=True):
 
 
 class Signal(Struct, frozen=True, kw_only=True):
-    """A signal says that a scope has changed and must be read. If one is lost, the change is only
-    seen later.
-    """
+    """The news that a scope has changed. If it is lost, the change is only seen later."""
 
     scope_id: ScopeId
     next_deadline_ms: Instant | None
     scope: Scope | None = None
-    """The scope after the change, if this node made it. None if another node made it; then read the
-    scope.
-    """
+    """The scope after the change if this node made it. None means that it must be read."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """A small document of the control plane, such as a token, a rollout or a notification
-    target.
-    """
+    """A small document of the control plane, such as a token, a rollout or a target."""
 
     kind: str
     key: str
@@ -113,21 +104,16 @@ class RecordChanged(Exception):
 
 
 class Fence(Struct, frozen=True, kw_only=True):
-    """A fence names a record that must be unchanged when a change is stored. Otherwise nothing is
-    stored.
+    """A record that must be unchanged when a change is stored. Otherwise nothing is stored.
 
     The check and the change are one commit. So a caller that changes the record later sees
     everything that was stored with the fence, and a change that comes too late is not stored.
     """
 
     record: Record
-    """The record as it must be. Its body is compared too, because a record that was deleted and
-    written again begins at revision 1.
-    """
+    """The record as it must be. The body counts too, because a new record begins at revision 1."""
     then: str | None = None
-    """The new body of the record, which is written in the same commit. None leaves the record
-    unchanged.
-    """
+    """The new body of the record, which the same commit writes. None leaves the record as it is."""
 
 
 class FenceBroken(Exception):
@@ -140,9 +126,7 @@ class FenceBroken(Exception):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """A filter for the events of the store, finished ones included. An empty field allows any
-    value.
-    """
+    """A filter for events of the store, finished ones included. An empty field allows any value."""
 
     phases: tuple[Phase, ...] = ()
     types: tuple[EventType, ...] = ()
@@ -171,9 +155,7 @@ class Store(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes may write to the store too. If so, signals can be lost, and readers
-        must check for changes.
-        """
+        """Whether other nodes may write too. Then signals can be lost, and readers must poll."""
         ...
 
     async def open(self) -> None: ...
@@ -225,9 +207,7 @@ class Store(Protocol):
         ...
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        """Return an event and its scope, even if the event is finished. Raises Refused if the id is
-        unknown.
-        """
+        """Return an event, finished or not, and its scope. Raises Refused if it is unknown."""
         ...
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
@@ -235,9 +215,7 @@ class Store(Protocol):
         ...
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        """Note that instances of these scopes have asked for their document. This makes no journal
-        entry.
-        """
+        """Note that instances of these scopes have polled. This makes no journal entry."""
         ...
 
     async def due(self, limit: int) -> Due:
@@ -245,9 +223,7 @@ class Store(Protocol):
         ...
 
     async def end(self) -> Position:
-        """Return the end of the journal. A reader that begins here gets everything that is
-        committed from now on.
-        """
+        """Return the end of the journal, after which a reader gets all later commits."""
         ...
 
     async def journal(
@@ -258,10 +234,8 @@ class Store(Protocol):
         limit: int,
         inclusive: bool = False,
     ) -> list[Entry]:
-        """Return entries in commit order. A reader that continues from the last position misses
-        none.
-
-        With `inclusive`, the entry at `after` itself is returned too, if it exists.
+        """Return entries in commit order. A reader that continues at the last one misses none. With
+        `inclusive`, the entry at `after` itself is returned too, if it exists.
         """
         ...
 
@@ -279,9 +253,7 @@ class Store(Protocol):
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
-        """Return events, newest first, finished ones included. Later pages are as fast as the
-        first.
-        """
+        """Return events, newest first. Later pages are as fast as the first."""
         ...
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
@@ -293,9 +265,7 @@ class Store(Protocol):
     async def records(
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
-        """Return records in the order of their keys, compared by bytes. `after` is excluded,
-        `until` is included.
-        """
+        """Return records by key in byte order, after `after` and up to and with `until`."""
         ...
 
     async def keep(
@@ -310,7 +280,7 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Record:
-        """Write a record and return it. With `note`, a journal entry is written in the same commit.
+        """Write a record and return it. With `note`, the same commit writes a journal entry.
 
         Raises RecordChanged if the revision is not `expected`; 0 means that the record must not
         exist. The journal entry has scope_id "" and revision 0.
@@ -328,9 +298,7 @@ class Store(Protocol):
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> bool:
-        """Delete a record. Returns whether it existed. Raises RecordChanged if its revision is not
-        `expected`.
-        """
+        """Delete a record. Returns whether it existed. Raises RecordChanged as `keep` does."""
         ...
 
 
@@ -338,15 +306,11 @@ class Alarm(Protocol):
     """An alarm lets one sleeper wait until an instant, or until somebody rings."""
 
     async def wait(self, until: Instant | None) -> None:
-        """Return at `until` or when somebody rings, whichever is first. If it was rung before,
-        return at once.
-        """
+        """Return at `until` or when somebody rings, at once if somebody has rung before."""
         ...
 
     async def pause(self, for_ms: int | None) -> None:
-        """Wait for a duration, or until somebody rings. Setting the clock does not change the
-        duration.
-        """
+        """Wait for a duration that no set clock changes, or until somebody rings."""
         ...
 
     def ring(self) -> None: ...
@@ -360,34 +324,24 @@ class Clock(Protocol):
     def now(self) -> Instant: ...
 
     def steady_ms(self) -> int:
-        """Return the milliseconds since some fixed instant. Setting the clock does not
-        change them.
-        """
+        """Return the milliseconds since a fixed instant. Setting the clock does not change them."""
         ...
 
     def alarm(self) -> Alarm:
-        """Return an alarm for one activity. A virtual clock counts the activity as busy until it
-        waits or closes the alarm.
-        """
+        """Return an alarm for one activity, which is busy until it waits or closes the alarm."""
         ...
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """An order is an impact that a driver is to carry out. Only the attempt, the node and the lease
-    differ between attempts.
-    """
+    """An impact for a driver. Attempts differ only in their number, node and lease."""
 
     key: EventId
     attempt: int
-    """The number of the attempt, from 1 on. A driver that has seen a higher one for this key must
-    refuse a lower one.
-    """
+    """The attempt, from 1 on. A driver that has seen a higher one for the key must refuse it."""
     node: NodeId
     """The node that has this attempt."""
     lease_until_ms: Instant
-    """The end of the lease of the node, by the clock of the store. The node renews it while it
-    works.
-    """
+    """The end of the node's lease by the store's clock. The node renews it while it works."""
     may_be_under_way: bool = False
     """Whether an earlier attempt may have begun the impact, so that `find` must be called first."""
     type: EventType
@@ -425,14 +379,10 @@ class Lease(Protocol):
 
 
 class Driver(Protocol):
-    """A driver does the real work: it freezes, reboots, redeploys, starts, stops or deletes an
-    instance.
-    """
+    """A driver really freezes, reboots, redeploys, starts, stops or deletes an instance."""
 
     async def find(self, order: Order) -> Found:
-        """Return what became of the impact with this key. It is called before each order that may
-        be under way.
-        """
+        """Return what became of the impact. It is called before an order that may be under way."""
         ...
 
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
@@ -455,7 +405,7 @@ class Apart(Protocol):
     """A way to run long computations so that other work need not wait for them."""
 
     async def __call__(self, work: Callable[..., T], *given: Any, is_long: bool = False) -> T:
-        """Run `work` with the arguments `given`, and return its result. `is_long` says that it may
-        take more than a moment; then it must not change its arguments.
+        """Run `work` with the arguments `given`, and return its result. With `is_long` it may take
+        more than a moment; then it must not change its arguments.
         """
         ...

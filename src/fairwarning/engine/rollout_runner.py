@@ -40,8 +40,8 @@ class RolloutRunner:
         self._alarm: Alarm | None = None
         self._listens = False
         self.turn = asyncio.Lock()
-        """A lock that is held from storing an announcement until it is made. So this node announces
-        nothing after a pause or a cancel was answered.
+        """Held from storing an announcement until it is made. So this node announces nothing after
+        a pause or a cancel was answered.
         """
 
     def start(self) -> asyncio.Task[None]:
@@ -62,9 +62,7 @@ class RolloutRunner:
         return (await self._store.due(1)).now_ms if self._store.is_shared else self._clock.now()
 
     async def look(self) -> Instant | None:
-        """Advance all unfinished rollouts as far as possible. Returns when to look again,
-        or None.
-        """
+        """Advance all unfinished rollouts. Returns when to look again, or None."""
         self._watched = {_OUTSIDE}
         wake: list[Instant] = []
         for listed in await self._records.unfinished(await self.now()):
@@ -137,9 +135,7 @@ class RolloutRunner:
         return await self._records.keep(rollout, expected=kept.revision, by=ENGINE, action=action)
 
     async def _do(self, rollout: Rollout, next: Advance) -> bool:
-        """Announce and withdraw what `next` says. Returns False if a command was refused, so that
-        it must be decided again.
-        """
+        """Announce and withdraw what `next` says. Returns False if a command was refused."""
         by = Actor(kind="rollout", name=rollout.id)
         orders: tuple[Announce | Withdraw, ...] = next.withdraw + next.announce
         return all([await self._submit(each, by, rollout.spec.name) for each in orders])
@@ -169,8 +165,8 @@ class RolloutRunner:
     async def _past(
         self, rollout: Rollout, scopes: dict[ScopeId, Scope | None]
     ) -> dict[EventId, Event]:
-        """Return the events of the active steps by id, read from the store if their scope no longer
-        has them. Events that replaced them are included.
+        """Return the events of the active steps, and those that replaced them, even if their scope
+        no longer has them.
         """
         past: dict[EventId, Event] = {}
         for step in rollout.steps:

@@ -42,9 +42,7 @@ from fairwarning.engine.timers import Ticker
 _log = logging.getLogger(__name__)
 
 Observer = Callable[[Receipt, Actor, str, float], None]
-"""A function that is called after each commit of this node, with the receipt, the actor, the reason
-and the seconds that the commit took.
-"""
+"""Called after each commit of this node: with receipt, actor, reason and the seconds it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +90,7 @@ class Engine:
         self._running: asyncio.Task[None] | None = None
         self._takes_work = True
         self._transactions: dict[asyncio.Task[Receipt], asyncio.Future[Receipt]] = {}
-        """The transactions under way, each with the future on which its caller waits. The caller
-        may have gone away.
-        """
+        """The transactions under way, and the futures of their callers, who may have gone away."""
         self._listens = False
         self._observers: list[Observer] = []
 
@@ -105,9 +101,7 @@ class Engine:
         self._listen()
 
     async def show(self) -> Views:
-        """Load all documents into memory and keep them up to date, for an endpoint on this node.
-        Raises StoreDown.
-        """
+        """Load all documents for an endpoint, and keep them up to date. Raises StoreDown."""
         views = self._views = Views(self._store, self._submit_own)
         self._listen()
         notes = SeenNotes(self._store, self._clock, views, self._rules.timing)
@@ -130,9 +124,7 @@ class Engine:
         return self._views
 
     async def stop(self) -> None:
-        """Stop the engine. Work under way is given back; it continues at the next start or on
-        another node, under the same key.
-        """
+        """Stop the engine. Work under way is given back, for the next start or another node."""
         self._takes_work = False
         if self._running is not None:
             self._running.cancel()
@@ -163,24 +155,19 @@ class Engine:
 
     @property
     def views_lag_s(self) -> float | None:
-        """How many seconds ago the views were known to show everything that is stored.
-
-        It is None if no other node writes to the store, because then the views always show
-        everything.
+        """How many seconds ago the views were known to show everything that is stored. It is None
+        if no other node writes to the store, because then the views always show everything.
         """
         return None if self._follower is None else self._follower.lag_s
 
     async def check_past(self) -> None:
-        """Check whether the store has stepped back. Returns when the views follow the store again.
-        Raises StoreDown.
-        """
+        """Check whether the store has stepped back, and follow it. Raises StoreDown."""
         if self._follower is not None:
             await self._follower.check()
 
     async def _follow(self, scope_id: ScopeId) -> None:
-        """Return when the views show the scope as it is stored. Raises StoreDown.
-
-        The follower must never call this, because it would wait for itself.
+        """Return when the views show the scope as it is stored. Raises StoreDown. The follower must
+        never call this, because it would wait for itself.
         """
         assert self._follower is not None
         await self.views.refresh(scope_id)
@@ -192,9 +179,7 @@ class Engine:
     async def declare(
         self, resources: Iterable[Resource], *, by: Actor, why: str = ""
     ) -> tuple[Scope, ...]:
-        """Add resources to the fleet, all or none, and return their scopes. Raises Refused if one
-        breaks a rule.
-        """
+        """Add resources, all or none, and return their scopes. Raises Refused for a broken rule."""
         scopes = tuple(scope for resource in resources for scope in expand(resource))
         await self.create(scopes, by=by, why=why)
         return scopes
@@ -215,9 +200,7 @@ class Engine:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Carry out the command. Returns when the change is durable. Raises Refused, FenceBroken or
-        StoreDown.
-        """
+        """Carry out the command durably. Raises Refused, FenceBroken or StoreDown."""
         refuse_text("reason", why + by.name)
         try:
             try:
@@ -235,9 +218,7 @@ class Engine:
     async def approve(
         self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> Receipt:
-        """Approve an event by its id, when its scope is not known. Raises Refused, FenceBroken or
-        StoreDown.
-        """
+        """Approve an event of an unknown scope. Raises Refused, FenceBroken or StoreDown."""
         scope_id, _ = await self._store.find_event(event_id)
         command = Approve(event_id=event_id, by=by)
         return await self.submit(scope_id, command, by=by, why=why, fences=fences)
@@ -246,9 +227,7 @@ class Engine:
         return self._feed.changes(after)
 
     async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
-        """Raise Refused if the event is over. The store knows this even if the scope has forgotten
-        the event.
-        """
+        """Raise Refused if the event is over, which the store knows after the scope forgot it."""
         found, event = await self._store.find_event(event_id)
         if found == scope_id:
             raise Refused(
@@ -292,9 +271,7 @@ class Engine:
         skip_busy: bool = False,
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Run the transaction. If the caller is cancelled, the transaction still runs to
-        its end.
-        """
+        """Run the transaction to its end, even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         transaction = loop.create_task(
             self._commit(scope_id, command, by=by, why=why, skip_busy=skip_busy, fences=fences)

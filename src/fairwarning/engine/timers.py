@@ -92,9 +92,7 @@ class Ticker:
             self._is_asleep = False
 
     async def _tick_all(self, due: Due) -> bool:
-        """Tick these scopes. Returns whether a scope must be tried again, because another node had
-        it or its tick failed.
-        """
+        """Tick these scopes. Returns whether one was busy or failed and must be tried again."""
         results = await asyncio.gather(
             *(self._tick(scope_id) for scope_id in due.scope_ids), return_exceptions=True
         )

@@ -119,9 +119,9 @@ def main(
 ) -> None:
     """Run the real program under load, kill it now and then, and check what it promises.
 
-    Each server is a process of its own. Its driver takes about 0.4 s for an impact. Ctrl-C ends
-    the load and checks what has happened so far; a second Ctrl-C ends everything at once. The exit
-    code is 1 if a promise was broken.
+    Each server is a process of its own. Its driver takes about 0.4 s for an impact. Ctrl-C ends the
+    load and checks what has happened so far; a second Ctrl-C ends everything at once. The exit code
+    is 1 if a promise was broken.
     """
     if checked is not None:
         _check_again(checked, as_json=as_json)

@@ -41,9 +41,8 @@ async def pause_now_and_then(
 
 
 async def watch(world: World) -> None:
-    """Restarts and records servers that end by themselves, until this task is cancelled.
-
-    It also records the clocks, and how late the machine lets this task run.
+    """Restarts and records servers that end by themselves, until this task is cancelled. It also
+    records the clocks, and how late the machine lets this task run.
     """
     planned_s = read_s = time.monotonic()
     while True:

@@ -89,10 +89,7 @@ BY_NAME = {each.name: each for each in FLEET}
 
 
 def fleet_toml(folder: Path, lease_s: float) -> str:
-    """Returns the text of the fleet file.
-
-    Some impacts take longer than `lease_s`, so that servers must renew their lease.
-    """
+    """Returns the text of the fleet file. Some impacts take longer than `lease_s`."""
     program = Path(__file__).with_name("driver.py")
     settings = [str(folder), str(_IMPACT_S), str(lease_s * 1.4), str(_FAILURES_ONE_IN)]
     words = [sys.executable, "-I", "-S", str(program), *settings]
@@ -116,10 +113,7 @@ def _table(declared: Declared) -> str:
 
 
 def _value(value: Any) -> str:
-    """Returns the value as TOML.
-
-    TOML writes strings, numbers, booleans and lists as JSON does.
-    """
+    """Returns the value as TOML, which writes all except tables as JSON does."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)

@@ -139,10 +139,7 @@ class Node:
 
 
 def is_error(line: bytes) -> bool:
-    """Returns whether a line of a log reports an error.
-
-    A line that is incomplete, because its server was killed, does not count.
-    """
+    """Returns whether a whole line of a log reports an error."""
     if line.startswith(b"Traceback"):
         return True
     try:

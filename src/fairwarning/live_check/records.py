@@ -132,10 +132,8 @@ class OrderedInstance(Struct, kw_only=True):
 
 
 class DriverCall(Struct, tag="driver", tag_field="record", kw_only=True):
-    """A line of the driver's own log.
-
-    `do` and `find` are the calls of the driver. `begin` and `end` are the impact itself. `join` and
-    `refuse` say why an order was not carried out.
+    """A line of the driver's own log. `do` and `find` are the calls of the driver. `begin` and
+    `end` are the impact itself. `join` and `refuse` say why an order was not carried out.
     """
 
     what: str

@@ -34,10 +34,7 @@ class World:
         self._seed = seed
 
     def chance(self, who: str) -> random.Random:
-        """Returns a random generator for this name.
-
-        The same seed and name always give the same random numbers.
-        """
+        """Returns a random generator, which is the same for the same seed and name."""
         return random.Random(f"{self._seed} {who}")
 
     def note(self, change: NodeChange) -> None:
@@ -72,10 +69,7 @@ class World:
         return request
 
     async def read(self, node: Node, path: str) -> dict[str, Any] | None:
-        """Returns the answer to a GET of the operator API, or None if it did not succeed.
-
-        It is not recorded, because it changes nothing.
-        """
+        """Returns the answer to a GET of the operator API, or None. It is not recorded."""
         headers = {"Accept": "application/json"}
         try:
             answer = await Connection(is_kept=False).ask(

@@ -29,10 +29,7 @@ class FairShare:
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def run(self, address: str, go: Callable[[], None]) -> None:
-        """Call `go` at once, or in a later round if the address has used its turns.
-
-        `go` must not raise.
-        """
+        """Call `go`, which must not raise, at once or when the address has a turn again."""
         waiting = self._waiting.get(address)
         if waiting is not None:
             waiting.append(go)

@@ -29,9 +29,8 @@ from fairwarning.metadata.responses import (
 from fairwarning.metadata.settings import EndpointRules
 
 BEGIN_ANEW_EVERY_S = 5.0
-"""The least time between two new activations of a scope that a client's tag causes.
-
-Other nodes may take this long to notice that the store has lost data.
+"""The least time between two activations of a scope that a client's tag causes. Other nodes may
+take this long to notice that the store has lost data.
 """
 
 _APPROVED = Response(status=200)
@@ -75,9 +74,8 @@ class Handlers:
         return self._clock.now()
 
     def is_delayed(self, request: Request, member: Member) -> bool:
-        """Return whether `answer` first waits for a delayed activation.
-
-        `answer` may be cancelled only during that wait. Later it may have stored a part.
+        """Return whether `answer` first waits for a delayed activation. `answer` may be cancelled
+        only during that wait. Later it may have stored a part.
         """
         is_first = member.view.activated_ms is None and request.kind in (Kind.APPROVE, Kind.DRAINED)
         return is_first and self._rules.activation_delay_s > 0
@@ -170,9 +168,8 @@ class Handlers:
         self._views.put(receipt.scope)
 
     async def catch_up(self, tags: str, view: View) -> None:
-        """Read the scope again, because the caller's tags may name a newer document.
-
-        If the tags prove that the store lost it, the scope is activated anew. Raises StoreDown.
+        """Read the scope again, because the caller's tags may name a newer document. If the tags
+        prove that the store lost it, the scope is activated anew. Raises StoreDown.
         """
         await self._views.refresh(view.scope_id)
         if is_ahead(tags, view):
@@ -191,10 +188,7 @@ class Handlers:
         return True
 
     async def report_seen(self, member: Member, ids: tuple[EventId, ...]) -> None:
-        """Store that the instance has seen the events.
-
-        If the store is down, this is lost without an error, because it is only for the history.
-        """
+        """Store that the instance has seen the events. An outage loses this, without an error."""
         command = ReportSeen(event_ids=ids, instance=member.name)
         with contextlib.suppress(StoreDown, Refused):
             by = instance_actor(member.name)

@@ -35,9 +35,7 @@ class ReceivedRequest(Struct, frozen=True, kw_only=True):
     body: bytes
     keeps_alive: bool
     raw: bytes | None = None
-    """The request's bytes if they came alone and in one piece, else None. Such bytes can be
-    remembered, because equal bytes mean the same request.
-    """
+    """The bytes of a request that came alone and in one piece, so that they can be remembered."""
 
 
 class Refusal(Exception):
@@ -93,9 +91,8 @@ class RequestParser:
         self._at = 0
 
     def take(self) -> ReceivedRequest | None:
-        """Parse the next piece. Return the request if the piece completes one, else None.
-
-        Raises Refusal if the bytes break a rule of HTTP or a limit.
+        """Parse the next piece. Return the request if the piece completes one, else None. Raises
+        Refusal if the bytes break a rule of HTTP or a limit.
         """
         was_between, start = self._is_between, self._at
         piece = self._next_piece()

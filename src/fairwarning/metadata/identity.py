@@ -57,9 +57,8 @@ class Callers:
         self._rules = rules
 
     def find(self, request: Request, address: str, *, on_loopback: bool) -> Member | Response:
-        """Return the instance, or the response that refuses the request.
-
-        `on_loopback` says whether both the listener and the client are on loopback.
+        """Return the instance, or the response that refuses the request. `on_loopback` says whether
+        both the listener and the client are on loopback.
         """
         if self._rules.proxy_secret and address in self._rules.proxy_addresses:
             # From a proxy, only the signature counts. Its client may have written all the rest.
@@ -82,10 +81,8 @@ class Callers:
         return self._named(instance, hints=False)
 
     def _named(self, name: str, *, hints: bool) -> Member | Response:
-        """Return the instance of this name, or an error if there is none or more than one.
-
-        If `hints` is false, the error names no scope and no other instance, because an instance
-        reads it.
+        """Return the instance of this name, or an error if there is none or more than one. Only
+        with `hints` the error names scopes and other instances.
         """
         found = self._views.by_name(name)
         if len(found) == 1:

@@ -58,9 +58,7 @@ Tree = dict[str, "Tree"] | list["Tree"] | str
 
 def answer(scope: Scope, instance: Instance, version: str, path: tuple[str, ...],
            *, is_text: bool) -> Response:  # fmt: skip
-    """Return the response with the value at `path`, as JSON or as text. It is 404 without a value,
-    and 400 for a leaf as JSON.
-    """
+    """Return the response with the value at `path`: 404 without one, 400 for a leaf as JSON."""
     node = _walk(tree(scope, instance, version), path)
     if node is None:
         return NOT_FOUND
@@ -152,9 +150,7 @@ def _interface(instance: Instance) -> Tree:
 
 
 def _walk(node: Tree, path: tuple[str, ...]) -> Tree | None:
-    """Return the node at the path, or None. The path is in lower case, and the case of keys does
-    not matter, as in Azure.
-    """
+    """Return the node at the lower-case path, or None. As in Azure, keys match in any case."""
     for part in path:
         found: Tree | None = None
         if isinstance(node, dict):

@@ -10,10 +10,8 @@ from fairwarning.metadata.settings import REMEMBERED_POLLS_MAX
 
 
 class KnownPolls:
-    """The polls that have been parsed before.
-
-    Listeners and connections read the fields of this class directly, because a method call for each
-    poll would cost more than the lookup.
+    """The polls that have been parsed before. Listeners and connections read the fields of this
+    class directly, because a method call for each poll would cost more than the lookup.
     """
 
     def __init__(self) -> None:
@@ -39,9 +37,8 @@ class KnownPolls:
         return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
 
     def find_closing(self, raw: bytes) -> Request | None:
-        """Return the poll that these bytes are, if it can be answered without a transport.
-
-        The result is None if the bytes are not known, or if the poll does not close its connection.
+        """Return the poll that these bytes are, if it is known and closes its connection, else
+        None.
         """
         request = self._closing.get(raw)
         if request is not None:

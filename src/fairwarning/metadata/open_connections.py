@@ -40,10 +40,7 @@ class OpenConnections:
         return self._counts.get(address, 0)
 
     def reserve(self, address: str) -> None:
-        """Count a connection of this address before its object exists.
-
-        Otherwise many connections that are accepted at once could exceed the limit.
-        """
+        """Count a connection before it exists, so that many at once can't exceed the limit."""
         self._counts[address] = self._counts.get(address, 0) + 1
 
     def release(self, address: str) -> None:

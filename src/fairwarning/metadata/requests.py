@@ -79,9 +79,7 @@ class Request(Struct, frozen=True, kw_only=True):
     vm: str | None = None
     """The instance in the base path /vm/NAME. Only a loopback listener accepts it."""
     proxied: tuple[str, str] | None = None
-    """`X-Instance-ID` and its signature, which is not verified yet. It is None unless the request
-    has each of them once.
-    """
+    """`X-Instance-ID` and its unverified signature, or None unless each was sent once."""
     is_forwarded: bool = False
     is_plain: bool = True
     """Whether only the source address says which instance sent the request."""
@@ -90,8 +88,7 @@ class Request(Struct, frozen=True, kw_only=True):
     agent: str = ""
     """The first characters of the `User-Agent`."""
     form: int = 0
-    """The key of the ready response in `View.forms`. The key of the one that closes the connection
-    is higher by 1.
+    """The key of the response in `View.forms`. The one that closes the connection has the next key.
     """
 
 
@@ -233,9 +230,9 @@ def _with_caller(request: Request, head: Head, vm: str | None) -> Request:
 def _is_foreign(head: Head) -> bool:
     """Return whether a browser may have sent the request for a page that is not served here.
 
-    A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where
-    the page came from. A page can't change these headers. The owner of a name can make it resolve
-    to loopback (DNS rebinding), so names are refused, except localhost. IP addresses are allowed:
+    A browser says in `Host` which name it looked up, and in `Origin` and `Sec-Fetch-Site` where the
+    page came from. A page can't change these headers. The owner of a name can make it resolve to
+    loopback (DNS rebinding), so names are refused, except localhost. IP addresses are allowed:
     clients that a firewall rule sends here use `Host: 169.254.169.254`.
     """
     hosts = [*head.values("host")]

@@ -72,10 +72,7 @@ BROKEN = error(500, "Internal server error", closes=True)
 
 
 def bad_version(status: int, newest: Sequence[str]) -> Response:
-    """Return the error for an unknown api-version.
-
-    `newest` should be the three newest versions, the newest one first, as in Azure.
-    """
+    """Return the error for an unknown api-version. Azure names the three newest, newest first."""
     return _version_error(
         status,
         "Bad request. api-version is invalid or was not specified in the request. "
@@ -110,9 +107,8 @@ def head(
     *,
     closes: bool,
 ) -> bytes:
-    """Return the status line and all header lines except the varying ones.
-
-    A response is this head, the varying headers, an empty line and the body.
+    """Return the status line and all header lines except the varying ones. A response is this head,
+    the varying headers, an empty line and the body.
     """
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
     if status != HTTPStatus.NOT_MODIFIED:

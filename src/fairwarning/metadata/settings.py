@@ -9,9 +9,7 @@ START_REQUESTS_MAX = 100
 PIECE_BYTES_MAX = 4 * 1024
 """How many bytes are parsed in one turn. It limits how long one connection delays the others."""
 CHUNKED_PIECE_BYTES_MAX = 1024
-"""The same limit for a chunked body. It is lower, because the parser calls us for each chunk, and a
-chunk may have only one byte.
-"""
+"""The same for a chunked body: less, as a chunk may have one byte, and each chunk costs a call."""
 WAITING_BYTES_MAX = 64 * 1024
 """If more bytes than this wait to be parsed, nothing more is read from the connection."""
 WAIT_S_MAX = 300
@@ -26,9 +24,7 @@ REMEMBERED_BYTES_MAX = 2_048
 """The most bytes of a poll that is remembered."""
 ACTIVATION_DELAY_S_MAX = 120
 CONNECTIONS_PER_ADDRESS_MAX = 512
-"""How many connections one address may have open. There is no limit for proxies and on loopback,
-where one laptop plays a whole fleet.
-"""
+"""How many connections an address may have, except proxies and loopback (a fleet on a laptop)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +32,7 @@ class EndpointRules:
     """The settings of the endpoint that an operator can change."""
 
     requests_per_second_max: int | None = None
-    """The rate limit of each instance. None means 5 in a real fleet and no limit in a test fleet. 0
-    means no limit in any fleet.
-    """
+    """The rate limit of each instance; 0 is none. None means 5, but no limit in a test fleet."""
     activation_delay_s: int = 0
     """How long the first request of a scope waits. In Azure it may take up to two minutes."""
     unknown_version_status: int = 400

@@ -23,9 +23,8 @@ JITTER = 0.2
 
 
 def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
-    """Return when to try again after `attempts` failures, or None to give up.
-
-    `dice` is a random number in [0, 1).
+    """Return when to try again after `attempts` failures, or None to give up. `dice` is a random
+    number in [0, 1).
     """
     assert attempts >= 1
     if attempts > len(PAUSES_MS):
@@ -35,10 +34,7 @@ def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
 
 
 def may_want(filters: Filters, entry: Entry) -> bool:
-    """Whether the filters accept the entry by its kind and scope.
-
-    If so, `wants` must check the event too. This check comes first because it is quick.
-    """
+    """Return whether the filters accept the kind and scope. Then `wants` must check the event."""
     if kind_of(entry.transition) not in filters.kinds:
         return False
     return not filters.scopes or any(is_meant(entry.scope_id, name) for name in filters.scopes)
@@ -64,10 +60,8 @@ LEASE_MS = MINUTE_MS
 
 
 def is_free_for(node: str, cursor: Cursor, now: Instant) -> bool:
-    """Whether `node` may take the cursor.
-
-    A lease whose end is too far in the future is ignored: the clock was set back after it was
-    written.
+    """Return whether `node` may take the cursor. A lease that ends too late is ignored: the clock
+    was set back after it was written.
     """
     left_ms = cursor.lease_until_ms - now
     return cursor.node in {"", node} or not 0 < left_ms <= 2 * LEASE_MS

@@ -28,17 +28,15 @@ from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 STOP_PATIENCE_S = 2.0
 """How long a try that is under way may still take when the node stops."""
 ALONE = "alone"
-"""The node's name if the store is not shared. It stays the same after a restart, so that the
-node still owns its leases."""
+"""The node's name without a shared store. It is the same after a restart, as the leases stay."""
 
 _DICE = SystemRandom().random
 _log = logging.getLogger(__name__)
 
 
 class _Keeper:
-    """The task that starts and ends workers as targets change.
-
-    All objects that `through` returns share one keeper, so all of them know when it has stopped.
+    """The task that starts and ends workers as targets change. All objects that `through` returns
+    share one keeper, so all of them know when it has stopped.
     """
 
     task: asyncio.Task[None] | None = None
@@ -91,10 +89,7 @@ class Notifications:
         await self._sender.close()
 
     async def create(self, draft: TargetDraft, *, by: Actor, why: str = "") -> Target:
-        """Create a target for entries from now on, and return it with its secret.
-
-        Raises Refused if the draft is invalid.
-        """
+        """Create a target for later entries, and return it with its secret. Raises Refused."""
         target = checked_target(
             draft,
             id=f"ntc-{secrets.token_hex(8)}",
@@ -117,10 +112,7 @@ class Notifications:
         return [each.without_secrets() for each in await self._records.targets()]
 
     async def remove(self, id: str, *, by: Actor, why: str = "") -> None:
-        """Remove the target, its waiting deliveries, and its dead letters.
-
-        If an outage interrupts this, call it again to remove the rest.
-        """
+        """Remove the target, its deliveries and its dead letters. Repeat it after an outage."""
         if await self._records.cursor(id) is None:
             await self._find(id)
         with self._kept_up():

@@ -12,10 +12,7 @@ from fairwarning.notifications.model import Format, Message, Target
 
 
 async def is_tellable(store: Store, target: Target, entry: Entry, event: Event | None) -> bool:
-    """Whether the target's format has a message for the entry.
-
-    Event Grid has one only for events that instances can see.
-    """
+    """Return whether the format has a message. Event Grid has one only for visible events."""
     if target.format is not Format.EVENT_GRID:
         return True
     return event is not None and event.announced and not await starts_at_once(store, entry)

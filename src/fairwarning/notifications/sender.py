@@ -113,9 +113,8 @@ def _notify(url: str, message: Message) -> Outcome:
 
 
 def _chat(url: str) -> Callable[..., bool | None] | None:
-    """Return Apprise's function for this address, or None if it knows no such service.
-
-    Apprise is imported here, in a thread, because the import takes a second.
+    """Return Apprise's function for this address, or None if it knows no such service. Apprise is
+    imported here, in a thread, because the import takes a second.
     """
     apprise: Any = importlib.import_module("apprise")
     service = apprise.Apprise()

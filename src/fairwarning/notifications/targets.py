@@ -28,10 +28,7 @@ _NAME = re.compile(r"[\w][\w .@-]*")
 def checked_target(
     draft: TargetDraft, *, id: str, new_secret: str, now: Instant, by: Actor
 ) -> Target:
-    """Return the target. A webhook without a secret gets `new_secret`.
-
-    Raises Refused if the draft is invalid.
-    """
+    """Return the target. A webhook without a secret gets `new_secret`. Raises Refused."""
     problem = _problem(draft)
     if problem is not None:
         raise Refused(Code.NOTIFICATION_INVALID, problem)

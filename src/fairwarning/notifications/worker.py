@@ -74,8 +74,8 @@ class Worker:
         self._next_try: Instant | None = None
         self._is_full = False
         self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
-        """The `try_key` and outcome of the last try until they are stored, so that an outage of
-        the store does not cause another try."""
+        """The last try's `try_key` and outcome until they are stored, so that it is not repeated.
+        """
         self._must_look = True
         self._stops = False
 

@@ -139,9 +139,8 @@ class Calls:
         detail: str = "",
         may_be_busy: bool = False,
     ) -> T:
-        """Carries `work` out between the two stops of a call, and returns its result.
-
-        Raises StoreDown or ScopeBusy if the world says so, and what `work` raises.
+        """Carries `work` out between the two stops of a call, and returns its result. Raises
+        StoreDown or ScopeBusy if the world says so, and what `work` raises.
         """
         call = self._stopped(node, name, detail, work, is_done=False, may_be_busy=may_be_busy)
         match await self._verdict(call):

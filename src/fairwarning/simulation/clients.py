@@ -136,10 +136,7 @@ class Client:
             self._line.is_open, self._line.is_cut = False, True
 
     def miss(self, data: bytes) -> None:
-        """Drops an answer that the node sent.
-
-        Its events count as shown, because the node cannot know that the answer was lost.
-        """
+        """Drops an answer of the node, but counts its events as shown, as the node believes."""
         head, _, body = data.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200") and b'"Events"' in body:
             self.ever_shown.update(each["EventId"] for each in json.loads(body)["Events"])

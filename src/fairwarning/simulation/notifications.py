@@ -59,10 +59,7 @@ class RecordedSender:
 
 
 def targets(number: int) -> list[Target]:
-    """Returns this many targets.
-
-    The first target gets the default kinds of notifications, and the others get every kind.
-    """
+    """Returns this many targets. The first gets the default kinds, and the others get all kinds."""
     return [
         Target(
             id=f"ntc-{each}",

@@ -88,9 +88,8 @@ class ObservedScope:
         )
 
     def awaits_in_domain(self, name: InstanceName) -> bool:
-        """Returns whether an event that is not over affects this instance, except deletes.
-
-        Deletes do not depend on the update domain.
+        """Returns whether a pending event affects this instance, except deletes, which may be in
+        any update domain.
         """
         return any(
             each.ended_ms is None and name in each.event.resources

@@ -57,10 +57,7 @@ class Documents:
         return self._bodies.get((scope_id, activated, incarnation), set())
 
     def is_older(self, scope_id: ScopeId, one: tuple[str, bytes], other: tuple[str, bytes]) -> bool:
-        """Returns whether the first document is older than the other one.
-
-        It is False if the store was set back between them.
-        """
+        """Returns whether the first document is older and the store was not set back since."""
         first = self._order.get((scope_id, parts_of(one[0]), one[1]))
         second = self._order.get((scope_id, parts_of(other[0]), other[1]))
         if first is None or second is None:

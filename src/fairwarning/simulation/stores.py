@@ -58,10 +58,7 @@ class StorePlace:
     async def open(
         self, clock: SimClock, exits: ExitStack, *, is_shared: bool, quick: bool
     ) -> Store:
-        """Opens a new store, which `exits` removes.
-
-        With `quick`, SQLite commits in the event loop where it can.
-        """
+        """Opens a store, which `exits` removes. `quick` makes SQLite commit in the event loop."""
         if self.is_memory:
             return SharedMemoryStore(clock) if is_shared else MemoryStore(clock)
         if not self.may_be_shared:

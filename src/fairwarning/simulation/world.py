@@ -211,11 +211,7 @@ class World:
         await self.quiesce()
 
     def _note_failure(self, call: Call, verdict: Verdict) -> None:
-        """Counts a failed call.
-
-        If it may have hidden work from its node, or kept the node from giving work back, this is
-        noted in `has_lost_answers`.
-        """
+        """Counts a failed call, and marks the node if it cannot know what became of its work."""
         if verdict is Verdict.BUSY:
             self.happened["busy"] += 1
             return
@@ -226,10 +222,7 @@ class World:
                 node.has_lost_answers |= call.is_done or not node.is_alive
 
     async def settle(self, *, signals: bool = True) -> None:
-        """Lets all calls go on that are not held back, until none is left.
-
-        With `signals`, it also delivers all waiting signals.
-        """
+        """Lets all free calls go on until none is left. With `signals`, it delivers those too."""
         await self.quiesce()
         for _ in range(ROUNDS_MAX):
             if signals and self.signals.waiting:
@@ -354,10 +347,7 @@ class World:
         return f"the lease ended {late_ms} ms ago" if late_ms >= 0 else ""
 
     async def _had_all_since(self, node: str, order: Order) -> bool:
-        """Returns whether the node got this attempt and all later ones.
-
-        Then it may go on with this attempt.
-        """
+        """Returns whether only this node got the attempt of the order and all later attempts."""
         history = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
         handed = [each.transition for each in history if isinstance(each.transition, HandedOver)]
         return all(each.node == node for each in handed if each.attempt >= order.attempt)
@@ -390,8 +380,5 @@ class World:
 
 
 def _is_ours(task: "asyncio.Task[Any]") -> bool:
-    """Returns whether the world must end this task.
-
-    A store ends its own tasks when it is closed.
-    """
+    """Returns whether the world must end this task. A store ends its own tasks."""
     return not task.get_name().startswith("signals ")

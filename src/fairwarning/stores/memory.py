@@ -276,10 +276,7 @@ class MemoryStore:
                 raise FenceBroken(fence)
 
     def _mark(self, fences: Sequence[Fence]) -> None:
-        """Writes the new bodies of the fences' records.
-
-        Call it only when nothing can refuse the change any more.
-        """
+        """Writes the new bodies of the fences' records, once nothing can refuse the change."""
         for fence in fences:
             if fence.then is not None:
                 old = fence.record
@@ -287,10 +284,7 @@ class MemoryStore:
                 self._records[old.kind, old.key] = new
 
     def _revision(self, kind: str, key: str, expected: int | None) -> int:
-        """Returns the record's revision, or 0 if there is no such record.
-
-        Raises RecordChanged if `expected` is another revision.
-        """
+        """Returns the record's revision, or 0. Raises RecordChanged if `expected` is another."""
         record = self._records.get((kind, key))
         revision = 0 if record is None else record.revision
         if expected not in {None, revision}:

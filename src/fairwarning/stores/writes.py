@@ -64,10 +64,7 @@ class Writes(Struct, frozen=True, kw_only=True):
 
 
 def writes_of(before: Scope, change: Change) -> Writes:
-    """Returns the rows to write for a changed scope.
-
-    Raises Refused if two instances share an address.
-    """
+    """Returns the rows of a changed scope. Raises Refused if two instances share an address."""
     after = replace(change.scope, revision=before.revision + 1)
     new, touched = _events_touched(change.transitions)
     events = after.events
@@ -98,10 +95,7 @@ def writes_of(before: Scope, change: Change) -> Writes:
 
 
 def writes_of_new(scope: Scope) -> Writes:
-    """Returns the rows to write for a new scope.
-
-    Raises Refused if two instances share an address.
-    """
+    """Returns the rows of a new scope. Raises Refused if two instances share an address."""
     instances = tuple(scope.roster.instances.values())
     return Writes(
         scope=replace(scope, revision=1),

@@ -54,17 +54,13 @@ class Withdraw(Struct, frozen=True, kw_only=True):
 
 
 class Advance(Struct, frozen=True, kw_only=True):
-    """What to do next. Store `rollout` first, then announce and withdraw, then call `advance`
-    again.
-    """
+    """What to do next: store `rollout`, then announce and withdraw, then call `advance` again."""
 
     rollout: Rollout
     announce: tuple[Announce, ...] = ()
     withdraw: tuple[Withdraw, ...] = ()
     wake_ms: Instant | None = None
-    """When to call `advance` again even if no scope has changed. None means that this is not
-    needed.
-    """
+    """When to call `advance` again even if no scope has changed, or None."""
 
 
 def advance(
@@ -74,10 +70,8 @@ def advance(
     *,
     past: Mapping[EventId, Event] | None = None,
 ) -> Advance:
-    """Return what the rollout does next.
-
-    `scopes` must have the scopes that `concurrency.concerns` names, with None for a scope that no
-    longer exists. `past` has events that have left their scope.
+    """Return what the rollout does next. `past` has events that have left their scope. `scopes`
+    must have what `concurrency.concerns` names, with None for a scope that is gone.
     """
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
@@ -121,9 +115,7 @@ class _Draft:
                 self._next_of(groups[scope_id], self._sight.scopes[scope_id])
 
     def hold(self) -> None:
-        """Announce nothing new. A step that has no event yet waits again once its NotBefore has
-        passed.
-        """
+        """Announce nothing. A step without an event waits again once its NotBefore has passed."""
         self._withdraw_late()
         for step in self._in_flight():
             self._put(to_waiting(step))
@@ -199,9 +191,7 @@ class _Draft:
             )
 
     def _give_up(self, step: RolloutStep) -> None:
-        """Fail the step, because no window is long enough for it. This can happen if the minimum
-        notice of the scope was raised.
-        """
+        """Fail the step, because no window is long enough for it any more."""
         self._put(replace(to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
         self._wake.append(self._now)
 
@@ -217,9 +207,8 @@ class _Draft:
                 self._wake.append(later(latest, 1))
 
     def _latest_start(self, step: RolloutStep, event: Event) -> Instant | None:
-        """Return the latest instant at which the event may start, or None if there is no limit.
-
-        If an operator has postponed the event, the windows no longer limit it.
+        """Return the latest instant at which the event may start, or None if there is no limit. If
+        an operator has postponed the event, the windows no longer limit it.
         """
         if event.id != event_id_of(self._rollout.id, step):
             return None
@@ -228,9 +217,7 @@ class _Draft:
         return None if end is None else latest_start(spec, end)
 
     def _in_flight(self) -> list[RolloutStep]:
-        """Return the steps without an event whose NotBefore has passed, so that they can no longer
-        be announced.
-        """
+        """Return the steps that have no event and whose NotBefore has passed."""
         over: list[RolloutStep] = []
         for step in self._rollout.steps:
             if is_in_flight(step, self._sight):

@@ -43,9 +43,7 @@ def refuse_steps(steps: tuple[RolloutStep, ...]) -> None:
 
 
 def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> None:
-    """Raise Refused if the notice is too short for a scope, or if no window is long enough for the
-    notice and the impact.
-    """
+    """Raise Refused if the notice is too short for a scope, or too long for every window."""
     fits: set[int] = set()
     for scope in scopes:
         roster = scope.roster

@@ -33,16 +33,12 @@ class Sight(Struct, frozen=True, kw_only=True):
     """The scopes and events that a decision can see."""
 
     scopes: Mapping[ScopeId, Scope | None]
-    """The scopes by id. The value is None if the scope no longer exists. A scope that was not read
-    is missing.
-    """
+    """The scopes that were read, by id. The value is None if the scope no longer exists."""
     past: Mapping[EventId, Event] = {}
     """The events that are no longer in their scope."""
 
     def event(self, scope_id: ScopeId, event_id: EventId) -> Event | None:
-        """Return the event, or None. If the event was postponed, return the last event that
-        replaced it.
-        """
+        """Return the event, or the last event that replaced it, or None."""
         scope = self.scopes.get(scope_id)
         event = (scope.events.get(event_id) if scope else None) or self.past.get(event_id)
         if event is not None and event.replaced_by is not None:
@@ -96,9 +92,7 @@ def to_waiting(step: RolloutStep) -> RolloutStep:
 
 
 def trouble(rollout: Rollout, sight: Sight) -> str:
-    """Return a sentence about the first step that failed or was cancelled. It is empty if there is
-    none.
-    """
+    """Return a sentence about the first step that failed or was cancelled, or an empty text."""
     for step in rollout.steps:
         if step.phase in (StepPhase.FAILED, StepPhase.CANCELLED):
             event = sight.of_step(step)
@@ -112,8 +106,6 @@ _WORDS = {StepPhase.FAILED: "failed", StepPhase.CANCELLED: "was cancelled"}
 
 
 def is_in_flight(step: RolloutStep, sight: Sight) -> bool:
-    """Return whether the step is stored as announced but has no event. A node is about to announce
-    it, or stopped before it could.
-    """
+    """Return whether the step is stored as announced but has no event, perhaps after a crash."""
     is_looked_at = step.phase in ACTIVE and step.scope_id in sight.scopes
     return is_looked_at and sight.of_step(step) is None

@@ -36,9 +36,7 @@ from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening
 
 Scopes = Mapping[ScopeId, Scope]
 FORECAST_DAYS_MAX = 2 * HORIZON_DAYS
-"""Steps that begin later than this get no estimate. It would be unreliable, and takes time to
-compute.
-"""
+"""Steps that begin later than this get no estimate: it would be unreliable and slow to compute."""
 
 
 def ends_ms(steps: Steps) -> Instant | None:
@@ -56,9 +54,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
-    """Return the plan of the rollout that `create` would start. Raises Refused as
-    `create` would.
-    """
+    """Return the plan of the rollout that `create` would start. Raises Refused as that would."""
     chosen = tuple(scopes)
     steps = checked_steps(spec, chosen, now)
     planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)
@@ -75,9 +71,7 @@ def checked_steps(spec: RolloutSpec, scopes: tuple[Scope, ...], now: Instant) ->
 
 
 def estimate(rollout: Rollout, scopes: Scopes, now: Instant) -> Rollout:
-    """Return the rollout with estimates in its unfinished steps. If it is not running, it is
-    returned unchanged.
-    """
+    """Return the rollout, with estimates in its unfinished steps if it is running."""
     if rollout.phase is not RolloutPhase.RUNNING:
         return rollout
     due = turns(rollout, now)
@@ -101,8 +95,8 @@ def _forecast(
     now: Instant,
     places: list[Instant] | None = None,
 ) -> Steps:
-    """Return the steps with estimates. In the order of the plan, each scope takes the place that
-    becomes free first; `places` has the times when the places become free.
+    """Return the steps with estimates. Each scope takes the place that becomes free first; `places`
+    has the times at which the places become free.
     """
     free = places or [now] * spec.scopes_at_once
     heapq.heapify(free)
@@ -171,9 +165,7 @@ def _pending_end(event: Event) -> Instant:
 
 
 def draw_up(scopes: Iterable[Scope]) -> tuple[RolloutStep, ...]:
-    """Return the steps of a new rollout in the order of the scopes. A scope without live instances
-    has no steps.
-    """
+    """Return the steps of a new rollout in the order of the scopes that have live instances."""
     return tuple(step for scope in scopes for step in _steps_of(scope))
 
 

@@ -127,10 +127,7 @@ def _check_event(
 
 
 def check_seen(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the instance that was first to see an event, according to the history.
-
-    It must have polled before with an api-version that shows such events.
-    """
+    """Checks that the instance that saw an event first had polled with a fitting api-version."""
     for event in evidence.events.values():
         for line in event.all("Seen"):
             name, at_ms = line.entry.data["name"], line.entry.at_ms + evidence.slack_ms
@@ -144,9 +141,8 @@ def check_seen(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_reads_go_forward(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that no process shows an older document than before, or than the instance's tag.
-
-    The first document of a process must not be older than any that was shown before it started.
+    """Checks that no process shows an older document than before, or than the instance's tag. The
+    first document of a process must not be older than any that was shown before it started.
     """
     newest: dict[str, int] = {}
     of_node: dict[tuple[str, str], int] = {}

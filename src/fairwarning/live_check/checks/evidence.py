@@ -179,9 +179,6 @@ def _grouped(calls: Iterable[DriverCall]) -> dict[str, list[DriverCall]]:
 
 
 def _clock_steps_ms(records: Records) -> float:
-    """Returns by how much the wall clock was changed during the round.
-
-    It adds a millisecond for rounding.
-    """
+    """Returns by how much the wall clock was changed in the round, plus 1 ms for rounding."""
     offsets_ms = [each.at.wall_ms - each.at.mono_s * 1000 for each in records.clocks]
     return 1 + (max(offsets_ms) - min(offsets_ms) if offsets_ms else 0.0)

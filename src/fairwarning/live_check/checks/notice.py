@@ -45,10 +45,7 @@ def _may_be_early(evidence: Evidence, event: EventHistory, call: DriverCall) -> 
 
 
 def _was_approved(evidence: Evidence, event: EventHistory, before: At) -> bool:
-    """Returns whether somebody sent an approval of the event before this time.
-
-    An approval without an answer counts too.
-    """
+    """Returns whether somebody sent an approval of the event before this time, answered or not."""
     by_instance = any(
         approval.sent.mono_s < before.mono_s
         and evidence.owners.get(approval.instance) == event.scope

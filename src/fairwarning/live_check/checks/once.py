@@ -66,10 +66,7 @@ def _late(
 
 
 def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | None:
-    """Returns the first entry after `place` with which the node lost the work, or None.
-
-    At `place` the history gave the work to the node.
-    """
+    """Returns the first entry with which the node lost the work it got at `place`, or None."""
     later = [line.entry for line in event.lines if line.place > place]
     for number, entry in enumerate(later):
         if entry.kind in ("AttemptFailed", "Completed", "Failed"):
@@ -84,10 +81,7 @@ def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | No
 
 
 def _blind(call: DriverCall, before: list[DriverCall]) -> str:
-    """Returns what is wrong if the node did not use `find` before it ordered a later attempt.
-
-    It also says if `find` had answered `running` or `done`. It is empty if all is well.
-    """
+    """Returns why a repetition is wrong: `find` was not asked, or it said `running` or `done`."""
     if call.attempt == 1:
         return ""
     found = [

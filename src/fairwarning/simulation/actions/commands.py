@@ -76,10 +76,7 @@ def _kind(dice: Random) -> OperationKind:
 
 
 async def _operate_all(world: World, dice: Random) -> str:
-    """Asks for one operation on several instances.
-
-    Sometimes a name is unknown or given twice. Then the whole request must be refused.
-    """
+    """Asks for one operation on several instances. With a wrong name, all must be refused."""
     scope = await any_scope(world, dice)
     names = [each.name for each in scope.roster.live]
     chosen = dice.sample(names, dice.randint(0, len(names)))

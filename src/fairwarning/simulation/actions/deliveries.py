@@ -101,10 +101,7 @@ async def _fail(world: World, dice: Random) -> str:
 
 
 async def _trap(world: World, dice: Random) -> str:
-    """Makes the next call of a random kind fail.
-
-    Calls of some kinds seldom wait, so other actions seldom find one that they could fail.
-    """
+    """Makes the next call of a random kind fail, even of a kind that seldom waits."""
     names = (*_CALLS, *["send"] * 6) if world.shape.targets else _CALLS
     trap = (dice.choice(names), dice.random() < 0.3)
     world.calls.traps.add(trap)

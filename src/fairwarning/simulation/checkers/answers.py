@@ -60,10 +60,7 @@ class AnswerChecker:
                 return True
 
     def _is_fair_refusal(self, seen: ObservedWorld, answer: CallerAnswer, command: Approve) -> bool:
-        """Returns whether it was right to refuse the approval.
-
-        It is right if the instance is not of the scope, or if the event has ended.
-        """
+        """Returns whether the approval was refused because the caller or the event was wrong."""
         assert answer.refused is not None
         scope = seen.scopes[answer.request.scope_id]
         name = InstanceName(command.by.name)

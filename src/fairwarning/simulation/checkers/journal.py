@@ -108,10 +108,7 @@ class JournalChecker:
                 note(scope, entry)
 
     def _check_declaration(self, scope: ObservedScope, roster: Roster) -> None:
-        """Checks the instances that have an event that is not over.
-
-        They must stay in their update domain, and must not be new instances with an old name.
-        """
+        """Checks that instances with a pending event stay in their domain and are not replaced."""
         for instance in roster.live:
             if not scope.awaits(instance.name):
                 continue
@@ -123,9 +120,8 @@ class JournalChecker:
             demand("10 isolation", not is_new, lambda name=instance.name: f"{name} is new")  # type: ignore[misc]
 
     def _check_leaving(self, scope: ObservedScope, entry: Entry, *, taken_away: bool) -> None:
-        """Checks that an instance with a terminate notice is deleted only by an event.
-
-        It may be deleted without one only if a caller said so, and the journal must say so too.
+        """Checks that an instance with a terminate notice is deleted only by an event. It may be
+        deleted without one only if a caller said so, and the journal must say so too.
         """
         gone = entry.transition
         assert isinstance(gone, InstanceDeleted)

@@ -69,10 +69,7 @@ def _names(under_way: list[tuple[ScopeId, ObservedEvent]]) -> list[str]:
 
 
 def _is_open(spec: RolloutSpec, instant: Instant) -> bool:
-    """Returns whether a window of the rollout is open.
-
-    It knows only the windows of the simulation: every day, within one day, in UTC.
-    """
+    """Returns whether a window is open. All windows of the simulation are daily and in UTC."""
     minute = instant % DAY_MS // MINUTE_MS
     return not spec.windows or any(
         each.from_minute <= minute < each.to_minute for each in spec.windows

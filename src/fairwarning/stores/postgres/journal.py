@@ -39,9 +39,8 @@ async def read_page(
     *,
     inclusive: bool = False,
 ) -> list[Entry]:
-    """Returns the entries after the position `after`, or from it on with `inclusive`.
-
-    No entries mean the end of the journal, unless a slow transaction holds entries back.
+    """Returns the entries after the position `after`, or from it on with `inclusive`. No entries
+    mean the end of the journal, unless a slow transaction holds entries back.
     """
     xid, seq = _numbers_of(after)
     page = {"after_xid": xid, "after_seq": seq - inclusive, "scope_id": scope_id, "limit": limit}

@@ -136,10 +136,7 @@ def payloads_of(token: str, lines: Iterable[_Line]) -> Iterator[str]:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Cancels the task again and again until it has ended.
-
-    Before Python 3.12, `asyncio.wait_for` can lose a cancellation.
-    """
+    """Cancels the task until it ends, because Python 3.11 can lose a cancellation."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
@@ -163,9 +160,8 @@ class _Renewed:
             await connection.close()
 
     async def keep(self, use: Callable[[Connection], Awaitable[None]]) -> None:
-        """Runs `use` with a connection, and again with a new one whenever it breaks.
-
-        It never returns. After the caller cancels it, the caller must call `drop`.
+        """Runs `use` with a connection, and again with a new one whenever it breaks. It never
+        returns. After the caller cancels it, the caller must call `drop`.
         """
         pause_s = PAUSE_S_MIN
         while True:

@@ -97,11 +97,7 @@ class PostgresStore:
         return self._clock is None
 
     async def open(self) -> None:
-        """Connects to the server and migrates its schema.
-
-        Raises StoreDown if the server cannot be reached, and SchemaTooNew if a newer version of
-        Fairwarning has migrated the database.
-        """
+        """Connects to the server and migrates its schema. Raises StoreDown or SchemaTooNew."""
         assert self._opened is None, "it is open already"
         try:
             conninfo = conninfo_of(self._dsn)

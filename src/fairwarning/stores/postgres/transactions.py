@@ -173,9 +173,8 @@ def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:
-    """Returns the scope that `_opening` read.
-
-    Raises ScopeBusy if another node has locked the scope, and Refused if there is no such scope.
+    """Returns the scope that `_opening` read. Raises ScopeBusy if another node has locked the
+    scope, and Refused if there is no such scope.
     """
     skips_busy = "try_enter_scope" in found
     rows = found["lock_free_scope" if skips_busy else "lock_scope"]

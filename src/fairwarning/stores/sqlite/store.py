@@ -72,10 +72,8 @@ class SqliteStore:
         return False
 
     async def open(self) -> None:
-        """Opens the file, creates it and its directory if they are missing, and migrates it.
-
-        Raises StoreInUse if another process uses the file, SchemaTooNew if a newer version has
-        migrated it, and StoreDown if it cannot be opened.
+        """Opens the file, creates it and its directory if they are missing, and migrates it. Raises
+        StoreInUse if another process uses it, SchemaTooNew, or StoreDown.
         """
         assert self._open is None, "it is open already"
         await asyncio.to_thread(self._prepare)

@@ -110,9 +110,8 @@ def delete_record(
 
 
 def _check_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
-    """Raises FenceBroken if a record is not as its fence expects.
-
-    It only reads, because a refusal after a write makes the writer run the whole batch again.
+    """Raises FenceBroken if a record is not as its fence expects. It only reads, because a refusal
+    after a write makes the writer run the whole batch again.
     """
     if not fences:
         return

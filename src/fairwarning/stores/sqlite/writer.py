@@ -52,9 +52,8 @@ Work = Callable[[sqlite3.Connection], tuple[T, tuple[Signal, ...]]]
 
 
 class Job(Generic[T]):
-    """A piece of work on the write connection, whose caller waits for the commit.
-
-    The writer's thread stores the outcome in it. The event loop reads it after `deliver`.
+    """A piece of work on the write connection, whose caller waits for the commit. The writer's
+    thread stores the outcome in it. The event loop reads it after `deliver`.
     """
 
     def __init__(self, work: Work[T], loop: asyncio.AbstractEventLoop) -> None:
@@ -112,8 +111,7 @@ class InlineCommits:
         return self._left <= 0
 
     def record(self, sync_s: float, *, alone: bool) -> None:
-        """Counts a commit, or starts again from zero if it was slow or not `alone` in its batch.
-
+        """Counts a quick commit of one job. After any other commit, the count begins again.
         `sync_s` is how long the disk needed. It is 0 if nothing was written.
         """
         if not alone or sync_s > QUICK_S:
@@ -126,10 +124,7 @@ class InlineCommits:
 
 
 class Writer:
-    """Commits the work that callers submit, until it is stopped.
-
-    It belongs to the event loop in which it was created.
-    """
+    """Commits the work of callers in its thread, for the event loop in which it was created."""
 
     def __init__(self, path: Path, listeners: Listeners, inline_commits: InlineCommits) -> None:
         self._path = path
@@ -245,9 +240,8 @@ class Writer:
             job.fail(self._explained(error))
 
     def _explained(self, error: BaseException) -> BaseException:
-        """Returns a new StoreDown for an error of SQLite, and any other error unchanged.
-
-        Each caller gets a StoreDown of its own, because to raise an error changes its traceback.
+        """Returns a new StoreDown for an error of SQLite, and any other error unchanged. Each
+        caller gets a StoreDown of its own, because to raise an error changes its traceback.
         """
         if not isinstance(error, sqlite3.Error):
             return error
