@@ -5,6 +5,7 @@ It is built only from the journal, as an outside observer would do, without the 
 
 from dataclasses import dataclass, field, replace
 
+from fairwarning.core import transitions
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import (
     Actor,
@@ -17,24 +18,6 @@ from fairwarning.core.model import (
     Policy,
     Roster,
     ScopeId,
-)
-from fairwarning.core.transitions import (
-    Activated,
-    Approved,
-    Cancelled,
-    Completed,
-    Deactivated,
-    DocumentChanged,
-    Failed,
-    InstanceDeleted,
-    InstancesAdded,
-    InstancesUpgraded,
-    ModelChanged,
-    PolicyChanged,
-    PowerChanged,
-    RosterDeclared,
-    Scheduled,
-    Started,
 )
 from fairwarning.engine.protocols import START, Entry, Position
 
@@ -144,43 +127,43 @@ class ObservedWorld:
 def note(scope: ObservedScope, entry: Entry) -> None:
     transition = entry.transition
     match transition:
-        case Scheduled(event=event):
+        case transitions.Scheduled(event=event):
             scope.events[event.id] = ObservedEvent(event, entry.at_ms)
-        case Approved(event_id=event_id, by=by):
+        case transitions.Approved(event_id=event_id, by=by):
             scope.events[event_id].approvals.append(by)
-        case Started(event_id=event_id):
+        case transitions.Started(event_id=event_id):
             scope.events[event_id].started_ms = entry.at_ms
-        case Completed(event_id=event_id):
+        case transitions.Completed(event_id=event_id):
             scope.events[event_id].ended_ms = entry.at_ms
             _carried_out(scope, scope.events[event_id].event)
-        case Cancelled(event_id=event_id) | Failed(event_id=event_id):
+        case transitions.Cancelled(event_id=event_id) | transitions.Failed(event_id=event_id):
             scope.events[event_id].ended_ms = entry.at_ms
-        case Activated():
+        case transitions.Activated():
             scope.is_activated, scope.incarnation = True, 1
             scope.activated_ms = entry.at_ms
-        case Deactivated():
+        case transitions.Deactivated():
             scope.is_activated, scope.incarnation = False, 0
-        case DocumentChanged(incarnation=incarnation):
+        case transitions.DocumentChanged(incarnation=incarnation):
             scope.incarnation = incarnation
-        case InstancesAdded(instances=instances):
+        case transitions.InstancesAdded(instances=instances):
             for instance in instances:
                 scope.instances[instance.name] = instance
                 scope.deleted.discard(instance.name)
                 scope.models[instance.name] = instance.model
                 scope.power[instance.name] = instance.power
-        case InstanceDeleted(name=name):
+        case transitions.InstanceDeleted(name=name):
             scope.deleted.add(name)
             scope.was_deleted.add(name)
-        case PowerChanged(name=name, power=power):
+        case transitions.PowerChanged(name=name, power=power):
             scope.power[name] = power
-        case ModelChanged(model=model):
+        case transitions.ModelChanged(model=model):
             scope.model = model
-        case InstancesUpgraded(names=names):
+        case transitions.InstancesUpgraded(names=names):
             for name in names:
                 scope.models[name] = scope.model
-        case PolicyChanged(policy=policy):
+        case transitions.PolicyChanged(policy=policy):
             scope.policy = policy
-        case RosterDeclared(roster=roster):
+        case transitions.RosterDeclared(roster=roster):
             _declared(scope, roster)
         case _:
             return

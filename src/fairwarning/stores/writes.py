@@ -1,6 +1,7 @@
 """Computes the rows that a change adds or updates. It is the same for every store."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,36 +14,17 @@ from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, S
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.transitions import (
     HOUSEKEEPING,
-    Approved,
-    AttemptFailed,
-    AttemptLost,
-    Cancelled,
-    Completed,
-    Drained,
-    Failed,
+    EventTransition,
     Forgotten,
-    HandedOver,
     InstancesAdded,
+    LeaseRenewed,
     Scheduled,
     ScopeTransition,
-    Seen,
-    Started,
     Transition,
 )
 
-_ON_EVENT = (
-    Scheduled,
-    Approved,
-    Seen,
-    Drained,
-    Started,
-    Cancelled,
-    HandedOver,
-    AttemptLost,
-    AttemptFailed,
-    Completed,
-    Failed,
-)
+# A renewed lease is stored with the scope, and is not part of the event itself.
+_ON_EVENT = tuple(each for each in get_args(EventTransition) if each is not LeaseRenewed)
 
 
 class Writes(Struct, frozen=True, kw_only=True):

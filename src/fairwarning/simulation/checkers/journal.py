@@ -6,20 +6,10 @@ It uses only what an outside observer knows, and none of the engine's own rules.
 from collections.abc import Sequence
 from itertools import groupby
 
+from fairwarning.core import transitions
 from fairwarning.core.commands import Declare
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
 from fairwarning.core.model import Event, EventId, EventType, OperationKind, Roster, Source
-from fairwarning.core.transitions import (
-    Approved,
-    Completed,
-    Deactivated,
-    DocumentChanged,
-    InstanceDeleted,
-    RosterDeclared,
-    Scheduled,
-    Seen,
-    Started,
-)
 from fairwarning.engine.protocols import Entry, Found
 from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, ObservedWorld, note
 from fairwarning.simulation.records import demand
@@ -70,38 +60,38 @@ class JournalChecker:
         lines = seen.lines.setdefault((entry.scope_id, entry.revision), [])
         lines.append(repr(entry.transition))
         match entry.transition:
-            case Scheduled():
+            case transitions.Scheduled():
                 note(scope, entry)
                 self._check_birth(scope, scope.events[entry.transition.event_id], entry)
-            case Seen(event_id=event_id):
+            case transitions.Seen(event_id=event_id):
                 shown = any(event_id in each.ever_shown for each in self._world.clients)
                 demand("seen by", shown, lambda: f"nobody was shown {event_id}")
                 note(scope, entry)
-            case Approved():
+            case transitions.Approved():
                 self._check_approval(scope, entry.transition)
                 note(scope, entry)
-            case Started():
+            case transitions.Started():
                 self._check_start(scope, scope.events[entry.transition.event_id], entry)
                 note(scope, entry)
-            case Completed(event_id=event_id):
+            case transitions.Completed(event_id=event_id):
                 self._check_completion(event_id)
                 note(scope, entry)
-            case Deactivated():
+            case transitions.Deactivated():
                 asked = self._world.last_poll_ms(entry.scope_id, entry.at_ms)
                 idle_ms = entry.at_ms - max(asked, scope.activated_ms)
                 demand("6 same number, same document", idle_ms >= DAY_MS, lambda: f"{entry}")
                 note(scope, entry)
-            case DocumentChanged(incarnation=incarnation):
+            case transitions.DocumentChanged(incarnation=incarnation):
                 grown = incarnation == scope.incarnation + 1
                 demand("6 same number, same document", grown, lambda: f"{entry}")
                 note(scope, entry)
-            case InstanceDeleted(name=name):
+            case transitions.InstanceDeleted(name=name):
                 taken_away = any(line.startswith("Completed(") for line in lines)
                 free = taken_away or not scope.awaits(name)
                 demand("9 every event ends", free, lambda: f"{name} left an event behind")
                 self._check_leaving(scope, entry, taken_away=taken_away)
                 note(scope, entry)
-            case RosterDeclared(roster=roster):
+            case transitions.RosterDeclared(roster=roster):
                 self._check_declaration(scope, roster)
                 note(scope, entry)
             case _:
@@ -124,7 +114,7 @@ class JournalChecker:
         deleted without one only if a caller said so, and the journal must say so too.
         """
         gone = entry.transition
-        assert isinstance(gone, InstanceDeleted)
+        assert isinstance(gone, transitions.InstanceDeleted)
         said = any(
             isinstance(each.command, Declare) and gone.name in each.command.without_notice
             for each in self._world.requests
@@ -186,7 +176,7 @@ class JournalChecker:
 
     def _check_start(self, scope: ObservedScope, seen: ObservedEvent, entry: Entry) -> None:
         event, at = seen.event, entry.at_ms
-        assert isinstance(entry.transition, Started)
+        assert isinstance(entry.transition, transitions.Started)
         happened = entry.transition.cause == "already-happened"
         # It was checked before, at the approval, whether the policy may approve.
         if not happened and event.announced and not seen.approvals:
@@ -218,7 +208,7 @@ class JournalChecker:
             and each.event.not_before_ms > now
         ]
 
-    def _check_approval(self, scope: ObservedScope, approved: Approved) -> None:
+    def _check_approval(self, scope: ObservedScope, approved: transitions.Approved) -> None:
         seen, by = scope.events[approved.event_id], approved.by
         demand("7 approving is idempotent", by not in seen.approvals, lambda: f"{approved} twice")
         if by.kind == "instance":
