@@ -75,7 +75,7 @@ class Calls:
         self.on_outcome: Callable[[object], None] = lambda _: None
         """Is called with the result of each call, before the caller gets it."""
         self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
-        self._graves: list[object] = []
+        self._hanging: list[object] = []
         self._numbers = 0
         self._running = 0
         self._returned: asyncio.Future[None] | None = None
@@ -84,7 +84,7 @@ class Calls:
         """Makes sure that no call of this node ever answers."""
         self.dead.add(node)
         # They are kept, because the garbage collector would end tasks that must hang for ever.
-        self._graves += [call for call in self.waiting if call.node == node]
+        self._hanging += [call for call in self.waiting if call.node == node]
         self.waiting[:] = [call for call in self.waiting if call.node != node]
 
     def has_any(self, node: str) -> bool:
@@ -130,7 +130,7 @@ class Calls:
         await self._returned
         return True
 
-    async def through(
+    async def intercept(
         self,
         node: str,
         name: str,
@@ -180,7 +180,7 @@ class Calls:
 
     async def _verdict(self, call: Call) -> Verdict:
         if call.node in self.dead:
-            self._graves.append(call)
+            self._hanging.append(call)
         else:
             self.waiting.append(call)
         try:

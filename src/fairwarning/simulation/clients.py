@@ -60,7 +60,7 @@ class Answered:
     past: int
 
 
-class _Line:
+class _Transport:
     """The asyncio transport of one connection."""
 
     def __init__(self, client: "Client") -> None:
@@ -108,7 +108,7 @@ class Client:
         """Answers that no checker has looked at yet."""
         self.now: Callable[[], Instant] = lambda: Instant(0)
         self.past: Callable[[], int] = lambda: 0
-        self._line: _Line | None = None
+        self._transport: _Transport | None = None
         self._connection: Connection | None = None
 
     def poll(self, question: Question) -> None:
@@ -124,16 +124,16 @@ class Client:
     def leave(self) -> None:
         """Closes the connection. The client does not get an answer that is still to come."""
         connection, self._connection, self.question = self._connection, None, None
-        if self._line is not None:
-            self._line.is_open = False
+        if self._transport is not None:
+            self._transport.is_open = False
         if connection is not None:
             connection.connection_lost(None)
 
     def cut_off(self) -> None:
         """Drops the connection without telling the node, because the node ends."""
         self._connection, self.question = None, None
-        if self._line is not None:
-            self._line.is_open, self._line.is_cut = False, True
+        if self._transport is not None:
+            self._transport.is_open, self._transport.is_cut = False, True
 
     def miss(self, data: bytes) -> None:
         """Drops an answer of the node, but counts its events as shown, as the node believes."""
@@ -149,8 +149,8 @@ class Client:
         view, until_s = held.member.view, held.timer.when()
         return HeldPoll(question=self.question, view=view, until_s=until_s)
 
-    def hear(self, line: _Line, data: bytes) -> None:
-        if line is not self._line or self.question is None:
+    def hear(self, transport: _Transport, data: bytes) -> None:
+        if transport is not self._transport or self.question is None:
             return
         head, _, body = data.partition(b"\r\n\r\n")
         first, *rest = head.decode("latin-1").split("\r\n")
@@ -179,9 +179,9 @@ class Client:
         self.leave()
         self.question = question
         # Each request has its own connection. A kept connection would run the same code.
-        self._line = _Line(self)
+        self._transport = _Transport(self)
         self._connection = Connection(service, self.address or "127.0.0.1", on_loopback=on_loopback)
-        self._connection.connection_made(cast(asyncio.Transport, self._line))
+        self._connection.connection_made(cast(asyncio.Transport, self._transport))
         base = f"/vm/{self.name}" if on_loopback else ""
         request = (
             f"{method} {base}/metadata/scheduledevents?{query} HTTP/1.1\r\n"

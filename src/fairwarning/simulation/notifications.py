@@ -49,7 +49,7 @@ class RecordedSender:
 
         try:
             detail = f"{target.name} {message.id}"
-            await self._calls.through(self._node, "send", arrive, detail=detail)
+            await self._calls.intercept(self._node, "send", arrive, detail=detail)
         except StoreDown:
             return Outcome(error="simulated loss on the way")
         return Outcome()

@@ -94,12 +94,8 @@ async def _decide_rollouts(world: World) -> None:
         return
     for kept in await RolloutRecords(world.store).unfinished(world.now()):
         if kept.rollout.phase is RolloutPhase.PAUSED:
-            world.spawn(_resume(node.rollouts, kept.rollout.id))
+            world.spawn(node.rollouts.resume(kept.rollout.id, by=OPERATOR))
             await world.settle()
-
-
-async def _resume(rollouts: "object", id: str) -> None:
-    await rollouts.resume(id, by=OPERATOR)  # type: ignore[attr-defined]
 
 
 async def _unfinished_rollouts(world: World) -> bool:

@@ -14,7 +14,7 @@ from fairwarning.core.resources import expand
 from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
 from fairwarning.notifications.records import NotificationRecords
-from fairwarning.simulation import actions
+from fairwarning.simulation.actions import ACTIONS
 from fairwarning.simulation.calls import Call, Calls, Verdict
 from fairwarning.simulation.clients import Client
 from fairwarning.simulation.clock import NodeClock, SimClock, current
@@ -193,7 +193,7 @@ class World:
                 client.cut_off()
 
     async def take(self, step: Step) -> None:
-        note = await actions.take(self, step.kind, Random(step.dice))
+        note = await ACTIONS[step.kind](self, Random(step.dice))
         self.note(step.kind, note)
         await self.quiesce()
 
@@ -286,7 +286,7 @@ class World:
     def tell_gathered(self) -> None:
         heard, self._heard = self._heard or [], None
         for signal, committer in heard:
-            self._tell(signal, committer)
+            self.signals.send(signal, committer)
 
     def drop_gathered(self) -> None:
         """Drops the signals that were held back, because their changes were undone."""
@@ -367,12 +367,9 @@ class World:
     def _on_signal(self, signal: Signal) -> None:
         committer = self.calls.committing
         if self._heard is None:
-            self._tell(signal, committer)
+            self.signals.send(signal, committer)
         else:
             self._heard.append((signal, committer))
-
-    def _tell(self, signal: Signal, committer: str | None) -> None:
-        self.signals.send(signal, committer)
 
     def _note_outcome(self, result: object) -> None:
         if isinstance(result, Receipt):

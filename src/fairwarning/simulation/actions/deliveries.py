@@ -15,6 +15,7 @@ from fairwarning.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
+
 _AT_ONCE_MAX = 4
 _CALLS = (
     BUSY,
@@ -200,5 +201,3 @@ ACTIONS: dict[str, Action] = {
     "settle": _settle,
     "caller_leaves": _caller_leaves,
 }
-if TYPE_CHECKING:
-    from fairwarning.simulation.world import World

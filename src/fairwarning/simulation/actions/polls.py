@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from fairwarning.core.api_versions import NEWEST
-from fairwarning.core.model import InstanceName, Scope, ScopeKind
+from fairwarning.core.model import EventId, ScopeKind
 from fairwarning.simulation.actions.choices import NOTHING, Action, any_node, any_scope
 from fairwarning.simulation.clients import Client, Question
 
@@ -26,8 +26,10 @@ async def _poll(world: World, dice: Random) -> str:
         return NOTHING
     tag = client.tag if dice.random() < 0.8 else ""
     wait_s = dice.choice([0, 0, 30, 300])
-    question = _question(world, node, client if tag else None, wait_s, dice)
-    client.poll(question)
+    # A client with a tag keeps its api-version, because the tag belongs to that version.
+    version = NEWEST.name if tag else dice.choice(_VERSIONS)
+    known = client if tag else None
+    client.poll(_question(world, node, known=known, wait_s=wait_s, version=version))
     return f"{client.name} asks {node.name}, has {tag or 'nothing'}, waits {wait_s} s"
 
 
@@ -38,18 +40,7 @@ async def _start_request(world: World, dice: Random) -> str:
         return NOTHING
     client = dice.choice(clients)
     ids = tuple(dice.sample(client.shown, dice.randint(1, len(client.shown))))
-    question = Question(
-        node=node,
-        tag="",
-        document=b"",
-        wait_s=0,
-        version=NEWEST.name,
-        asked_ms=world.now(),
-        clock_steps=world.clock_steps,
-        approves=ids,
-        past=world.past,
-    )
-    client.approve(question)
+    client.approve(_question(world, node, approves=ids))
     return f"{client.name} approves {', '.join(ids)} at {node.name}"
 
 
@@ -63,7 +54,13 @@ async def _client_leaves(world: World, dice: Random) -> str:
 
 
 def _question(
-    world: World, node: Node, known: Client | None, wait_s: int, dice: Random
+    world: World,
+    node: Node,
+    *,
+    known: Client | None = None,
+    wait_s: int = 0,
+    version: str = NEWEST.name,
+    approves: tuple[EventId, ...] = (),
 ) -> Question:
     """Returns a request of a client. It has the tag of the client `known`, if that is given."""
     return Question(
@@ -71,10 +68,10 @@ def _question(
         tag=known.tag if known else "",
         document=known.document if known else b"",
         wait_s=wait_s,
-        # A client with a tag keeps its api-version, because the tag belongs to that version.
-        version=NEWEST.name if known else dice.choice(_VERSIONS),
+        version=version,
         asked_ms=world.now(),
         clock_steps=world.clock_steps,
+        approves=approves,
         past=world.past,
     )
 
@@ -85,17 +82,14 @@ async def _any_client(world: World, dice: Random) -> Client | None:
         scope = await any_scope(world, dice)
         names = [each.name for each in scope.roster.live]
         if names and scope.roster.kind is not ScopeKind.CLOUD_SERVICE:
-            client = _made(scope, dice.choice(names), dice)
+            name = dice.choice(names)
+            addresses = scope.roster.instances[name].addresses
+            client = Client(scope.id, name, dice.choice([None, *addresses]))
             client.now = world.now
             client.past = lambda: world.past
             world.clients.append(client)
     free = [each for each in world.clients if each.question is None]
     return dice.choice(free) if free else None
-
-
-def _made(scope: Scope, name: InstanceName, dice: Random) -> Client:
-    addresses = scope.roster.instances[name].addresses
-    return Client(scope.id, name, dice.choice([None, *addresses]))
 
 
 ACTIONS: dict[str, Action] = {
