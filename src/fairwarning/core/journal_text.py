@@ -10,6 +10,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from fairwarning.common.escape import counted, several
 from fairwarning.core import transitions
 from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
@@ -40,7 +41,7 @@ def sentence(transition: Transition) -> str:
         case transitions.DocumentChanged(incarnation=incarnation):
             return f"the document changed to incarnation {incarnation}"
         case transitions.Forgotten(event_ids=ids, names=names):
-            return f"{_count(len(ids), 'event')} and {_count(len(names), 'instance')} forgotten"
+            return f"{counted(len(ids), 'event')} and {counted(len(names), 'instance')} forgotten"
         case _:
             return _of_event(transition)
 
@@ -52,9 +53,7 @@ def in_words(instant: Instant) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Return all names, or the first few names and the number of the others."""
-    said = ", ".join(names[:NAMES_SAID_MAX])
-    left = len(names) - NAMES_SAID_MAX
-    return f"{said} and {left} more" if left > 0 else said
+    return several(names, NAMES_SAID_MAX)
 
 
 def _of_event(transition: EventTransition) -> str:
@@ -107,7 +106,7 @@ def _of_roster(transition: RosterTransition) -> str:
         case transitions.PolicyChanged():
             return "the policy changed"
         case transitions.RosterDeclared(roster=roster):
-            return f"declared with {_count(len(roster.live), 'instance')}"
+            return f"declared with {counted(len(roster.live), 'instance')}"
         case _:
             assert_never(transition)
 
@@ -142,10 +141,6 @@ def _who(actor: Actor) -> str:
 
 def _instances(names: Sequence[str]) -> str:
     return f"instance{'' if len(names) == 1 else 's'} {listed(names)}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 HIDDEN = "…"

@@ -60,6 +60,25 @@ def refuse_text(what: str, text: str) -> None:
         ) from None
 
 
+def refuse_description(description: str) -> None:
+    refuse_text("description", description)
+    if len(description) > DESCRIPTION_CHARS_MAX:
+        raise Refused(
+            Code.DESCRIPTION_TOO_LONG,
+            f"the description has {len(description)} characters; use at most "
+            f"{DESCRIPTION_CHARS_MAX}",
+        )
+
+
+def refuse_duration(duration_s: int) -> None:
+    if not -1 <= duration_s <= EVENT_DURATION_S_MAX:
+        raise Refused(
+            Code.DURATION_INVALID,
+            f"a duration of {duration_s} s is out of range; use 0 to {EVENT_DURATION_S_MAX}, "
+            "or -1 for unknown",
+        )
+
+
 OPERATIONS_PENDING_MAX = 10
 """The largest number of user operations that may be pending in a subscription."""
 _COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})

@@ -353,28 +353,21 @@ def _domains(name: str, update_domains: int, fault_domains: int) -> tuple[int, i
     return update_domains, fault_domains
 
 
-def refuse_update_domains(name: str, update_domains: int) -> None:
-    if not 1 <= update_domains <= UPDATE_DOMAINS_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"{name!r} has {update_domains} update domains; use 1 to {UPDATE_DOMAINS_MAX}",
-        )
+def refuse_update_domains(name: str, count: int) -> None:
+    _refuse_outside(f"{name!r} has {count} update domains", count, 1, UPDATE_DOMAINS_MAX)
 
 
-def refuse_fault_domains(name: str, fault_domains: int) -> None:
-    if not 1 <= fault_domains <= FAULT_DOMAINS_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"{name!r} has {fault_domains} fault domains; use 1 to {FAULT_DOMAINS_MAX}",
-        )
+def refuse_fault_domains(name: str, count: int) -> None:
+    _refuse_outside(f"{name!r} has {count} fault domains", count, 1, FAULT_DOMAINS_MAX)
 
 
 def refuse_capacity(name: str, capacity: int) -> None:
-    if not 0 <= capacity <= CAPACITY_MAX:
-        raise Refused(
-            Code.FLEET_INVALID,
-            f"scale set {name!r} has capacity {capacity}; use 0 to {CAPACITY_MAX}",
-        )
+    _refuse_outside(f"scale set {name!r} has capacity {capacity}", capacity, 0, CAPACITY_MAX)
+
+
+def _refuse_outside(said: str, number: int, least: int, most: int) -> None:
+    if not least <= number <= most:
+        raise Refused(Code.FLEET_INVALID, f"{said}; use {least} to {most}")
 
 
 def _next_address(addresses: Iterator[str]) -> tuple[str, ...]:

@@ -156,7 +156,6 @@ class Store(Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether other nodes may write too. Then signals can be lost, and readers must poll."""
-        ...
 
     async def open(self) -> None: ...
 
@@ -164,13 +163,11 @@ class Store(Protocol):
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` in the event loop after each commit of this node or of another."""
-        ...
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         """Create all of the scopes or none. Raises Refused if an id or an address is in use."""
-        ...
 
     async def transact(
         self,
@@ -192,39 +189,30 @@ class Store(Protocol):
         transaction may wait for others of the subscription that count. With `skip_busy`, ScopeBusy
         is raised instead of waiting for another node.
         """
-        ...
 
     async def read(self, scope_id: ScopeId) -> Scope:
         """Return the scope. Raises Refused if the id is unknown."""
-        ...
 
     async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
         """Return the ids of up to `limit` scopes after `after`, in order."""
-        ...
 
     async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
         """Return up to `limit` scopes after `after`, in the order of their ids."""
-        ...
 
     async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
         """Return an event, finished or not, and its scope. Raises Refused if it is unknown."""
-        ...
 
     async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
         """Return the scope and instance that have this address, or None."""
-        ...
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
         """Note that instances of these scopes have polled. This makes no journal entry."""
-        ...
 
     async def due(self, limit: int) -> Due:
         """Return up to `limit` scopes whose deadline has passed, the oldest deadline first."""
-        ...
 
     async def end(self) -> Position:
         """Return the end of the journal, after which a reader gets all later commits."""
-        ...
 
     async def journal(
         self,
@@ -237,7 +225,6 @@ class Store(Protocol):
         """Return entries in commit order. A reader that continues at the last one misses none. With
         `inclusive`, the entry at `after` itself is returned too, if it exists.
         """
-        ...
 
     async def history(
         self,
@@ -248,17 +235,14 @@ class Store(Protocol):
         limit: int,
     ) -> list[Entry]:
         """Return entries of the journal, newest first. With `event_id`, only those of one event."""
-        ...
 
     async def events(
         self, choice: Choice, *, before: Mark | None = None, limit: int
     ) -> list[tuple[ScopeId, Event]]:
         """Return events, newest first. Later pages are as fast as the first."""
-        ...
 
     async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
         """Return how many events there are of each type and phase."""
-        ...
 
     async def record(self, kind: str, key: str) -> Record | None: ...
 
@@ -266,7 +250,6 @@ class Store(Protocol):
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
         """Return records by key in byte order, after `after` and up to and with `until`."""
-        ...
 
     async def keep(
         self,
@@ -285,7 +268,6 @@ class Store(Protocol):
         Raises RecordChanged if the revision is not `expected`; 0 means that the record must not
         exist. The journal entry has scope_id "" and revision 0.
         """
-        ...
 
     async def drop(
         self,
@@ -299,7 +281,6 @@ class Store(Protocol):
         fences: Sequence[Fence] = (),
     ) -> bool:
         """Delete a record. Returns whether it existed. Raises RecordChanged as `keep` does."""
-        ...
 
 
 class Alarm(Protocol):
@@ -307,17 +288,14 @@ class Alarm(Protocol):
 
     async def wait(self, until: Instant | None) -> None:
         """Return at `until` or when somebody rings, at once if somebody has rung before."""
-        ...
 
     async def pause(self, for_ms: int | None) -> None:
         """Wait for a duration that no set clock changes, or until somebody rings."""
-        ...
 
     def ring(self) -> None: ...
 
     def close(self) -> None:
         """End the alarm. A virtual clock no longer waits for its owner."""
-        ...
 
 
 class Clock(Protocol):
@@ -325,11 +303,9 @@ class Clock(Protocol):
 
     def steady_ms(self) -> int:
         """Return the milliseconds since a fixed instant. Setting the clock does not change them."""
-        ...
 
     def alarm(self) -> Alarm:
         """Return an alarm for one activity, which is busy until it waits or closes the alarm."""
-        ...
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -375,7 +351,6 @@ class LeaseLost(Exception):
 class Lease(Protocol):
     async def confirm(self, alarm: Alarm) -> None:
         """Return if the lease of this node is known to hold. Otherwise raise LeaseLost."""
-        ...
 
 
 class Driver(Protocol):
@@ -383,7 +358,6 @@ class Driver(Protocol):
 
     async def find(self, order: Order) -> Found:
         """Return what became of the impact. It is called before an order that may be under way."""
-        ...
 
     async def carry_out(self, order: Order, alarm: Alarm, lease: Lease) -> None:
         """Carry out the impact, and return when it is over. Raises DriverFailed if that is not
@@ -394,7 +368,6 @@ class Driver(Protocol):
         before the call; a driver that waits before it acts must confirm it again. Wait only with
         `alarm`, so that a virtual clock can move.
         """
-        ...
 
 
 Drivers = Mapping[str, Driver]
@@ -408,4 +381,3 @@ class Apart(Protocol):
         """Run `work` with the arguments `given`, and return its result. With `is_long` it may take
         more than a moment; then it must not change its arguments.
         """
-        ...

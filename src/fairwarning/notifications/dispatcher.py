@@ -155,19 +155,13 @@ class Notifications:
     async def _find(self, id: str) -> Target:
         target = await self._records.target(id)
         if target is None:
-            raise Refused(
-                Code.UNKNOWN_NOTIFICATION,
-                f"no target has the id {id[:100]!r}; list the targets and take an id from there",
-            )
+            raise _unknown("target", id, "the targets")
         return target
 
     async def _find_dead(self, id: str) -> Delivery:
         letter = await self._records.find_dead(id)
         if letter is None:
-            raise Refused(
-                Code.UNKNOWN_NOTIFICATION,
-                f"no dead letter has the id {id[:100]!r}; list them and take an id from there",
-            )
+            raise _unknown("dead letter", id, "them")
         return letter
 
     @contextmanager
@@ -230,6 +224,11 @@ class Notifications:
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _unknown(what: str, id: str, all_of_them: str) -> Refused:
+    text = f"no {what} has the id {id[:100]!r}; list {all_of_them} and take an id from there"
+    return Refused(Code.UNKNOWN_NOTIFICATION, text)
 
 
 def _refuse_beside(target: Target, others: list[Target]) -> None:

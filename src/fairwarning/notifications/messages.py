@@ -160,23 +160,10 @@ def to_json(value: object) -> str:
 
 
 NAMES = (
-    "kind",
-    "text",
-    "scope",
-    "by",
-    "why",
-    "at",
-    "event",
-    "type",
-    "phase",
-    "source",
-    "resources",
-    "update_domain",
-    "not_before",
-    "duration",
-    "description",
-    "outcome",
-)
+    "kind", "text", "scope", "by", "why", "at", "event", "type", "phase", "source", "resources",
+    "update_domain", "not_before", "duration", "description", "outcome",
+)  # fmt: skip
+"""The names that a template may use."""
 TEMPLATE_CHARS_MAX = 4_000
 TITLE_CHARS_MAX = 250
 TEXT_CHARS_MAX = 16_000

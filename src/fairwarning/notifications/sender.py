@@ -25,11 +25,9 @@ _TALKATIVE = ("httpx", "httpcore", "apprise", "requests", "urllib3")
 class Sender(Protocol):
     async def problem(self, target: Target) -> str | None:
         """Return why the target can never work and how to fix it, or None if it can work."""
-        ...
 
     async def send(self, target: Target, message: Message) -> Outcome:
         """Send the message. This never raises, and takes at most `CHAT_TIMEOUT_S`."""
-        ...
 
     async def close(self) -> None: ...
 
