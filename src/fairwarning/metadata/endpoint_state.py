@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING
 
 from fairwarning.core.faults import Fault
 from fairwarning.core.model import EventId
@@ -15,7 +16,6 @@ from fairwarning.metadata.handlers import Handlers
 from fairwarning.metadata.http_parser import ReceivedRequest
 from fairwarning.metadata.identity import Callers
 from fairwarning.metadata.known_polls import KnownPolls
-from fairwarning.metadata.open_connections import OpenConnections
 from fairwarning.metadata.polls import Polls
 from fairwarning.metadata.rate_limit import RateLimit
 from fairwarning.metadata.request_watchers import ObservedRequest, Watcher
@@ -23,7 +23,65 @@ from fairwarning.metadata.requests import Request
 from fairwarning.metadata.responses import VaryingHeaders
 from fairwarning.metadata.settings import EndpointRules
 
+if TYPE_CHECKING:
+    from fairwarning.metadata.connection import Connection
+
 _log = logging.getLogger(__name__)
+
+
+class OpenConnections:
+    """All open connections, and how many each address has."""
+
+    def __init__(self) -> None:
+        self._open: set[Connection] = set()
+        self._counts: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator["Connection"]:
+        return iter(self._open)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def count(self, address: str) -> int:
+        """Return how many open or reserved connections this address has."""
+        return self._counts.get(address, 0)
+
+    def reserve(self, address: str) -> None:
+        """Count a connection before it exists, so that many at once can't exceed the limit."""
+        self._counts[address] = self._counts.get(address, 0) + 1
+
+    def release(self, address: str) -> None:
+        """Reduce the count of this address by one."""
+        left = self._counts.get(address, 0) - 1
+        if left > 0:
+            self._counts[address] = left
+        else:
+            self._counts.pop(address, None)
+
+    def add(self, connection: "Connection") -> None:
+        """Add a connection that `reserve` has already counted."""
+        self._open.add(connection)
+
+    def remove(self, connection: "Connection") -> None:
+        """Remove a connection, and reduce the count of its address."""
+        self._open.discard(connection)
+        self.release(connection.address)
+
+    def forget_polls(self) -> None:
+        for connection in self._open:
+            connection.forget_poll()
+
+    def sweep(self, now_s: float) -> None:
+        for connection in list(self._open):
+            connection.sweep(now_s)
+
+    def shut_down(self) -> None:
+        for connection in list(self._open):
+            connection.shut_down()
+
+    def expire(self) -> None:
+        for connection in list(self._open):
+            connection.expire()
 
 
 class EndpointState:

@@ -16,26 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from fairwarning.core.instants import Instant
-from fairwarning.core.model import (
-    Actor,
-    Event,
-    EventId,
-    EventType,
-    InstanceName,
-    Phase,
-    Scope,
-    ScopeId,
-)
+from fairwarning.core.model import Actor, EventId, Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import (
     START,
-    Choice,
     Clock,
     Due,
     Entry,
     Fence,
-    Listener,
-    Mark,
     Position,
     Receipt,
     Record,
@@ -43,27 +31,27 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 from fairwarning.stores.codec import encode
-from fairwarning.stores.event_queries import counts_of, page_of
-from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.migrations import load_migrations
 from fairwarning.stores.records import delete_statement, put_statement
-from fairwarning.stores.rows import Row, entry_of, event_of, record_of, scope_of
+from fairwarning.stores.rows import entry_of
+from fairwarning.stores.sql_store import SqlStore
 from fairwarning.stores.sqlite import transactions
 from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
-from fairwarning.stores.writes import unknown_event, unknown_scope, writes_of_new
+from fairwarning.stores.statements import Value
+from fairwarning.stores.writes import writes_of_new
 
 _SEQ_MAX = 2**63 - 1
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     def __init__(
         self, path: str | Path, clock: Clock, inline_commits: InlineCommits | None = None
     ) -> None:
+        super().__init__()
         self._path = Path(path)
         self._inline_commits = inline_commits or InlineCommits()
         self._clock = clock
-        self._listeners = Listeners()
         self._lock = FileLock(self._path.with_name(f"{self._path.name}.lock"))
         self._open: tuple[Writer, Reader] | None = None
 
@@ -87,9 +75,6 @@ class SqliteStore:
         await writer.stop()
         await reader.stop()
         self._lock.release()
-
-    def listen(self, listener: Listener) -> None:
-        self._listeners.add(listener)
 
     async def create(
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
@@ -127,29 +112,6 @@ class SqliteStore:
             is_small=True,
         )
 
-    async def read(self, scope_id: ScopeId) -> Scope:
-        row = await self._one("read_scope", id=scope_id)
-        if row is None:
-            raise unknown_scope(scope_id)
-        return scope_of(row)
-
-    async def scope_ids(self, *, after: ScopeId | None = None, limit: int) -> list[ScopeId]:
-        return [id for (id,) in await self._all("scope_ids", after=after or "", limit=limit)]
-
-    async def scopes(self, *, after: ScopeId | None = None, limit: int) -> list[Scope]:
-        rows = await self._all("scopes", after=after or "", limit=limit)
-        return [scope_of(row) for row in rows]
-
-    async def find_event(self, event_id: EventId) -> tuple[ScopeId, Event]:
-        row = await self._one("find_event", id=event_id)
-        if row is None:
-            raise unknown_event(event_id)
-        return event_of(row)
-
-    async def locate(self, address: str) -> tuple[ScopeId, InstanceName] | None:
-        row = await self._one("locate", address=address)
-        return None if row is None else (row[0], row[1])
-
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
         await self._writer.submit(lambda connection: transactions.note_seen(connection, seen))
 
@@ -167,9 +129,8 @@ class SqliteStore:
         return await self._reader.read(query)
 
     async def end(self) -> Position:
-        row = await self._one("journal_end")
-        assert row is not None
-        return Position(str(row[0]))
+        ((seq,),) = await self._rows("journal_end")
+        return Position(str(seq))
 
     async def journal(
         self,
@@ -181,7 +142,7 @@ class SqliteStore:
     ) -> list[Entry]:
         first = int(after or 0) - inclusive
         name = "journal" if scope_id is None else "journal_of_scope"
-        rows = await self._all(name, after=first, scope_id=scope_id, limit=limit)
+        rows = await self._rows(name, after=first, scope_id=scope_id, limit=limit)
         return [entry_of(row) for row in rows]
 
     async def history(
@@ -196,27 +157,10 @@ class SqliteStore:
         name = "history" if scope_id is None else "history_of_scope"
         if event_id is not None:
             name = "history_of_event"
-        rows = await self._all(name, before=last, scope_id=scope_id, event_id=event_id, limit=limit)
+        rows = await self._rows(
+            name, before=last, scope_id=scope_id, event_id=event_id, limit=limit
+        )
         return [entry_of(row) for row in rows]
-
-    async def events(
-        self, choice: Choice, *, before: Mark | None = None, limit: int
-    ) -> list[tuple[ScopeId, Event]]:
-        page = page_of(choice, before, limit, encode)
-        return [event_of(row) for row in await self._all(page.name, **page.values)]
-
-    async def count_events(self) -> Mapping[tuple[EventType, Phase], int]:
-        return counts_of(await self._all("count_events"))
-
-    async def record(self, kind: str, key: str) -> Record | None:
-        row = await self._one("record", kind=kind, key=key)
-        return None if row is None else record_of(row)
-
-    async def records(
-        self, kind: str, *, after: str = "", until: str | None = None, limit: int
-    ) -> list[Record]:
-        rows = await self._all("records", kind=kind, after=after, until=until, limit=limit)
-        return [record_of(row) for row in rows]
 
     async def keep(
         self,
@@ -289,11 +233,11 @@ class SqliteStore:
             raise StoreDown(f"the store of {self._path} is not open; open it first")
         return self._open
 
-    async def _one(self, name: str, **values: str) -> Row | None:
-        rows = await self._all(name, **values)
-        return rows[0] if rows else None
+    @staticmethod
+    def _listed(words: list[str]) -> str:
+        return encode(words)
 
-    async def _all(self, name: str, **values: str | int | None) -> list[Any]:
+    async def _rows(self, name: str, **values: Value) -> list[Any]:
         return await self._reader.read(
             lambda connection: connection.execute(QUERIES[name], values).fetchall()
         )
