@@ -14,14 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from fairwarning.boot import (
-    default_tls_folder,
-    make_control,
-    make_control_app,
-    make_engine,
-    make_metadata_server,
-    make_store,
-)
+from fairwarning import boot
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import ENGINE, operator_actor
 from fairwarning.engine.active_faults import Faults
@@ -122,8 +115,10 @@ class Node:
         self.clock: Clock = (
             VirtualClock(settings.clock_start or _this_second()) if has_own_time else SystemClock()
         )
-        self.store: Store = make_store(settings.store_url, self.clock, has_own_time=has_own_time)
-        self.engine: Engine = make_engine(
+        self.store: Store = boot.make_store(
+            settings.store_url, self.clock, has_own_time=has_own_time
+        )
+        self.engine: Engine = boot.make_engine(
             self.store, self.clock, rules=settings.engine_rules, ids=ids
         )
         self.faults = Faults(self.clock, settings.seed)
@@ -178,7 +173,7 @@ class Node:
         self.control_url = url_of(listener, is_tls=settings.tls is not None)
         extra = self._bind_azure()
         door = self._door(extra)
-        control = make_control(
+        control = boot.make_control(
             self.engine,
             self.store,
             self.engine.views,
@@ -191,7 +186,9 @@ class Node:
         )
         # A proxy on this machine forwards requests from other machines.
         needs_token = not is_loopback(settings.control[0]) or bool(settings.public_url)
-        app = make_control_app(control, needs_token=needs_token, count_polls=server.count_answers)
+        app = boot.make_control_app(
+            control, needs_token=needs_token, count_polls=server.count_answers
+        )
         control_servers = [ControlServer(app, listener, settings.tls)]
         if extra is not None:
             control_servers.append(ControlServer(app, extra.listener, extra.own.tls))
@@ -241,7 +238,7 @@ class Node:
         settings = self._settings
         if settings.azure is None:
             return None
-        folder = settings.azure_folder or default_tls_folder()
+        folder = settings.azure_folder or boot.default_tls_folder()
         try:
             own = own_certificate(folder, settings.azure[0], datetime.now(UTC))
             return _Extra(self._bind(settings.azure, "--azure"), own)
@@ -260,7 +257,7 @@ class Node:
 
     async def _bind_metadata(self) -> MetadataServer:
         try:
-            return await make_metadata_server(
+            return await boot.make_metadata_server(
                 self.engine,
                 self.store,
                 self.clock,

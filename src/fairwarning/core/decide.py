@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from fairwarning.core import commands, transitions
+from fairwarning.core import commands, new_events, transitions
 from fairwarning.core import roster as rosters
 from fairwarning.core.approval import approve, approve_by_policy, note_drained, note_seen
 from fairwarning.core.commands import Command, RosterCommand
@@ -30,12 +30,6 @@ from fairwarning.core.model import (
     Phase,
     Scope,
     StartCause,
-)
-from fairwarning.core.new_events import (
-    find_instance,
-    operation_event,
-    postponed_event,
-    scheduled_event,
 )
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.start_rules import idle_deadline, next_deadline, startable
@@ -78,7 +72,7 @@ def _answer(draft: Draft, command: Command, now: Instant, timing: Timing) -> Non
     scope = draft.scope
     match command:
         case commands.Schedule():
-            draft.add(transitions.Scheduled(event=scheduled_event(scope, command, now)))
+            draft.add(transitions.Scheduled(event=new_events.scheduled_event(scope, command, now)))
             if command.already_happened:
                 cause = StartCause.ALREADY_HAPPENED
                 draft.add(transitions.Started(event_id=command.event_id, cause=cause, at_ms=now))
@@ -137,7 +131,7 @@ def _change_roster(draft: Draft, command: RosterCommand, now: Instant, timing: T
             _deactivate_if_idle(draft, now, timing)
             declare(draft, command, now)
         case commands.ReportPower(instance=name, power=power):
-            if find_instance(draft.scope, name).power is not power:
+            if new_events.find_instance(draft.scope, name).power is not power:
                 draft.add(transitions.PowerChanged(name=name, power=power))
         case _:
             assert_never(command)
@@ -156,7 +150,7 @@ def _operate(
         raise Refused(Code.NO_TARGET, "an operation needs at least one instance; name one")
     for event_id, name in targets:
         one = commands.Operate(event_id=event_id, kind=kind, instance=name)
-        draft.add(transitions.Scheduled(event=operation_event(draft.scope, one, now)))
+        draft.add(transitions.Scheduled(event=new_events.operation_event(draft.scope, one, now)))
 
 
 def find_event(scope: Scope, event_id: EventId) -> Event:
@@ -186,7 +180,7 @@ def _cancellable(scope: Scope, event_id: EventId) -> Event:
 
 def _postpone(draft: Draft, command: commands.Postpone, now: Instant) -> None:
     event = _cancellable(draft.scope, command.event_id)
-    replacement = postponed_event(draft.scope, event, command, now)
+    replacement = new_events.postponed_event(draft.scope, event, command, now)
     draft.add(
         transitions.Cancelled(
             event_id=event.id, reason="postponed", at_ms=now, replaced_by=replacement.id

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from fairwarning.core import notice
 from fairwarning.core.commands import Operate, Postpone, Schedule
 from fairwarning.core.instants import Instant, later, to_whole_second
 from fairwarning.core.limits import SCOPE_EVENTS_MAX, refuse_description, refuse_duration
@@ -19,12 +20,6 @@ from fairwarning.core.model import (
     Scope,
     ScopeId,
     Source,
-)
-from fairwarning.core.notice import (
-    has_terminate_notice,
-    not_before,
-    operation_notice_ms,
-    scheduled_notice_ms,
 )
 from fairwarning.core.refusals import Code, Refused
 
@@ -79,11 +74,11 @@ def scheduled_event(scope: Scope, command: Schedule, now: Instant) -> Event:
     refuse_duration(command.lasts_s or 0)
     notice_ms = command.notice_ms
     if notice_ms is None:
-        notice_ms = scheduled_notice_ms(scope.roster, command.type, instances)
+        notice_ms = notice.scheduled_notice_ms(scope.roster, command.type, instances)
     start = (
         to_whole_second(now)
         if happened
-        else not_before(
+        else notice.not_before(
             scope.roster,
             command.type,
             now,
@@ -118,7 +113,7 @@ def operation_event(scope: Scope, command: Operate, now: Instant) -> Event:
     announced = scope.is_activated and _is_announced(scope, command.kind, instance)
     start = now
     if announced:
-        notice_ms = operation_notice_ms(scope.roster, command.kind, event_type, instance)
+        notice_ms = notice.operation_notice_ms(scope.roster, command.kind, event_type, instance)
         start = to_whole_second(later(now, notice_ms))
     done = _PARTICIPLES.get(command.kind)
     return Event(
@@ -143,7 +138,7 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
             Code.NOT_POSTPONABLE,
             f"{event.type} {event.id} by {event.source} cannot be postponed; cancel it instead",
         )
-    start = not_before(
+    start = notice.not_before(
         scope.roster, event.type, now, notice_ms=None, not_before_ms=command.not_before_ms
     )
     return Event(
@@ -165,7 +160,7 @@ def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool
     """Return whether the operation is announced. Some are only if the model has a notice."""
     match kind:
         case OperationKind.DELETE:
-            return has_terminate_notice(scope.roster, instance)
+            return notice.has_terminate_notice(scope.roster, instance)
         case OperationKind.REIMAGE:
             return instance.model.reimage_notice_ms is not None
         case OperationKind.START | OperationKind.STOP | OperationKind.DEALLOCATE:

@@ -17,20 +17,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from fairwarning.core import resources
 from fairwarning.core.declare import declared_model
 from fairwarning.core.deleting import is_due_terminate, leavers
 from fairwarning.core.lifecycle import number_of
 from fairwarning.core.limits import SCOPE_INSTANCES_MAX
 from fairwarning.core.model import Instance, InstanceName, Roster, Scope, ScopeId, ScopeKind
 from fairwarning.core.placement import Known, with_addresses, with_domains
-from fairwarning.core.resources import (
-    SUFFIX_CHARS,
-    Orchestration,
-    ScaleSet,
-    expand,
-    scope_id,
-    suffixes_of,
-)
+from fairwarning.core.resources import ScaleSet
 
 Member = tuple[Scope, Instance]
 
@@ -91,7 +85,7 @@ def new_instances(
     one of `addresses`. If there are too few, the last instances get none.
     """
     roster = groups[0].roster
-    suffixes = (new_id()[-SUFFIX_CHARS:].lower() for _ in count())
+    suffixes = (new_id()[-resources.SUFFIX_CHARS :].lower() for _ in count())
     # If a removed set is scaled up by its name, it is the same set and its numbers go on.
     first = max(each.roster.next_number for each in groups)
     names = _new_names(roster.resource, groups, first if roster.is_numbered else None, suffixes)
@@ -140,7 +134,7 @@ def declared_rosters(
     """
     before = {_group_of(scope.id): scope.roster for scope in groups}
     first_number = next_number(before.values())
-    fresh = expand(resource, first_number=first_number)
+    fresh = resources.expand(resource, first_number=first_number)
     template = fresh[0].roster
     going = {_group_of(scope.id): _going(scope) for scope in groups}
     own: dict[int, list[Instance]] = {}
@@ -161,7 +155,7 @@ def declared_rosters(
     is_new = all(roster.is_gone for roster in before.values())
     rosters = {}
     for group in sorted({*before, *own}):
-        id = scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
+        id = resources.scope_id(resource.place, ScopeKind.SCALE_SET, resource.name, group)
         used = 0
         # What a flexible set has counted are no numbers of a uniform one.
         if group in before and not is_new and before[group].is_numbered == template.is_numbered:
@@ -202,9 +196,9 @@ def _fill(
     template: Instance,
 ) -> None:
     """Add instances to `own` until there are as many as the capacity of the resource."""
-    is_uniform = resource.orchestration is Orchestration.UNIFORM
+    is_uniform = resource.orchestration is resources.Orchestration.UNIFORM
     first = next_number(each.roster for each in groups) if is_uniform else None
-    suffixes = chain(resource.suffixes, suffixes_of(resource.name))
+    suffixes = chain(resource.suffixes, resources.suffixes_of(resource.name))
     missing = resource.capacity - sum(map(len, own.values()))
     names = islice(_new_names(resource.name, groups, first, suffixes), missing)
     last = max([*own, *going])

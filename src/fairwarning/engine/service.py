@@ -5,16 +5,10 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from fairwarning.core import limits
 from fairwarning.core.commands import Approve, Cancel, Command, Postpone, Tick
 from fairwarning.core.decide import Change, decide
-from fairwarning.core.limits import (
-    DEFAULT_TIMING,
-    OPERATIONS_PENDING_MAX,
-    Timing,
-    is_counted,
-    refuse_over_limit,
-    refuse_text,
-)
+from fairwarning.core.limits import Timing
 from fairwarning.core.model import ENGINE, Actor, EventId, NodeId, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.resources import Resource, expand
@@ -49,8 +43,8 @@ Observer = Callable[[Receipt, Actor, str, float], None]
 class Rules:
     """The rules of the engine that an operator may set."""
 
-    timing: Timing = field(default=DEFAULT_TIMING)
-    operations_pending_max: int = OPERATIONS_PENDING_MAX
+    timing: Timing = field(default=limits.DEFAULT_TIMING)
+    operations_pending_max: int = limits.OPERATIONS_PENDING_MAX
 
 
 class Engine:
@@ -188,7 +182,7 @@ class Engine:
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         """Add scopes as they are, all or none. Raises Refused if an id or an address is in use."""
-        refuse_text("reason", why + by.name)
+        limits.refuse_text("reason", why + by.name)
         await self._store.create(scopes, by=by, why=why, fences=fences)
 
     async def submit(
@@ -201,7 +195,7 @@ class Engine:
         fences: Sequence[Fence] = (),
     ) -> Receipt:
         """Carry out the command durably. Raises Refused, FenceBroken or StoreDown."""
-        refuse_text("reason", why + by.name)
+        limits.refuse_text("reason", why + by.name)
         try:
             try:
                 return await self._transact(scope_id, command, by=by, why=why, fences=fences)
@@ -315,7 +309,7 @@ class Engine:
             self._step(command),
             by=by,
             why=why,
-            counting=is_counted(command),
+            counting=limits.is_counted(command),
             skip_busy=skip_busy,
             fences=fences,
         )
@@ -335,9 +329,11 @@ class Engine:
             if self._follower is not None:
                 self.views.refuse_other_past(scope)
             change = decide(scope, command, moment.now_ms, timing=rules.timing, node=node)
-            if is_counted(command):
+            if limits.is_counted(command):
                 pending_max = rules.operations_pending_max
-                refuse_over_limit(scope, change.scope, moment.pending_operations, pending_max)
+                limits.refuse_over_limit(
+                    scope, change.scope, moment.pending_operations, pending_max
+                )
             return change
 
         return step

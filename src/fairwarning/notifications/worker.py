@@ -18,15 +18,7 @@ from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event
 from fairwarning.engine.journal_reader import JournalReader, PastChanged
 from fairwarning.engine.protocols import Clock, Entry, RecordChanged, Store, StoreDown
-from fairwarning.notifications.delivery_rules import (
-    is_free_for,
-    may_want,
-    needs_renewal,
-    next_try_ms,
-    released,
-    taken_by,
-    wants,
-)
+from fairwarning.notifications import delivery_rules
 from fairwarning.notifications.formats import event_at, is_tellable, message_to
 from fairwarning.notifications.model import Delivery, Message, Outcome, Target
 from fairwarning.notifications.records import (
@@ -131,12 +123,12 @@ class Worker:
         if held is None:
             return None
         now = await self._lease_now()
-        if not is_free_for(self._node, held.cursor, now):
+        if not delivery_rules.is_free_for(self._node, held.cursor, now):
             self._must_look = True
             return self._soon(held.cursor.lease_until_ms - now)
         # Check again, because another node may have done the work in the meantime.
         if await self._has_work():
-            await self._move(taken_by(self._node, held.cursor, now))
+            await self._move(delivery_rules.taken_by(self._node, held.cursor, now))
             await self._work()
         return self._clock.now() if await self._has_work() else self._next_try
 
@@ -163,9 +155,9 @@ class Worker:
         filters = self._target.filters
         while page := await self._page():
             for entry in page:
-                if may_want(filters, entry):
+                if delivery_rules.may_want(filters, entry):
                     event = await event_at(self._store, entry)
-                    if wants(filters, event) and await is_tellable(
+                    if delivery_rules.wants(filters, event) and await is_tellable(
                         self._store, self._target, entry, event
                     ):
                         return entry, event
@@ -188,7 +180,7 @@ class Worker:
 
     async def _note_passed(self) -> None:
         last = self._reader.last
-        is_free = is_free_for(self._node, self._cursor, await self._lease_now())
+        is_free = delivery_rules.is_free_for(self._node, self._cursor, await self._lease_now())
         if self._passed >= UNTOLD_MAX and is_free and last is not None:
             await self._move(Cursor(position=last.position))
 
@@ -204,7 +196,7 @@ class Worker:
             if delivery.next_try_ms <= self._clock.now() and not self._stops:
                 await self._try_again(delivery)
         self._note_waiting(await self._records.waiting(self._target.id))
-        await self._move(released(self._cursor))
+        await self._move(delivery_rules.released(self._cursor))
 
     async def _tell(self, entry: Entry, event: Event | None) -> None:
         delivery = Delivery(
@@ -243,7 +235,7 @@ class Worker:
         attempts = delivery.attempts + 1
         again = None
         if not outcome.is_final:
-            again = next_try_ms(attempts, self._clock.now(), self._dice())
+            again = delivery_rules.next_try_ms(attempts, self._clock.now(), self._dice())
         self._log_failure(outcome, attempts, is_dead=again is None)
         failed = replace(delivery, attempts=attempts, last_error=outcome.error)
         if again is not None:
@@ -261,8 +253,8 @@ class Worker:
 
     async def _send(self, message: Message) -> Outcome:
         now = await self._lease_now()
-        if needs_renewal(self._cursor, now):
-            await self._move(taken_by(self._node, self._cursor, now))
+        if delivery_rules.needs_renewal(self._cursor, now):
+            await self._move(delivery_rules.taken_by(self._node, self._cursor, now))
         # A virtual clock does not wait for the network.
         self._alarm.close()
         try:

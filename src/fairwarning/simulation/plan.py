@@ -7,18 +7,10 @@ and a plan that fails can be made shorter by deleting steps.
 from dataclasses import dataclass
 from random import Random
 
+from fairwarning.core import resources
 from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
-from fairwarning.core.resources import (
-    AvailabilitySet,
-    CloudService,
-    Member,
-    Orchestration,
-    Place,
-    Resource,
-    ScaleSet,
-    VirtualMachine,
-)
+from fairwarning.core.resources import Resource
 
 DICE_MAX = 2**32
 STEPS = 220
@@ -165,7 +157,7 @@ def steps_of(seed: int, shape: Shape, number: int = STEPS) -> list[Step]:
 
 
 def _resource(rng: Random, number: int) -> Resource:
-    place = Place(subscription=rng.choice(["s1", "s2"]), test=rng.random() < 0.2)
+    place = resources.Place(subscription=rng.choice(["s1", "s2"]), test=rng.random() < 0.2)
     policy = Policy(
         approve_user_reboot=rng.random() < 0.2,
         approve_user_redeploy=rng.random() < 0.2,
@@ -174,7 +166,7 @@ def _resource(rng: Random, number: int) -> Resource:
     )
     kind = rng.choice(["vm", "set", "scale", "scale", "cloud"])
     if kind == "vm":
-        return VirtualMachine(
+        return resources.VirtualMachine(
             name=f"vm{number}",
             addresses=(f"10.0.{number}.1",),
             priority=rng.choice([Priority.REGULAR, Priority.SPOT]),
@@ -183,21 +175,21 @@ def _resource(rng: Random, number: int) -> Resource:
             place=place,
         )
     if kind == "set":
-        members = tuple(Member(name=f"web{number}-{n}") for n in range(rng.randint(1, 6)))
+        members = tuple(resources.Member(name=f"web{number}-{n}") for n in range(rng.randint(1, 6)))
         domains = rng.randint(1, 3)
-        return AvailabilitySet(
+        return resources.AvailabilitySet(
             name=f"web{number}", members=members, update_domains=domains, policy=policy, place=place
         )
     if kind == "cloud":
         roles = {"FrontEnd": rng.randint(1, 3), "BackEnd": rng.randint(0, 2)}
-        return CloudService(name=f"shop{number}", roles=roles, policy=policy, place=place)
+        return resources.CloudService(name=f"shop{number}", roles=roles, policy=policy, place=place)
     spot = rng.random() < 0.25
     capacity = rng.randint(1, 5)
     notice_ms = rng.choice([5 * MINUTE_MS, 15 * MINUTE_MS, 5 * MINUTE_MS + 7 * SECOND_MS])
-    return ScaleSet(
+    return resources.ScaleSet(
         name=f"workers{number}",
         capacity=capacity,
-        orchestration=rng.choice(list(Orchestration)),
+        orchestration=rng.choice(list(resources.Orchestration)),
         suffixes=tuple(f"{n:08x}" for n in range(capacity)),
         addresses=tuple(f"10.0.{number}.{n + 1}" for n in range(capacity)),
         terminate_notice_ms=None if spot or rng.random() < 0.2 else notice_ms,

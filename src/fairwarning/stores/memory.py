@@ -36,14 +36,9 @@ from fairwarning.engine.protocols import (
     Signal,
     Step,
 )
+from fairwarning.stores import listeners
 from fairwarning.stores.event_queries import fits, place_of
-from fairwarning.stores.listeners import (
-    GLOBAL_REVISION,
-    GLOBAL_SCOPE,
-    GLOBAL_SIGNAL,
-    Listeners,
-    record_changed,
-)
+from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.transaction import signal_of
 from fairwarning.stores.writes import (
     Writes,
@@ -288,13 +283,15 @@ class MemoryStore:
         record = self._records.get((kind, key))
         revision = 0 if record is None else record.revision
         if expected not in {None, revision}:
-            raise record_changed(kind, key)
+            raise listeners.record_changed(kind, key)
         return revision
 
     def _note(self, note: Noted | None, by: Actor, why: str) -> None:
         if note is not None:
-            self._append(GLOBAL_SCOPE, GLOBAL_REVISION, self._clock.now(), by, why, note)
-            self._listeners.tell(GLOBAL_SIGNAL)
+            self._append(
+                listeners.GLOBAL_SCOPE, listeners.GLOBAL_REVISION, self._clock.now(), by, why, note
+            )
+            self._listeners.tell(listeners.GLOBAL_SIGNAL)
 
     def _get(self, scope_id: ScopeId) -> Scope:
         if scope_id not in self._scopes:

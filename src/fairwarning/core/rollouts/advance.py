@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from fairwarning.core.commands import Cancel, Schedule
 from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event, EventId, Phase, Scope, ScopeId
+from fairwarning.core.rollouts import outcomes, step_length
 from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
     STOPPED,
@@ -25,21 +26,7 @@ from fairwarning.core.rollouts.model import (
     StepPhase,
     event_id_of,
 )
-from fairwarning.core.rollouts.outcomes import (
-    WINDOW_CLOSED,
-    Sight,
-    follow,
-    is_in_flight,
-    to_waiting,
-    trouble,
-)
-from fairwarning.core.rollouts.step_length import (
-    known_duration_s,
-    latest_start,
-    needed_ms,
-    not_before,
-    targets,
-)
+from fairwarning.core.rollouts.outcomes import Sight
 from fairwarning.core.rollouts.windows import closes, next_opening
 
 
@@ -76,11 +63,11 @@ def advance(
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
     sight = Sight(scopes=scopes, past=past or {})
-    rollout = follow(rollout, sight)
+    rollout = outcomes.follow(rollout, sight)
     if (
         not rollout.is_finished
         and rollout.spec.stop_on_failure
-        and (why := trouble(rollout, sight))
+        and (why := outcomes.trouble(rollout, sight))
     ):
         rollout = replace(rollout, phase=RolloutPhase.FAILED, outcome=why)
     draft = _Draft(rollout, sight, now)
@@ -118,7 +105,7 @@ class _Draft:
         """Announce nothing. A step without an event waits again once its NotBefore has passed."""
         self._withdraw_late()
         for step in self._in_flight():
-            self._put(to_waiting(step))
+            self._put(outcomes.to_waiting(step))
 
     def wind_down(self) -> None:
         for step in self._rollout.steps:
@@ -148,35 +135,35 @@ class _Draft:
         for step in steps:
             if step.phase not in UNFINISHED:
                 continue
-            if step.phase is not StepPhase.WAITING and not is_in_flight(step, self._sight):
+            if step.phase is not StepPhase.WAITING and not outcomes.is_in_flight(step, self._sight):
                 return
-            if scope is not None and targets(scope.roster, step):
+            if scope is not None and step_length.targets(scope.roster, step):
                 self._announce_or_wait(step, steps, scope)
                 return
             self._put(replace(step, phase=StepPhase.SKIPPED))
 
     def _announce_or_wait(self, step: RolloutStep, steps: Steps, scope: Scope) -> None:
         spec, roster = self._rollout.spec, scope.roster
-        names = tuple(each.name for each in targets(roster, step))
-        self._put(to_waiting(step))
+        names = tuple(each.name for each in step_length.targets(roster, step))
+        self._put(outcomes.to_waiting(step))
         if any(e.type is spec.type and set(names) & set(e.resources) for e in scope.unfinished):
             return
         earliest = max(self._now, free_from(spec, steps) or self._now)
-        opening = next_opening(spec.calendar, earliest, needed_ms(spec, roster))
+        opening = next_opening(spec.calendar, earliest, step_length.needed_ms(spec, roster))
         if opening is None:
             self._give_up(step)
         elif opening > self._now:
             self._wake.append(opening)
         else:
             event_id = event_id_of(self._rollout.id, step)
-            start = not_before(spec, roster, self._now)
+            start = step_length.not_before(spec, roster, self._now)
             command = Schedule(
                 event_id=event_id,
                 type=spec.type,
                 targets=names,
                 not_before_ms=start,
                 description=spec.description,
-                duration_s=known_duration_s(spec),
+                duration_s=step_length.known_duration_s(spec),
             )
             self._announce.append(Announce(scope_id=scope.id, command=command))
             self._put(
@@ -192,7 +179,7 @@ class _Draft:
 
     def _give_up(self, step: RolloutStep) -> None:
         """Fail the step, because no window is long enough for it any more."""
-        self._put(replace(to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
+        self._put(replace(outcomes.to_waiting(step), phase=StepPhase.FAILED, ended_ms=self._now))
         self._wake.append(self._now)
 
     def _withdraw_late(self) -> None:
@@ -202,7 +189,7 @@ class _Draft:
                 continue
             latest = self._latest_start(step, event)
             if latest is not None and self._now > latest:
-                self._take_back(step.scope_id, event, WINDOW_CLOSED)
+                self._take_back(step.scope_id, event, outcomes.WINDOW_CLOSED)
             elif latest is not None:
                 self._wake.append(later(latest, 1))
 
@@ -214,13 +201,13 @@ class _Draft:
             return None
         spec = self._rollout.spec
         end = closes(spec.calendar, event.not_before_ms)
-        return None if end is None else latest_start(spec, end)
+        return None if end is None else step_length.latest_start(spec, end)
 
     def _in_flight(self) -> list[RolloutStep]:
         """Return the steps that have no event and whose NotBefore has passed."""
         over: list[RolloutStep] = []
         for step in self._rollout.steps:
-            if is_in_flight(step, self._sight):
+            if outcomes.is_in_flight(step, self._sight):
                 assert step.not_before_ms is not None
                 if self._now > step.not_before_ms:
                     over.append(step)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from fairwarning.core.instants import DAY_MS, SECOND_MS, Instant, later
 from fairwarning.core.model import Event, EventType, InstanceName, Phase, Scope, ScopeId
+from fairwarning.core.rollouts import step_length
 from fairwarning.core.rollouts.checks import advice, refuse_misfit, refuse_spec, refuse_steps
 from fairwarning.core.rollouts.concurrency import Steps, by_scope, free_from, turns
 from fairwarning.core.rollouts.model import (
@@ -24,13 +25,6 @@ from fairwarning.core.rollouts.model import (
     RolloutSpec,
     RolloutStep,
     StepPhase,
-)
-from fairwarning.core.rollouts.step_length import (
-    ASSUMED_DURATION_S,
-    known_duration_s,
-    needed_ms,
-    not_before,
-    targets,
 )
 from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening
 
@@ -129,22 +123,22 @@ def _timed(spec: RolloutSpec, step: RolloutStep, scope: Scope | None, at: Instan
     if step.phase in ACTIVE:
         assert step.not_before_ms is not None
         return replace(step, ended_ms=max(at, _end(spec, step.not_before_ms)))
-    if scope is None or not targets(scope.roster, step):
+    if scope is None or not step_length.targets(scope.roster, step):
         return step
     at = max(at, _pending_until(spec.type, step, scope, at))
-    announced = next_opening(spec.calendar, at, needed_ms(spec, scope.roster))
+    announced = next_opening(spec.calendar, at, step_length.needed_ms(spec, scope.roster))
     if announced is None:
         return step
-    start = not_before(spec, scope.roster, announced)
+    start = step_length.not_before(spec, scope.roster, announced)
     return replace(step, announced_ms=announced, not_before_ms=start, ended_ms=_end(spec, start))
 
 
 def _end(spec: RolloutSpec, start: Instant) -> Instant:
-    return _end_of(spec.type, known_duration_s(spec), start)
+    return _end_of(spec.type, step_length.known_duration_s(spec), start)
 
 
 def _end_of(event_type: EventType, duration_s: int, start: Instant) -> Instant:
-    taken_s = duration_s if duration_s >= 0 else ASSUMED_DURATION_S[event_type]
+    taken_s = duration_s if duration_s >= 0 else step_length.ASSUMED_DURATION_S[event_type]
     return later(start, taken_s * SECOND_MS)
 
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from fairwarning.core.commands import (
-    Activate,
-    Approve,
-    Cancel,
-    Operate,
-    OperateAll,
-    Postpone,
-    Schedule,
-)
+from fairwarning.core import commands
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS, later
 from fairwarning.core.model import (
     ANNOUNCED_TYPES,
@@ -40,7 +32,7 @@ if TYPE_CHECKING:
 
 async def _schedule(world: World, dice: Random) -> str:
     scope = await any_scope(world, dice)
-    command = Schedule(
+    command = commands.Schedule(
         event_id=world.new_id(),
         type=dice.choice(ANNOUNCED_TYPES),
         targets=instances(scope, dice),
@@ -52,7 +44,7 @@ async def _schedule(world: World, dice: Random) -> str:
 
 async def _happen(world: World, dice: Random) -> str:
     scope = await any_scope(world, dice)
-    command = Schedule(
+    command = commands.Schedule(
         event_id=world.new_id(),
         type=dice.choice([EventType.REBOOT, EventType.REDEPLOY]),
         targets=instances(scope, dice),
@@ -65,7 +57,7 @@ async def _operate(world: World, dice: Random) -> str:
     scope = await any_scope(world, dice)
     kind = _kind(dice)
     for name in instances(scope, dice)[:2]:
-        command = Operate(event_id=world.new_id(), kind=kind, instance=name)
+        command = commands.Operate(event_id=world.new_id(), kind=kind, instance=name)
         note = await ask(world, scope, command, dice)
     return note
 
@@ -82,7 +74,7 @@ async def _operate_all(world: World, dice: Random) -> str:
     chosen = dice.sample(names, dice.randint(0, len(names)))
     chosen += dice.choice([(), (), (), instances(scope, dice)])
     targets = tuple((world.new_id(), name) for name in chosen)
-    return await ask(world, scope, OperateAll(kind=_kind(dice), targets=targets), dice)
+    return await ask(world, scope, commands.OperateAll(kind=_kind(dice), targets=targets), dice)
 
 
 async def _scale_in(world: World, dice: Random) -> str:
@@ -92,15 +84,15 @@ async def _scale_in(world: World, dice: Random) -> str:
     if not sets:
         return NOTHING
     scope = dice.choice(sets)
-    note = await ask(world, scope, Activate(), dice)
+    note = await ask(world, scope, commands.Activate(), dice)
     live = [each.name for each in scope.roster.live]
     chosen = dice.sample(live, min(len(live), dice.randint(1, 2)))
     targets = tuple((world.new_id(), name) for name in chosen)
     kind = OperationKind.DELETE
     if dice.random() < 0.3:
-        return await ask(world, scope, OperateAll(kind=kind, targets=targets), dice)
+        return await ask(world, scope, commands.OperateAll(kind=kind, targets=targets), dice)
     for event_id, name in targets:
-        command = Operate(event_id=event_id, kind=kind, instance=name)
+        command = commands.Operate(event_id=event_id, kind=kind, instance=name)
         note = await ask(world, scope, command, dice)
     return note
 
@@ -113,7 +105,7 @@ async def _approve(world: World, dice: Random) -> str:
     caller = await any_scope(world, dice) if dice.random() < 0.1 else scope
     names = list(caller.roster.instances) or [InstanceName("stranger")]
     by = OPERATOR if dice.random() < 0.2 else instance_actor(dice.choice(names))
-    return await ask(world, scope, Approve(event_id=event.id, by=by), dice, by)
+    return await ask(world, scope, commands.Approve(event_id=event.id, by=by), dice, by)
 
 
 async def _repeat(world: World, dice: Random) -> str:
@@ -128,7 +120,11 @@ async def _repeat(world: World, dice: Random) -> str:
 async def _cancel(world: World, dice: Random) -> str:
     scope = await any_scope(world, dice)
     event = any_event(scope, dice, *Phase)
-    return NOTHING if event is None else await ask(world, scope, Cancel(event_id=event.id), dice)
+    return (
+        NOTHING
+        if event is None
+        else await ask(world, scope, commands.Cancel(event_id=event.id), dice)
+    )
 
 
 async def _postpone(world: World, dice: Random) -> str:
@@ -137,12 +133,12 @@ async def _postpone(world: World, dice: Random) -> str:
     if event is None:
         return NOTHING
     when = later(world.now(), dice.choice([0, 10 * MINUTE_MS, HOUR_MS]))
-    command = Postpone(event_id=event.id, new_event_id=world.new_id(), not_before_ms=when)
+    command = commands.Postpone(event_id=event.id, new_event_id=world.new_id(), not_before_ms=when)
     return await ask(world, scope, command, dice)
 
 
 async def _activate(world: World, dice: Random) -> str:
-    return await ask(world, await any_scope(world, dice), Activate(), dice)
+    return await ask(world, await any_scope(world, dice), commands.Activate(), dice)
 
 
 ACTIONS: dict[str, Action] = {

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fairwarning.core.commands import (
-    AddInstances,
-    ChangeModel,
-    ChangePolicy,
-    Declare,
-    ReportPower,
-    UpgradeInstances,
-)
+from fairwarning.core import commands
 from fairwarning.core.instants import HOUR_MS, MINUTE_MS
 from fairwarning.core.model import EventType, Instance, InstanceName, Policy, Power, Roster, ScopeId
 from fairwarning.simulation.actions.choices import (
@@ -39,13 +32,13 @@ async def _power(world: World, dice: Random) -> str:
     live = scope.roster.live
     if not live:
         return NOTHING
-    command = ReportPower(instance=dice.choice(live).name, power=dice.choice(list(Power)))
+    command = commands.ReportPower(instance=dice.choice(live).name, power=dice.choice(list(Power)))
     return await ask(world, scope, command, dice)
 
 
 async def _model(world: World, dice: Random) -> str:
     notice_ms = dice.choice([None, 5 * MINUTE_MS, 10 * MINUTE_MS, 4 * MINUTE_MS])
-    command = ChangeModel(
+    command = commands.ChangeModel(
         terminate_notice_ms=notice_ms,
         reimage_notice_ms=dice.choice([None, 15 * MINUTE_MS, 15 * MINUTE_MS, 14 * MINUTE_MS]),
         profile=dice.choice(["", "another"]),
@@ -56,7 +49,7 @@ async def _model(world: World, dice: Random) -> str:
 async def _upgrade(world: World, dice: Random) -> str:
     scope = await any_scope(world, dice)
     names = tuple(each.name for each in scope.roster.live)
-    return await ask(world, scope, UpgradeInstances(names=names), dice)
+    return await ask(world, scope, commands.UpgradeInstances(names=names), dice)
 
 
 async def _policy(world: World, dice: Random) -> str:
@@ -66,7 +59,9 @@ async def _policy(world: World, dice: Random) -> str:
         approve_all_instances_down=dice.random() < 0.5,
         notice_ms=dice.choice([{}, {EventType.REBOOT: HOUR_MS}, {EventType.REBOOT: MINUTE_MS}]),
     )
-    return await ask(world, await any_scope(world, dice), ChangePolicy(policy=policy), dice)
+    return await ask(
+        world, await any_scope(world, dice), commands.ChangePolicy(policy=policy), dice
+    )
 
 
 async def _add(world: World, dice: Random) -> str:
@@ -78,7 +73,7 @@ async def _add(world: World, dice: Random) -> str:
         update_domain=number % roster.update_domains,
         model=roster.model,
     )
-    return await ask(world, scope, AddInstances(instances=(instance,)), dice)
+    return await ask(world, scope, commands.AddInstances(instances=(instance,)), dice)
 
 
 async def _declare(world: World, dice: Random) -> str:
@@ -93,7 +88,7 @@ async def _declare(world: World, dice: Random) -> str:
         wanted.append(Instance(name=name, update_domain=dice.randrange(roster.update_domains)))
     notice_ms = dice.choice([roster.model.terminate_notice_ms] * 4 + [None, 10 * MINUTE_MS])
     left_out = {each.name for each in pool} - {each.name for each in wanted}
-    command = Declare(
+    command = commands.Declare(
         roster=replace(
             roster,
             test=dice.random() < 0.5 if dice.random() < 0.1 else roster.test,
@@ -151,7 +146,7 @@ async def _declare_addresses(
         return
     instance = replace(roster.instances[name], addresses=addresses)
     wanted = {**{each.name: each for each in roster.live}, name: instance}
-    command = Declare(roster=replace(roster, instances=wanted))
+    command = commands.Declare(roster=replace(roster, instances=wanted))
     await world.submit(node, CallerRequest(scope_id=scope_id, command=command, by=OPERATOR))
 
 

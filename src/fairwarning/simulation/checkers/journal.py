@@ -11,7 +11,8 @@ from fairwarning.core.commands import Declare
 from fairwarning.core.instants import DAY_MS, MINUTE_MS, SECOND_MS, Instant
 from fairwarning.core.model import Event, EventId, EventType, OperationKind, Roster, Source
 from fairwarning.engine.protocols import Entry, Found
-from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, ObservedWorld, note
+from fairwarning.simulation import observed_state
+from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, ObservedWorld
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
@@ -61,41 +62,41 @@ class JournalChecker:
         lines.append(repr(entry.transition))
         match entry.transition:
             case transitions.Scheduled():
-                note(scope, entry)
+                observed_state.note(scope, entry)
                 self._check_birth(scope, scope.events[entry.transition.event_id], entry)
             case transitions.Seen(event_id=event_id):
                 shown = any(event_id in each.ever_shown for each in self._world.clients)
                 demand("seen by", shown, lambda: f"nobody was shown {event_id}")
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.Approved():
                 self._check_approval(scope, entry.transition)
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.Started():
                 self._check_start(scope, scope.events[entry.transition.event_id], entry)
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.Completed(event_id=event_id):
                 self._check_completion(event_id)
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.Deactivated():
                 asked = self._world.last_poll_ms(entry.scope_id, entry.at_ms)
                 idle_ms = entry.at_ms - max(asked, scope.activated_ms)
                 demand("6 same number, same document", idle_ms >= DAY_MS, lambda: f"{entry}")
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.DocumentChanged(incarnation=incarnation):
                 grown = incarnation == scope.incarnation + 1
                 demand("6 same number, same document", grown, lambda: f"{entry}")
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.InstanceDeleted(name=name):
                 taken_away = any(line.startswith("Completed(") for line in lines)
                 free = taken_away or not scope.awaits(name)
                 demand("9 every event ends", free, lambda: f"{name} left an event behind")
                 self._check_leaving(scope, entry, taken_away=taken_away)
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case transitions.RosterDeclared(roster=roster):
                 self._check_declaration(scope, roster)
-                note(scope, entry)
+                observed_state.note(scope, entry)
             case _:
-                note(scope, entry)
+                observed_state.note(scope, entry)
 
     def _check_declaration(self, scope: ObservedScope, roster: Roster) -> None:
         """Checks that instances with a pending event stay in their domain and are not replaced."""

@@ -20,17 +20,11 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, Scope, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Clock, Fence, Moment, Receipt, Record, ScopeBusy, Step
-from fairwarning.stores import statements
+from fairwarning.stores import records, statements
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
 from fairwarning.stores.postgres.batch_sql import BEGIN, COMMIT, Results, run
 from fairwarning.stores.postgres.database import Database
 from fairwarning.stores.postgres.signals import Signals
-from fairwarning.stores.records import (
-    fence_statements,
-    record_put,
-    refuse_broken_fences,
-    was_deleted,
-)
 from fairwarning.stores.rows import Stored, stored_of
 from fairwarning.stores.statements import Statement
 from fairwarning.stores.transaction import plan_transaction, signal_of
@@ -52,7 +46,7 @@ class Transactions:
         planned = [writes_of_new(scope) for scope in scopes]
         async with self._database.connection() as connection:
             found = await run(
-                connection, [BEGIN, *fence_statements(fences), Statement("clock", {})]
+                connection, [BEGIN, *records.fence_statements(fences), Statement("clock", {})]
             )
             _refuse_broken(fences, found)
             work = statements.creation(planned, at_ms=self._now(found), by=by, why=why)
@@ -101,7 +95,7 @@ class Transactions:
         async with self._database.connection() as connection:
             found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            record = record_put(statement, found[statement.name])
+            record = records.record_put(statement, found[statement.name])
             await run(connection, [*self._lines(found, note, by, why), COMMIT])
         self._publish(note)
         return record
@@ -119,7 +113,7 @@ class Transactions:
         async with self._database.connection() as connection:
             found = await run(connection, _opening_of_record(statement, fences))
             _refuse_broken(fences, found)
-            was_there = was_deleted(statement, expected, found[statement.name])
+            was_there = records.was_deleted(statement, expected, found[statement.name])
             written_note = note if was_there else None
             await run(connection, [*self._lines(found, written_note, by, why), COMMIT])
         self._publish(written_note)
@@ -151,7 +145,7 @@ def _opening(
     return [
         BEGIN,
         *(Statement(name, values) for name in locks),
-        *fence_statements(fences),
+        *records.fence_statements(fences),
         *(Statement(name, values) for name in reads),
     ]
 
@@ -161,7 +155,7 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
     return [
         BEGIN,
         Statement("enter_record", values),
-        *fence_statements(fences),
+        *records.fence_statements(fences),
         Statement("clock", values),
         statement,
     ]
@@ -169,7 +163,9 @@ def _opening_of_record(statement: Statement, fences: Sequence[Fence]) -> list[St
 
 def _refuse_broken(fences: Sequence[Fence], found: Results) -> None:
     """Raises FenceBroken if a fence is broken. Then the caller must roll back the transaction."""
-    refuse_broken_fences(fences, [*found.get("hold_record", ()), *found.get("mark_record", ())])
+    records.refuse_broken_fences(
+        fences, [*found.get("hold_record", ()), *found.get("mark_record", ())]
+    )
 
 
 def _stored(scope_id: ScopeId, found: Results) -> Stored:

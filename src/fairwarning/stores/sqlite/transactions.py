@@ -15,14 +15,8 @@ from fairwarning.core.instants import Instant
 from fairwarning.core.model import Actor, ScopeId
 from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Clock, Fence, Moment, Receipt, Record, Signal, Step
-from fairwarning.stores import statements
+from fairwarning.stores import records, statements
 from fairwarning.stores.listeners import GLOBAL_SIGNAL
-from fairwarning.stores.records import (
-    fence_statements,
-    record_put,
-    refuse_broken_fences,
-    was_deleted,
-)
 from fairwarning.stores.rows import Row, Stored, stored_of
 from fairwarning.stores.sqlite.connection import QUERIES
 from fairwarning.stores.statements import Statement
@@ -87,7 +81,7 @@ def put_record(
     fences: Sequence[Fence],
 ) -> Outcome[Record]:
     _check_fences(connection, fences)
-    record = record_put(statement, _rows(connection, statement))
+    record = records.record_put(statement, _rows(connection, statement))
     _mark_fences(connection, fences)
     return record, _append_note(connection, clock, note, by, why)
 
@@ -104,7 +98,7 @@ def delete_record(
     fences: Sequence[Fence],
 ) -> Outcome[bool]:
     _check_fences(connection, fences)
-    was_there = was_deleted(statement, expected, _rows(connection, statement))
+    was_there = records.was_deleted(statement, expected, _rows(connection, statement))
     _mark_fences(connection, fences)
     return was_there, _append_note(connection, clock, note if was_there else None, by, why)
 
@@ -115,14 +109,16 @@ def _check_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> No
     """
     if not fences:
         return
-    reads = fence_statements([replace(fence, then=None) for fence in fences])
-    refuse_broken_fences(fences, [row for read in reads for row in _rows(connection, read)])
+    reads = records.fence_statements([replace(fence, then=None) for fence in fences])
+    records.refuse_broken_fences(fences, [row for read in reads for row in _rows(connection, read)])
 
 
 def _mark_fences(connection: sqlite3.Connection, fences: Sequence[Fence]) -> None:
     if not fences:
         return
-    for statement in fence_statements([fence for fence in fences if fence.then is not None]):
+    for statement in records.fence_statements(
+        [fence for fence in fences if fence.then is not None]
+    ):
         _rows(connection, statement)
 
 
