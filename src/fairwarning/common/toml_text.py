@@ -24,10 +24,10 @@ def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
     """Return the text with plain line ends, and its parsed tables. Raises NotToml if invalid."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
-        refuse_costly(text)
+        _refuse_costly(text)
         return text, tomllib.loads(text)
-    except TooCostly as problem:
-        raise NotToml(problem.message, problem.line) from None
+    except NotToml:
+        raise
     except ValueError as error:
         raise _syntax_problem(text, str(error)) from None
 
@@ -53,15 +53,8 @@ _BASIC = re.compile(r'(?:[^"\\\n]+|\\.){0,1000}')
 _LONG_BASIC = re.compile(r'(?:[^"\\]+|\\.|"(?!"")){0,1000}', re.DOTALL)
 
 
-class TooCostly(ValueError):
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(f"{message} (line {line})")
-        self.message = message
-        self.line = line
-
-
-def refuse_costly(text: str) -> None:
-    """Raise TooCostly if the text would take the parser too much time or memory."""
+def _refuse_costly(text: str) -> None:
+    """Raise NotToml if the text would take the parser too much time or memory."""
     at = keys = values = parts = depth = 0
     while (found := _MARK.search(text, at)) is not None:
         start, mark = found.start(), found[0]
@@ -139,5 +132,5 @@ def _end_of_long(text: str, close: int, quote: str) -> int | None:
     return end
 
 
-def _too_costly(text: str, at: int, message: str) -> TooCostly:
-    return TooCostly(message, text.count("\n", 0, at) + 1)
+def _too_costly(text: str, at: int, message: str) -> NotToml:
+    return NotToml(message, text.count("\n", 0, at) + 1)

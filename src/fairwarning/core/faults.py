@@ -155,9 +155,5 @@ def _unknown(instance: str) -> dict[str, Any]:
         "EventType": UNKNOWN_TYPE,
         "ResourceType": "VirtualMachine",
         "Resources": [instance],
-        "NotBefore": _rfc1123(datetime(2099, 1, 1, tzinfo=UTC)),
+        "NotBefore": "Thu, 01 Jan 2099 00:00:00 GMT",
     }
-
-
-def _rfc1123(when: datetime) -> str:
-    return when.strftime("%a, %d %b %Y %H:%M:%S GMT")

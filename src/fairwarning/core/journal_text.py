@@ -31,7 +31,9 @@ def sentence(transition: Transition) -> str:
         return _of_roster(transition)
     match transition:
         case transitions.Noted():
-            return _noted(transition)
+            # `token:ci` and `created` give `token ci created`.
+            subject = transition.subject.replace(":", " ", 1)
+            return _because(f"{subject} {transition.action}", transition.detail)
         case transitions.Unknown(kind=kind):
             return f"{kind} (this version cannot read such a line)"
         case transitions.Activated(reason=reason):
@@ -124,11 +126,6 @@ def _what(event: Event) -> str:
         return event.type
     says_more = event.type is EventType.POWER or event.operation is OperationKind.REIMAGE
     return event.operation.capitalize() if says_more else event.type
-
-
-def _noted(note: transitions.Noted) -> str:
-    """Return the sentence of a note: `token:ci` and `created` give `token ci created`."""
-    return _because(f"{note.subject.replace(':', ' ', 1)} {note.action}", note.detail)
 
 
 def _because(what: str, reason: str) -> str:

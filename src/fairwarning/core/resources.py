@@ -169,8 +169,7 @@ def _of_vm(vm: VirtualMachine) -> Scope:
         priority=vm.priority,
         eviction=vm.eviction,
     )
-    roster = _roster(vm.place, ScopeKind.VM, vm.name, vm.policy, (1, 1), [instance])
-    return Scope(id=scope_id(vm.place, ScopeKind.VM, vm.name), roster=roster)
+    return _scope(vm, ScopeKind.VM, (1, 1), [instance])
 
 
 def _of_availability_set(resource: AvailabilitySet) -> Scope:
@@ -186,9 +185,7 @@ def _of_availability_set(resource: AvailabilitySet) -> Scope:
         )
         for number, member in enumerate(resource.members)
     ]
-    kind = ScopeKind.AVAILABILITY_SET
-    roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
-    return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+    return _scope(resource, ScopeKind.AVAILABILITY_SET, domains, instances)
 
 
 def _given(domain: int | None, turn: int) -> int:
@@ -210,9 +207,7 @@ def _of_cloud_service(resource: CloudService) -> Scope:
         for number in range(instances_of_role)
     ]
     _refuse_left_over(resource.name, addresses)
-    kind = ScopeKind.CLOUD_SERVICE
-    roster = _roster(resource.place, kind, resource.name, resource.policy, domains, instances)
-    return Scope(id=scope_id(resource.place, kind, resource.name), roster=roster)
+    return _scope(resource, ScopeKind.CLOUD_SERVICE, domains, instances)
 
 
 def _of_scale_set(resource: ScaleSet, first_number: int) -> tuple[Scope, ...]:
@@ -235,25 +230,20 @@ def _of_scale_set(resource: ScaleSet, first_number: int) -> tuple[Scope, ...]:
         for number, name in enumerate(names)
     ]
     _refuse_left_over(resource.name, addresses)
-    kind = ScopeKind.SCALE_SET
     groups = [
         instances[first : first + SCOPE_INSTANCES_MAX]
         for first in range(0, max(len(instances), 1), SCOPE_INSTANCES_MAX)
     ]
     return tuple(
-        Scope(
-            id=scope_id(resource.place, kind, resource.name, group),
-            roster=_roster(
-                resource.place,
-                kind,
-                resource.name,
-                resource.policy,
-                domains,
-                members,
-                model=model,
-                is_numbered=resource.orchestration is Orchestration.UNIFORM,
-                next_number=first_number + group * SCOPE_INSTANCES_MAX + len(members),
-            ),
+        _scope(
+            resource,
+            ScopeKind.SCALE_SET,
+            domains,
+            members,
+            group=group,
+            model=model,
+            is_numbered=resource.orchestration is Orchestration.UNIFORM,
+            next_number=first_number + group * SCOPE_INSTANCES_MAX + len(members),
         )
         for group, members in enumerate(groups)
     )
@@ -310,24 +300,24 @@ def flexible_hostname(prefix: str, name: str) -> str:
     return f"{prefix}{base36(digest % 36**6).rjust(6, '0')}"
 
 
-def _roster(
-    place: Place,
+def _scope(
+    resource: Resource,
     kind: ScopeKind,
-    name: str,
-    policy: Policy,
     domains: tuple[int, int],
     instances: Sequence[Instance],
     *,
+    group: int = 0,
     model: Model = Model(),
     is_numbered: bool = False,
     next_number: int = 0,
-) -> Roster:
+) -> Scope:
+    name, place = resource.name, resource.place
     by_name = {each.name: each for each in instances}
     if len(by_name) != len(instances):
         raise Refused(
             Code.INSTANCE_EXISTS, f"{kind} {name!r} names an instance twice; rename one of them"
         )
-    return Roster(
+    roster = Roster(
         kind=kind,
         subscription=place.subscription,
         resource_group=place.resource_group,
@@ -339,12 +329,13 @@ def _roster(
         origin=place.origin,
         update_domains=domains[0],
         fault_domains=domains[1],
-        policy=policy,
+        policy=resource.policy,
         model=model,
         is_numbered=is_numbered,
         next_number=next_number,
         instances=by_name,
     )
+    return Scope(id=scope_id(place, kind, name, group), roster=roster)
 
 
 def _domains(name: str, update_domains: int, fault_domains: int) -> tuple[int, int]:

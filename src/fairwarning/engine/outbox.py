@@ -103,7 +103,9 @@ class Outbox:
 
     def _begin(self, scope: Scope, event: Event, work: Work, until_ms: int) -> None:
         may_be_under_way = work.attempt > 1 or self._asks_first
-        earlier = self._earlier_calls(event.id) if may_be_under_way else {}
+        earlier: dict[asyncio.Task[None], Lease] = {}
+        if may_be_under_way:
+            earlier = {task: old for task, old in self._tasks.items() if old.order.key == event.id}
         for lease in earlier.values():
             if lease.is_continued_by(work):
                 lease.extend(work, until_ms)
@@ -120,9 +122,6 @@ class Outbox:
         task.add_done_callback(self._forget)
         # Not in the task itself: a task that is cancelled before its first turn never runs.
         task.add_done_callback(lambda _: alarm.close())
-
-    def _earlier_calls(self, event_id: EventId) -> dict[asyncio.Task[None], Lease]:
-        return {task: each for task, each in self._tasks.items() if each.order.key == event_id}
 
     async def stop(self) -> None:
         """Cancel the driver calls. From now on nothing is begun. Call `give_back` next."""

@@ -14,8 +14,8 @@ from fairwarning.live_check.fleet import BY_NAME, HOT
 from fairwarning.live_check.http import request_bytes, send_and_leave
 from fairwarning.live_check.instances import random_member
 from fairwarning.live_check.nodes import Node
-from fairwarning.live_check.records import Request, now
-from fairwarning.live_check.world import World, request_parts
+from fairwarning.live_check.records import Request
+from fairwarning.live_check.world import World, new_request, request_parts
 
 SCHEDULERS = 4
 CANCELLERS = 4
@@ -132,16 +132,7 @@ class Caller:
         key = f"key-{label}" if self._chance.random() < 0.5 else None
 
         def request(node: Node) -> Request:
-            return Request(
-                who=self._who,
-                label=label,
-                what=what,
-                node=node.name,
-                path=f"/api/v1{path}?why={label}",
-                body=body,
-                key=key,
-                sent=now(),
-            )
+            return new_request(node, self._who, label, what, path, body, key)
 
         if self._chance.random() < 0.05:
             return await self._hang_up(request)

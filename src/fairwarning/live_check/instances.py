@@ -153,14 +153,7 @@ class Poller:
         whole = request_bytes(
             node.metadata_url, "GET", path, _headers(self._tag), b"", is_kept=False
         )
-        poll = Poll(
-            instance=self._name,
-            node=node.name,
-            version=self._habits.version,
-            sent_tag=self._tag,
-            wait_s=wait_s,
-            sent=now(),
-        )
+        poll = _new_poll(node, self._name, self._habits.version, self._tag, wait_s)
         try:
             await send_and_leave(node.metadata_url, whole)
         finally:
@@ -186,15 +179,8 @@ async def ask_document(
     is_last: bool = False,
 ) -> Poll:
     """Polls once and records the answer."""
-    poll = Poll(
-        instance=instance,
-        node=node.name,
-        version=version,
-        sent_tag=tag,
-        wait_s=wait_s,
-        sent=now(),
-        is_last=is_last,
-    )
+    poll = _new_poll(node, instance, version, tag, wait_s)
+    poll.is_last = is_last
     path, headers = _path(instance, version, wait_s), _headers(tag)
     try:
         answer = await connection.ask(
@@ -207,6 +193,17 @@ async def ask_document(
     finally:
         world.recorder.add(poll)
     return poll
+
+
+def _new_poll(node: Node, instance: str, version: str, tag: str | None, wait_s: int) -> Poll:
+    return Poll(
+        instance=instance,
+        node=node.name,
+        version=version,
+        sent_tag=tag,
+        wait_s=wait_s,
+        sent=now(),
+    )
 
 
 def _fill(world: World, poll: Poll, answer: Answer) -> None:

@@ -195,29 +195,24 @@ class Records:
         self.driver: list[DriverCall] = []
         self.history: list[Entry] = []
         """The history, oldest first."""
+        self._lists: dict[type[Record], list[Any]] = {
+            Scope: self.scopes,
+            Request: self.requests,
+            Poll: self.polls,
+            Approval: self.approvals,
+            NodeChange: self.nodes,
+            ClockReading: self.clocks,
+            DriverCall: self.driver,
+            Entry: self.history,
+        }
         for record in records:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        match record:
-            case Scope():
-                self.scopes.append(record)
-            case Request():
-                self.requests.append(record)
-            case Poll():
-                self.polls.append(record)
-            case Document(digest=digest, text=text):
-                self.documents[digest] = text
-            case Approval():
-                self.approvals.append(record)
-            case NodeChange():
-                self.nodes.append(record)
-            case ClockReading():
-                self.clocks.append(record)
-            case DriverCall():
-                self.driver.append(record)
-            case Entry():
-                self.history.append(record)
+        if isinstance(record, Document):
+            self.documents[record.digest] = record.text
+        else:
+            self._lists[type(record)].append(record)
 
 
 class Recorder:

@@ -48,12 +48,8 @@ class Run:
         self._folder = folder
         options = serve_options(settings.store, settings.round.lease_s)
         self._nodes = [Node(number + 1, folder, options) for number in range(settings.nodes)]
-        self._records: Records | None = None
+        self.records: Records | None = None
         """The records of the current round."""
-
-    @property
-    def records(self) -> Records | None:
-        return self._records
 
     async def play(self, stopping: asyncio.Event, tell: Callable[[str], None]) -> Outcome:
         """Plays all rounds. Raises CannotServe if the first round cannot begin."""
@@ -110,7 +106,7 @@ class Run:
         name = f"round-{number:04}"
         folder = self._folder / name
         recorder = Recorder(folder)
-        self._records = recorder.records
+        self.records = recorder.records
         world = World(self._nodes, guard, recorder, f"{self._settings.seed} {name}")
         began_s = time.monotonic()
         findings: list[Finding] = []

@@ -85,6 +85,22 @@ class World:
             self.members[scope] = [each["name"] for each in shown["instances"]]
 
 
+def new_request(
+    node: Node,
+    who: str,
+    label: str,
+    what: str,
+    path: str,
+    body: dict[str, Any] | None,
+    key: str | None = None,
+) -> Request:
+    """Returns a request that is about to be sent. Its label is also its `why` in the history."""
+    path = f"/api/v1{path}?why={label}"
+    return Request(
+        who=who, label=label, what=what, node=node.name, path=path, body=body, key=key, sent=now()
+    )
+
+
 def request_parts(request: Request) -> tuple[dict[str, str], bytes]:
     headers = {"Content-Type": "application/json"} if request.body is not None else {}
     if request.key is not None:

@@ -67,22 +67,6 @@ class OpenConnections:
         self._open.discard(connection)
         self.release(connection.address)
 
-    def forget_polls(self) -> None:
-        for connection in self._open:
-            connection.forget_poll()
-
-    def sweep(self, now_s: float) -> None:
-        for connection in list(self._open):
-            connection.sweep(now_s)
-
-    def shut_down(self) -> None:
-        for connection in list(self._open):
-            connection.shut_down()
-
-    def expire(self) -> None:
-        for connection in list(self._open):
-            connection.expire()
-
 
 class EndpointState:
     """The state of a node's endpoint. There is one object in each node."""
@@ -157,7 +141,8 @@ class EndpointState:
 
     def _forget_polls(self) -> None:
         self.known_polls.clear()
-        self.connections.forget_polls()
+        for connection in self.connections:
+            connection.forget_poll()
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run the work in a task that `close` cancels."""
@@ -175,14 +160,16 @@ class EndpointState:
 
     async def close(self) -> None:
         """Answer held polls with 503, cancel all tasks, and end every connection."""
-        self.connections.shut_down()
+        for connection in list(self.connections):
+            connection.shut_down()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # One turn of the loop, so that the last responses are written before the cut.
         await asyncio.sleep(0)
-        self.connections.expire()
+        for connection in list(self.connections):
+            connection.expire()
 
 
 def _by_own_address(views: Views, rules: EndpointRules) -> Callable[[str], Member | None]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from fairwarning.core.commands import Activate, Approve, ReportDrained, ReportSeen
 from fairwarning.core.instants import SECOND_MS, Instant, later
@@ -39,15 +40,13 @@ _VERSIONS = Response(
 )
 
 
+@dataclass(slots=True, eq=False)
 class _Activation:
     """An activation that is under way, and the instances that wait for it."""
 
-    __slots__ = ("is_delayed", "members", "task")
-
-    def __init__(self) -> None:
-        self.members: list[Member] = []
-        self.is_delayed = True
-        self.task: asyncio.Task[None]
+    members: list[Member] = field(default_factory=list)
+    is_delayed: bool = True
+    task: asyncio.Task[None] = field(init=False)
 
 
 class Handlers:

@@ -19,6 +19,7 @@ from fairwarning.metadata.settings import EndpointRules
 
 _HINT_NAMES_MAX = 5
 """How many names an error message gives as examples."""
+_NO_BASE_PATH = error(404, "Not found. /vm/NAME is for loopback listeners only")
 _UNSIGNED = error(
     404, "Not found. From a proxy X-Instance-ID and X-Instance-ID-Signature are needed, each once"
 )
@@ -68,7 +69,7 @@ class Callers:
         if request.is_forwarded:
             return FORWARDED
         if request.vm is not None:
-            return self._named(request.vm, hints=True) if on_loopback else _no_base_path()
+            return self._named(request.vm, hints=True) if on_loopback else _NO_BASE_PATH
         member = self._views.by_address(address)
         if member is None:
             return self._unknown_address(address, on_loopback=on_loopback)
@@ -103,7 +104,3 @@ class Callers:
     def _known(self) -> str:
         names = self._views.some_names(_HINT_NAMES_MAX)
         return f"; there is, for example, {', '.join(names)}" if names else "; the fleet is empty"
-
-
-def _no_base_path() -> Response:
-    return error(404, "Not found. /vm/NAME is for loopback listeners only")

@@ -258,7 +258,8 @@ class MetadataServer:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = time.monotonic()
-            self._state.connections.sweep(now)
+            for connection in list(self._state.connections):
+                connection.sweep(now)
             if now - sampled_s >= SAMPLE_S:
                 now_s = self._state.handlers.now() / 1000
                 self._state.views.sample(now_s, now - sampled_s)

@@ -179,7 +179,8 @@ def template_problem(template: Template) -> str | None:
             return f"the template's {part} has a $ without a name; write $$ for a dollar"
         unknown = [each for each in parsed.get_identifiers() if each not in NAMES]
         if unknown:
-            return f"the template's {part} has ${unknown[0][:50]}; use {_all_names()}"
+            names = ", ".join(f"${name}" for name in NAMES)
+            return f"the template's {part} has ${unknown[0][:50]}; use {names}"
     if not template.body.strip():
         return "the template's body is empty; put at least $text into it"
     return None
@@ -191,7 +192,3 @@ def fill(template: Template, words: Words) -> tuple[str, str]:
     title = " ".join(string.Template(template.title).substitute(known).split())
     text = string.Template(template.body).substitute(known)
     return title[:TITLE_CHARS_MAX], text[:TEXT_CHARS_MAX]
-
-
-def _all_names() -> str:
-    return ", ".join(f"${name}" for name in NAMES)

@@ -6,8 +6,9 @@ the nodes' calls can happen in any order, and a node can crash between any two s
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from fairwarning.engine.protocols import ScopeBusy, StoreDown
@@ -42,12 +43,12 @@ class Call:
     node: str
     name: str
     detail: str
-    number: int
-    is_done: bool
-    may_be_busy: bool
     work: Callable[[], Awaitable[Any]]
-    verdict: asyncio.Future[Verdict]
+    is_done: bool = False
+    may_be_busy: bool = False
     outcome: Outcome[Any] | None = None
+    number: int = field(default_factory=count().__next__)
+    verdict: asyncio.Future[Verdict] = field(default_factory=asyncio.Future)
     is_held: bool = False
     """Whether the answer is held back until an action releases this call."""
 
@@ -76,7 +77,6 @@ class Calls:
         """Is called with the result of each call, before the caller gets it."""
         self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
         self._hanging: list[object] = []
-        self._numbers = 0
         self._running = 0
         self._returned: asyncio.Future[None] | None = None
 
@@ -142,7 +142,7 @@ class Calls:
         """Carries `work` out between the two stops of a call, and returns its result. Raises
         StoreDown or ScopeBusy if the world says so, and what `work` raises.
         """
-        call = self._stopped(node, name, detail, work, is_done=False, may_be_busy=may_be_busy)
+        call = Call(node, name, detail, work, may_be_busy=may_be_busy)
         match await self._verdict(call):
             case Verdict.FAIL:
                 raise StoreDown("simulated outage")
@@ -155,28 +155,13 @@ class Calls:
                 outcome = call.outcome
         if outcome.error is None:
             self.on_outcome(outcome.result)
-        call = self._stopped(node, name, detail, work, is_done=True)
-        call.outcome = outcome
+        call = Call(node, name, detail, work, is_done=True, outcome=outcome)
         if await self._verdict(call) is Verdict.FAIL:
             raise StoreDown("simulated outage, after the fact")
         if outcome.error is not None:
             raise outcome.error
         result: T = outcome.result  # type: ignore[assignment]
         return result
-
-    def _stopped(
-        self,
-        node: str,
-        name: str,
-        detail: str,
-        work: Callable[[], Awaitable[Any]],
-        *,
-        is_done: bool,
-        may_be_busy: bool = False,
-    ) -> Call:
-        self._numbers += 1
-        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        return Call(node, name, detail, self._numbers, is_done, may_be_busy, work, verdict)
 
     async def _verdict(self, call: Call) -> Verdict:
         if call.node in self.dead:

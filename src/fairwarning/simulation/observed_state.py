@@ -21,6 +21,12 @@ from fairwarning.core.model import (
 )
 from fairwarning.engine.protocols import START, Entry, Position
 
+_POWER_AFTER = {
+    OperationKind.START: "running",
+    OperationKind.STOP: "stopped",
+    OperationKind.DEALLOCATE: "deallocated",
+}
+
 
 @dataclass(slots=True)
 class ObservedEvent:
@@ -172,17 +178,10 @@ def note(scope: ObservedScope, entry: Entry) -> None:
 def _carried_out(scope: ObservedScope, event: Event) -> None:
     """Applies the effect of a completed operation on the instance."""
     for name in event.resources:
-        match event.operation:
-            case OperationKind.START:
-                scope.power[name] = "running"
-            case OperationKind.STOP:
-                scope.power[name] = "stopped"
-            case OperationKind.DEALLOCATE:
-                scope.power[name] = "deallocated"
-            case OperationKind.REIMAGE:
-                scope.models[name] = scope.model
-            case _:
-                return
+        if event.operation in _POWER_AFTER:
+            scope.power[name] = _POWER_AFTER[event.operation]
+        elif event.operation is OperationKind.REIMAGE:
+            scope.models[name] = scope.model
 
 
 def _declared(scope: ObservedScope, roster: Roster) -> None:

@@ -1,6 +1,6 @@
 """Computes the rows that a change adds or updates. It is the same for every store."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from msgspec import Struct
@@ -19,7 +19,6 @@ from fairwarning.core.transitions import (
     InstancesAdded,
     LeaseRenewed,
     Scheduled,
-    ScopeTransition,
     Transition,
 )
 
@@ -52,7 +51,8 @@ def writes_of(before: Scope, change: Change) -> Writes:
     events = after.events
     if not events.keys() >= set(touched):
         # An event ended and was forgotten in this one transaction, so `after` no longer has it.
-        events = fold(before, _remembering(change.transitions)).events
+        remembered = (each for each in change.transitions if not isinstance(each, Forgotten))
+        events = fold(before, remembered).events
     roster_changed = before.roster is not after.roster
     changed = tuple(events[id] for id in touched if id not in new)
     added, removed = (
@@ -108,10 +108,6 @@ def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], l
         if isinstance(transition, _ON_EVENT):
             touched[transition.event_id] = None
     return new, list(touched)
-
-
-def _remembering(transitions: Iterable[ScopeTransition]) -> Iterator[ScopeTransition]:
-    return (each for each in transitions if not isinstance(each, Forgotten))
 
 
 def _address_changes(

@@ -61,42 +61,34 @@ class JournalChecker:
         lines = seen.lines.setdefault((entry.scope_id, entry.revision), [])
         lines.append(repr(entry.transition))
         match entry.transition:
-            case transitions.Scheduled():
-                observed_state.note(scope, entry)
-                self._check_birth(scope, scope.events[entry.transition.event_id], entry)
             case transitions.Seen(event_id=event_id):
                 shown = any(event_id in each.ever_shown for each in self._world.clients)
                 demand("seen by", shown, lambda: f"nobody was shown {event_id}")
-                observed_state.note(scope, entry)
             case transitions.Approved():
                 self._check_approval(scope, entry.transition)
-                observed_state.note(scope, entry)
             case transitions.Started():
                 self._check_start(scope, scope.events[entry.transition.event_id], entry)
-                observed_state.note(scope, entry)
             case transitions.Completed(event_id=event_id):
                 self._check_completion(event_id)
-                observed_state.note(scope, entry)
             case transitions.Deactivated():
                 asked = self._world.last_poll_ms(entry.scope_id, entry.at_ms)
                 idle_ms = entry.at_ms - max(asked, scope.activated_ms)
                 demand("6 same number, same document", idle_ms >= DAY_MS, lambda: f"{entry}")
-                observed_state.note(scope, entry)
             case transitions.DocumentChanged(incarnation=incarnation):
                 grown = incarnation == scope.incarnation + 1
                 demand("6 same number, same document", grown, lambda: f"{entry}")
-                observed_state.note(scope, entry)
             case transitions.InstanceDeleted(name=name):
                 taken_away = any(line.startswith("Completed(") for line in lines)
                 free = taken_away or not scope.awaits(name)
                 demand("9 every event ends", free, lambda: f"{name} left an event behind")
                 self._check_leaving(scope, entry, taken_away=taken_away)
-                observed_state.note(scope, entry)
             case transitions.RosterDeclared(roster=roster):
                 self._check_declaration(scope, roster)
-                observed_state.note(scope, entry)
             case _:
-                observed_state.note(scope, entry)
+                pass
+        observed_state.note(scope, entry)
+        if isinstance(entry.transition, transitions.Scheduled):
+            self._check_birth(scope, scope.events[entry.transition.event_id], entry)
 
     def _check_declaration(self, scope: ObservedScope, roster: Roster) -> None:
         """Checks that instances with a pending event stay in their domain and are not replaced."""

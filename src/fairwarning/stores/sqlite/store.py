@@ -24,21 +24,33 @@ from fairwarning.engine.protocols import (
     Due,
     Entry,
     Fence,
+    Moment,
     Position,
     Receipt,
     Record,
     Step,
     StoreDown,
 )
+from fairwarning.stores import statements
 from fairwarning.stores.codec import encode
 from fairwarning.stores.migrations import load_migrations
-from fairwarning.stores.records import delete_statement, put_statement
+from fairwarning.stores.records import delete_statement, put_statement, record_put, was_deleted
 from fairwarning.stores.rows import entry_of
 from fairwarning.stores.sql_store import SqlStore
-from fairwarning.stores.sqlite import transactions
 from fairwarning.stores.sqlite.connection import QUERIES, FileLock, Reader, migrate, store_down
+from fairwarning.stores.sqlite.transactions import (
+    Outcome,
+    append_note,
+    check_fences,
+    count_pending,
+    execute,
+    mark_fences,
+    read_scope,
+    rows,
+)
 from fairwarning.stores.sqlite.writer import InlineCommits, Writer
 from fairwarning.stores.statements import Value
+from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import writes_of_new
 
 _SEQ_MAX = 2**63 - 1
@@ -80,11 +92,16 @@ class SqliteStore(SqlStore):
         self, scopes: Sequence[Scope], *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> None:
         planned = [writes_of_new(scope) for scope in scopes]
-        await self._writer.submit(
-            lambda connection: transactions.create_scopes(
-                connection, self._clock, planned, by=by, why=why, fences=fences
+
+        def create(connection: sqlite3.Connection) -> Outcome[None]:
+            check_fences(connection, fences)
+            execute(
+                connection, statements.creation(planned, at_ms=self._clock.now(), by=by, why=why)
             )
-        )
+            mark_fences(connection, fences)
+            return None, tuple(signal_of(writes) for writes in planned)
+
+        await self._writer.submit(create)
 
     async def transact(
         self,
@@ -98,22 +115,26 @@ class SqliteStore(SqlStore):
         fences: Sequence[Fence] = (),
     ) -> Receipt:
         """Ignores `skip_busy`, because there is only one writer, so no scope is ever busy."""
-        return await self._writer.submit(
-            lambda connection: transactions.transact(
-                connection,
-                self._clock,
-                scope_id,
-                step,
-                by=by,
-                why=why,
-                counting=counting,
-                fences=fences,
-            ),
-            is_small=True,
-        )
+
+        def transact(connection: sqlite3.Connection) -> Outcome[Receipt]:
+            check_fences(connection, fences)
+            stored = read_scope(connection, scope_id)
+            subscription = stored.scope.roster.subscription
+            pending = count_pending(connection, subscription) if counting else 0
+            moment = Moment(now_ms=self._clock.now(), pending_operations=pending)
+            plan = plan_transaction(stored, step, moment, by=by, why=why)
+            execute(connection, plan.statements)
+            mark_fences(connection, fences)
+            return plan.receipt, plan.signals
+
+        return await self._writer.submit(transact, is_small=True)
 
     async def note_seen(self, seen: Mapping[ScopeId, Instant]) -> None:
-        await self._writer.submit(lambda connection: transactions.note_seen(connection, seen))
+        def note(connection: sqlite3.Connection) -> Outcome[None]:
+            execute(connection, statements.seen(seen))
+            return None, ()
+
+        await self._writer.submit(note)
 
     async def due(self, limit: int) -> Due:
         def query(connection: sqlite3.Connection) -> Due:
@@ -142,8 +163,8 @@ class SqliteStore(SqlStore):
     ) -> list[Entry]:
         first = int(after or 0) - inclusive
         name = "journal" if scope_id is None else "journal_of_scope"
-        rows = await self._rows(name, after=first, scope_id=scope_id, limit=limit)
-        return [entry_of(row) for row in rows]
+        found = await self._rows(name, after=first, scope_id=scope_id, limit=limit)
+        return [entry_of(row) for row in found]
 
     async def history(
         self,
@@ -157,10 +178,10 @@ class SqliteStore(SqlStore):
         name = "history" if scope_id is None else "history_of_scope"
         if event_id is not None:
             name = "history_of_event"
-        rows = await self._rows(
+        found = await self._rows(
             name, before=last, scope_id=scope_id, event_id=event_id, limit=limit
         )
-        return [entry_of(row) for row in rows]
+        return [entry_of(row) for row in found]
 
     async def keep(
         self,
@@ -175,11 +196,14 @@ class SqliteStore(SqlStore):
         fences: Sequence[Fence] = (),
     ) -> Record:
         statement = put_statement(kind, key, body, expected)
-        return await self._writer.submit(
-            lambda connection: transactions.put_record(
-                connection, self._clock, statement, note=note, by=by, why=why, fences=fences
-            )
-        )
+
+        def put(connection: sqlite3.Connection) -> Outcome[Record]:
+            check_fences(connection, fences)
+            record = record_put(statement, rows(connection, statement))
+            mark_fences(connection, fences)
+            return record, append_note(connection, self._clock, note, by, why)
+
+        return await self._writer.submit(put)
 
     async def drop(
         self,
@@ -193,18 +217,15 @@ class SqliteStore(SqlStore):
         fences: Sequence[Fence] = (),
     ) -> bool:
         statement = delete_statement(kind, key)
-        return await self._writer.submit(
-            lambda connection: transactions.delete_record(
-                connection,
-                self._clock,
-                statement,
-                expected=expected,
-                note=note,
-                by=by,
-                why=why,
-                fences=fences,
-            )
-        )
+
+        def delete(connection: sqlite3.Connection) -> Outcome[bool]:
+            check_fences(connection, fences)
+            was_there = was_deleted(statement, expected, rows(connection, statement))
+            mark_fences(connection, fences)
+            written_note = note if was_there else None
+            return was_there, append_note(connection, self._clock, written_note, by, why)
+
+        return await self._writer.submit(delete)
 
     def _prepare(self) -> None:
         try:

@@ -2,8 +2,8 @@
 
 These are the steps of one write, from the caller to the disk and back:
 
-1. `SqliteStore.transact` (`store.py`) gives `Writer.submit` the work, a function of
-   `transactions.py` that takes the connection, reads, decides and stores.
+1. `SqliteStore.transact` (`store.py`) gives `Writer.submit` the work, a function that takes the
+   connection, reads, decides and stores (with the parts in `transactions.py`).
 2. `submit` makes a `Job` of it and queues it for the thread, or commits it at once in the event
    loop if `InlineCommits` allows it.
 3. The thread takes all jobs that wait (`_next_batch`), begins one transaction (`_commit`), runs
