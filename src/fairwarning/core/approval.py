@@ -1,6 +1,4 @@
-"""This module checks who may approve an early start, and approves events by policy (promises 7 and
-10).
-"""
+"""This module checks who may approve an event, and approves by policy (promises 7 and 10)."""
 
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import Draft

@@ -66,9 +66,7 @@ class ReportSeen(Struct, frozen=True, kw_only=True):
 
 
 class ReportDrained(Struct, frozen=True, kw_only=True):
-    """An instance is ready for the event. Only Approve approves it, because others may not be
-    ready.
-    """
+    """An instance is ready for the event. This is no approval, as others may not be ready."""
 
     event_id: EventId
     instance: InstanceName

@@ -1,7 +1,5 @@
-"""This module makes the document that an instance sees: the visible events of its scope, in the
-form of an api-version.
-
-The order of keys, the compact form and the types are those of real answers of Azure.
+"""This module makes the document that an instance sees, in the form of an api-version. The order of
+keys, the compact form and the types are those of real answers of Azure.
 """
 
 import json

@@ -1,6 +1,4 @@
-"""This module derives the GUIDs and computer names that Azure would invent, so that they are the
-same everywhere.
-"""
+"""This module derives the GUIDs and computer names that Azure would invent from names."""
 
 from hashlib import sha1
 

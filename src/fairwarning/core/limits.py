@@ -1,6 +1,4 @@
-"""This module has the limits of everything that a caller can make larger, and the times of the
-engine.
-"""
+"""This module has the limits of what a caller can make larger, and the times of the engine."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,4 @@
-"""This module has the notice that each type needs, and checks whether a NotBefore gives it (promise
-2).
-"""
+"""This module has the notice that each type of event needs, and checks it (promise 2)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -36,9 +34,7 @@ def minimum_notice_ms(policy: Policy, event_type: EventType) -> int:
 
 
 def has_terminate_notice(roster: Roster, instance: Instance) -> bool:
-    """Return whether a delete of the instance is announced if its scope is activated. As in Azure,
-    only Regular instances of scale sets have a terminate notice.
-    """
+    """Return whether a delete of this instance of an activated scope is announced, as in Azure."""
     is_regular_member = roster.kind is ScopeKind.SCALE_SET and instance.priority is Priority.REGULAR
     return is_regular_member and instance.model.terminate_notice_ms is not None
 

@@ -100,8 +100,6 @@ def _spread(
 
 
 def _role(name: InstanceName) -> str:
-    """Return the role of a cloud service's instance, because each role is spread separately. Else
-    "".
-    """
+    """Return the role of an instance of a cloud service, or "" for any other instance."""
     role, mark, _ = name.partition("_IN_")
     return role if mark else ""

@@ -1,6 +1,4 @@
-"""A transition is one change of a scope. The journal is a list of transitions; applying them in
-order gives the scope.
-"""
+"""A transition is one change of a scope. The journal is the list of all transitions."""
 
 from msgspec import Struct
 

@@ -105,9 +105,7 @@ def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _wait(process: asyncio.subprocess.Process, timeout_s: float | None) -> int:
-    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout. If this
-    raises, the program has been ended.
-    """
+    """Waits for the program and returns its exit code. Raises DriverFailed at the timeout."""
     try:
         async with asyncio.timeout(timeout_s):
             return await process.wait()

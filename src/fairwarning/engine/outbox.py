@@ -76,9 +76,7 @@ class Outbox:
         self._newest, self._attempts = {}, {}
 
     def take(self, receipt: Receipt, began_ms: int) -> None:
-        """Start the work that was handed to this node, each attempt once. `began_ms` is when the
-        transaction began, by the steady clock.
-        """
+        """Start the work that was handed to this node. `began_ms` is the transaction's begin."""
         scope = receipt.scope
         if scope.revision <= self._newest.get(scope.id, 0):
             return

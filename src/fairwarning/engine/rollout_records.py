@@ -1,6 +1,4 @@
-"""This module keeps rollouts as records of the store. A record is written only if it is unchanged
-since it was read.
-"""
+"""This module keeps rollouts as records of the store, and changes them by compare-and-set."""
 
 from collections.abc import AsyncIterator
 

@@ -40,8 +40,7 @@ class RolloutRunner:
         self._alarm: Alarm | None = None
         self._listens = False
         self.turn = asyncio.Lock()
-        """Held from storing an announcement until it is made. So this node announces nothing after
-        a pause or a cancel was answered.
+        """Held while an announcement is stored and made, so that a pause has no late announcement.
         """
 
     def start(self) -> asyncio.Task[None]:
@@ -165,9 +164,7 @@ class RolloutRunner:
     async def _past(
         self, rollout: Rollout, scopes: dict[ScopeId, Scope | None]
     ) -> dict[EventId, Event]:
-        """Return the events of the active steps, and those that replaced them, even if their scope
-        no longer has them.
-        """
+        """Return the events of the active steps and their replacements, even finished ones."""
         past: dict[EventId, Event] = {}
         for step in rollout.steps:
             scope = scopes.get(step.scope_id)

@@ -1,6 +1,4 @@
-"""A view has the documents of one scope as its instances see them. A member is one instance with
-its view.
-"""
+"""A view has the documents of one scope. A member is one instance with its view."""
 
 import logging
 from collections.abc import Callable

@@ -53,9 +53,7 @@ class Round:
         self._chance = world.chance("round")
 
     async def play(self, load_s: float, stopping: asyncio.Event) -> None:
-        """Plays the round and completes the world's records. Raises CannotServe if a server does
-        not start, and CutOff if no server answers for too long.
-        """
+        """Plays the round and records it. Raises CannotServe or CutOff if no server answers."""
         world = self._world
         begin = await self._record_start()
         watching = asyncio.create_task(watch(world))

@@ -59,7 +59,7 @@ class Callers:
 
     def find(self, request: Request, address: str, *, on_loopback: bool) -> Member | Response:
         """Return the instance, or the response that refuses the request. `on_loopback` says whether
-        both the listener and the client are on loopback.
+        both ends are on loopback.
         """
         if self._rules.proxy_secret and address in self._rules.proxy_addresses:
             # From a proxy, only the signature counts. Its client may have written all the rest.

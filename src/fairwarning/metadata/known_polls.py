@@ -37,9 +37,7 @@ class KnownPolls:
         return len(self.by_bytes) >= REMEMBERED_POLLS_MAX
 
     def find_closing(self, raw: bytes) -> Request | None:
-        """Return the poll that these bytes are, if it is known and closes its connection, else
-        None.
-        """
+        """Return the poll that these bytes are, if it is known and closes its connection."""
         request = self._closing.get(raw)
         if request is not None:
             self.last_bytes, self.last_request = raw, request

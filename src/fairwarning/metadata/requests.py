@@ -88,8 +88,7 @@ class Request(Struct, frozen=True, kw_only=True):
     agent: str = ""
     """The first characters of the `User-Agent`."""
     form: int = 0
-    """The key of the response in `View.forms`. The one that closes the connection has the next key.
-    """
+    """The key of the response in `View.forms`. The response that closes has the next key."""
 
 
 def parse_request(head: Head, rules: EndpointRules) -> Request | Response:

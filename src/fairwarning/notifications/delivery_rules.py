@@ -23,9 +23,7 @@ JITTER = 0.2
 
 
 def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
-    """Return when to try again after `attempts` failures, or None to give up. `dice` is a random
-    number in [0, 1).
-    """
+    """Return when to try again after `attempts` failures, or None. `dice` is in [0, 1)."""
     assert attempts >= 1
     if attempts > len(PAUSES_MS):
         return None

@@ -61,8 +61,7 @@ class Notifications:
         self._keeper = _Keeper()
         self._listens = False
         self._refreshing = asyncio.Lock()
-        """Held while the list of targets is read and applied. Otherwise an older list could be
-        applied late, and end the workers of newer targets."""
+        """Held while the list of targets is read and applied, so that none is applied late."""
 
     def through(self, store: Store) -> "Notifications":
         """Return an object with the same targets that writes its changes to `store`."""

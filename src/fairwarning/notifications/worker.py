@@ -66,8 +66,7 @@ class Worker:
         self._next_try: Instant | None = None
         self._is_full = False
         self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
-        """The last try's `try_key` and outcome until they are stored, so that it is not repeated.
-        """
+        """The `try_key` and outcome of the last try, until both are stored."""
         self._must_look = True
         self._stops = False
 

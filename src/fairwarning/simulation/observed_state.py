@@ -77,9 +77,7 @@ class ObservedScope:
         )
 
     def awaits_in_domain(self, name: InstanceName) -> bool:
-        """Returns whether a pending event affects this instance, except deletes, which may be in
-        any update domain.
-        """
+        """Returns whether an event that is not over, except a delete, affects this instance."""
         return any(
             each.ended_ms is None and name in each.event.resources
             for each in self.events.values()

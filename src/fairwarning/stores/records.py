@@ -33,9 +33,7 @@ def delete_statement(kind: str, key: str) -> Statement:
 
 
 def was_deleted(statement: Statement, expected: int | None, rows: list[Row]) -> bool:
-    """Returns whether the statement deleted a record. Raises RecordChanged if its revision was not
-    `expected`. Then the caller must roll back.
-    """
+    """Returns whether a record was deleted. Raises RecordChanged if it was not at `expected`."""
     revision = rows[0][0] if rows else 0
     if expected not in {None, revision}:
         raise record_changed(str(statement.values["kind"]), str(statement.values["key"]))

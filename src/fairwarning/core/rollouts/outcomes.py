@@ -1,6 +1,4 @@
-"""This module updates the steps of a rollout from the events in the scopes. If they differ, the
-event is right.
-"""
+"""This module updates the steps of a rollout from their events, which are always right."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,4 @@
-"""This module computes how long a step takes at most, as far as this is known before it is
-announced.
-"""
+"""This module computes how long a step takes at most, before it is announced."""
 
 from collections.abc import Mapping
 
@@ -24,9 +22,7 @@ late, the other half for withdrawing events that could not start.
 
 
 def notice_ms(spec: RolloutSpec, roster: Roster) -> int:
-    """Return the notice of a step: that of the rollout, but outside test fleets at least the
-    minimum.
-    """
+    """Return the notice of a step: the rollout's, but at least the minimum unless it is a test."""
     minimum_ms = minimum_notice_ms(roster.policy, spec.type)
     if spec.notice_ms is None:
         return minimum_ms

@@ -41,9 +41,7 @@ def _covers(window: Window, local: datetime) -> bool:
 
 
 def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instant | None:
-    """Return the first instant from `instant` on that begins an open time of over `needed_ms`. It
-    is None if there is no such instant within the horizon.
-    """
+    """Return the first instant, from `instant` on, that begins over `needed_ms` of open time."""
     for begin, end in stretches(calendar, instant):
         if end is None or end - begin > needed_ms:
             return begin

@@ -63,9 +63,7 @@ async def connect(conninfo: str, first: str) -> Connection:
 
 
 class Database:
-    """A pool of connections. A caller that finds no free connection opens one. So each caller
-    learns at once whether the server can be reached.
-    """
+    """A pool in which a caller without a free connection opens one, and so learns of an outage."""
 
     def __init__(
         self, conninfo: str, connections_max: int, prepare: Callable[[Connection], Awaitable[None]]

@@ -160,9 +160,7 @@ class _Renewed:
             await connection.close()
 
     async def keep(self, use: Callable[[Connection], Awaitable[None]]) -> None:
-        """Runs `use` with a connection, and again with a new one whenever it breaks. It never
-        returns. After the caller cancels it, the caller must call `drop`.
-        """
+        """Runs `use` with a connection for ever, until it is cancelled. Then call `drop`."""
         pause_s = PAUSE_S_MIN
         while True:
             try:
