@@ -66,7 +66,7 @@ class NotOnThisMachine(Exception):
 
 
 class _Extra(NamedTuple):
-    """The TLS listener for Azure's clients, beside a control plane that does not use TLS."""
+    """The TLS listener for Azure's clients, for a control plane that does not use TLS itself."""
 
     listener: socket.socket
     own: OwnCertificate
@@ -84,7 +84,7 @@ class NodeSettings:
     clock_start: Instant | None = None
     """The time at which a virtual clock begins. None means now."""
     clock_speed: float = 0
-    """The speed of the virtual clock, as a multiple of real time. At 0 only `advance` moves it."""
+    """How much faster than real time the virtual clock runs. At 0 it moves only when asked to."""
     seed: int | None = None
     """The seed of the random numbers for faults. None means a different seed each time."""
     tls: Tls | None = None

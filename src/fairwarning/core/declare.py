@@ -69,7 +69,7 @@ def declare(draft: Draft, command: Declare, now: Instant) -> None:
 
 
 def leaving(scope: Scope, wanted: Roster, without_notice: Names = ()) -> tuple[Instance, ...]:
-    """Return the left out instances that stay until their Terminate event is over."""
+    """Return the instances that `wanted` leaves out but that stay until their Terminate is over."""
     return tuple(
         each
         for each in scope.roster.live

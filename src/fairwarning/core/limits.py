@@ -10,7 +10,7 @@ from fairwarning.core.refusals import Code, Refused
 SCOPE_INSTANCES_MAX = 100
 """The largest number of instances in a placement group (a limit of Azure)."""
 FLEXIBLE_NAME_CHARS_MAX = 44
-"""The longest instance name in a flexible scale set (a limit of Azure). Others may have 64."""
+"""The longest name of an instance of a flexible scale set, in Azure. Other names may have 64."""
 FLEXIBLE_SET_CHARS_MAX = FLEXIBLE_NAME_CHARS_MAX - len("_12345678")
 SCOPE_EVENTS_MAX = 1_000
 FINISHED_KEPT_MAX = 4
@@ -31,7 +31,7 @@ class Timing:
     idle_grace_ms: int = 15 * MINUTE_MS
     """How much longer a silent scope stays activated, because requests are stored with a delay."""
     retention_ms: int = DAY_MS
-    """How long finished events and deleted instances stay in their scope, if they are few."""
+    """How long finished events and deleted instances stay in their scope, unless too many."""
     lease_ms: int = 30 * SECOND_MS
     """How long a node may be silent before another node takes over its driver work."""
     attempt_ms: int = 30 * MINUTE_MS

@@ -113,7 +113,7 @@ def policy_actor(name: str) -> Actor:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """The settings of a scale set for new instances. An instance keeps its own until upgraded."""
+    """The settings of a scale set for new instances. An instance keeps its model until upgraded."""
 
     generation: int = 1
     terminate_notice_ms: int | None = None
@@ -237,7 +237,7 @@ class Event(Struct, frozen=True, kw_only=True):
     description: str = ""
     duration_s: int = -1
     lasts_s: int | None = None
-    """How long the simulated driver keeps the event Started. None means its whole impact."""
+    """How long the simulated driver keeps the event Started. None means its usual time."""
     operation: OperationKind | None = None
     announced: bool = True
     """Whether instances are told of the event. If not, it starts at once."""

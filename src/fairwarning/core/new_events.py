@@ -157,7 +157,7 @@ def postponed_event(scope: Scope, event: Event, command: Postpone, now: Instant)
 
 
 def _is_announced(scope: Scope, kind: OperationKind, instance: Instance) -> bool:
-    """Return whether the operation is announced. Some are only if the model has a notice."""
+    """Return whether the operation is announced. A delete or a reimage needs a notice for that."""
     match kind:
         case OperationKind.DELETE:
             return notice.has_terminate_notice(scope.roster, instance)

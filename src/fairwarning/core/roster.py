@@ -135,7 +135,7 @@ def upgrade(draft: Draft, names: tuple[InstanceName, ...]) -> None:
 
 
 def upgraded(roster: Roster, names: tuple[InstanceName, ...]) -> transitions.InstancesUpgraded:
-    """Return the transition to the latest model. It also says who loses a terminate notice."""
+    """Return the upgrade to the latest model. It names instances that lose a terminate notice."""
     has_none = roster.model.terminate_notice_ms is None
     models = {name: roster.instances[name].model for name in names}
     return transitions.InstancesUpgraded(
@@ -188,7 +188,7 @@ def _room(kind: ScopeKind) -> int:
 
 
 def refuse_place(what: str, text: str) -> None:
-    """Raise Refused if a part of a scope's id, called `what`, has a character such as a slash."""
+    """Raise Refused if a part of a scope's id (`what`) has a forbidden character, like a slash."""
     if not _PLACE.fullmatch(text):
         raise Refused(
             Code.FLEET_INVALID,

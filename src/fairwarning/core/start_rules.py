@@ -57,7 +57,7 @@ def is_held(scope: Scope, event: Event, now: Instant) -> bool:
 
 
 def barrier_falls_ms(scope: Scope, event: Event) -> Instant | None:
-    """Return when an approved Terminate starts although others are not approved. None if unheld.
+    """Return when an approved Terminate event starts although others are not approved, or None.
 
     These are the rules of Azure: it waits for all pending deletes of the scope that are not
     approved, but never beyond its own NotBefore.

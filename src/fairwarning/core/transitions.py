@@ -158,7 +158,7 @@ class RosterDeclared(Struct, frozen=True, kw_only=True):
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Something for the history happened outside all scopes, such as a new token."""
+    """A line of the history that belongs to no scope, such as the creation of a token."""
 
     subject: str
     """The thing that it happened to, such as `rollout:patch-tuesday`."""

@@ -92,7 +92,7 @@ def _timeout_s(order: Order) -> float | None:
 
 
 def _environment(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Returns the server's environment without its settings (passwords), and with the order."""
+    """Returns the server's environment, with the order and without settings of the server."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(OWN_PREFIX)}
     return kept | {
         "FAIRWARNING_KEY": order.key,

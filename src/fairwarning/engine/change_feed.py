@@ -27,7 +27,7 @@ class Feed:
         self._branches: dict[Position, Position] = {}
         """For each lost position, the newest entry before it that is not lost."""
         self.find_loss: Callable[[], Awaitable[None]] | None = None
-        """Finds out what was lost. It is None if this node does not follow the journal."""
+        """A function that finds lost entries. None if this node does not follow the journal."""
 
     def on_signal(self, _: Signal) -> None:
         for wake in self._readers:

@@ -28,7 +28,7 @@ from fairwarning.engine.step_back import StepBack, must_begin_anew
 
 PAGE_SCOPES_MAX = 1_000
 RELOAD_SCOPES_MAX = 200
-"""The scopes in a page during a reload. They are few, because polls wait while it is decoded."""
+"""The number of scopes that a reload decodes at once. It is small, because polls wait then."""
 LOST = "the store had stepped back behind a document that was served"
 
 BeginsAnew = Callable[[ScopeId, BeginAnew], Awaitable[Receipt]]
@@ -107,7 +107,7 @@ class Views:
             raise OtherPast("the store has less than this node has shown; ask again in a moment")
 
     def on_signal(self, signal: Signal) -> None:
-        """Show the scope of a commit of this node, or read the scope that another has changed."""
+        """Show the scope that this node has changed, or read the one that another has changed."""
         if signal.scope is not None:
             self.put(signal.scope)
         elif signal.scope_id:

@@ -69,7 +69,7 @@ class UnconfirmedRevisions:
         return revision != met or at_ms == met_ms
 
     def is_met_by(self, entry: Entry) -> bool:
-        """Note that an entry was read. Returns False if the journal lacks a commit of ours."""
+        """Note that an entry was read. Returns False if a commit of this node is missing."""
         self._met[entry.scope_id] = (entry.revision, entry.at_ms)
         for told in (self._new, self._old):
             if entry.revision >= told.get(entry.scope_id, _NOTHING).revision:

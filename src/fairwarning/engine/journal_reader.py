@@ -80,7 +80,7 @@ class JournalReader:
         self._begin(await self._store.history(before=position, limit=number))
 
     async def begin_at_end(self, number: int) -> None:
-        """Let the next page begin with later commits, and remember the last `number` entries."""
+        """Let the next page begin at the end, and remember the `number` entries before it."""
         self._begin(await self._store.history(limit=number))
 
     def _begin(self, newest_first: list[Entry]) -> None:

@@ -196,7 +196,7 @@ class Outbox:
     async def _report_of(
         self, job: asyncio.Task[Report | None], lease: Lease, alarm: Alarm
     ) -> Report | None:
-        """Renew the lease until the job ends, and return its report. None if the work is lost."""
+        """Renew the lease until the job ends. Return its report, or None if the lease is lost."""
         pause_ms = self._timing.lease_ms // 2
         while True:
             await alarm.pause(pause_ms)

@@ -249,7 +249,7 @@ class Store(Protocol):
     async def records(
         self, kind: str, *, after: str = "", until: str | None = None, limit: int
     ) -> list[Record]:
-        """Return records by key in byte order, after `after` and up to and with `until`."""
+        """Return records in the byte order of their keys, after `after` and up to `until`."""
 
     async def keep(
         self,
@@ -290,7 +290,7 @@ class Alarm(Protocol):
         """Return at `until` or when somebody rings, at once if somebody has rung before."""
 
     async def pause(self, for_ms: int | None) -> None:
-        """Wait for a duration that no set clock changes, or until somebody rings."""
+        """Wait for a duration, whatever the wall clock says, or until somebody rings."""
 
     def ring(self) -> None: ...
 
@@ -313,7 +313,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
     key: EventId
     attempt: int
-    """The attempt, from 1 on. A driver that has seen a higher one for the key must refuse it."""
+    """The number of the attempt, from 1 on. A driver refuses it if it has seen a higher one."""
     node: NodeId
     """The node that has this attempt."""
     lease_until_ms: Instant

@@ -40,7 +40,7 @@ class RolloutRunner:
         self._alarm: Alarm | None = None
         self._listens = False
         self.turn = asyncio.Lock()
-        """Held while an announcement is stored and made, so that a pause has no late announcement.
+        """A lock for announcing, so that nothing is announced after a pause was answered.
         """
 
     def start(self) -> asyncio.Task[None]:

@@ -194,7 +194,7 @@ class Engine:
         why: str = "",
         fences: Sequence[Fence] = (),
     ) -> Receipt:
-        """Carry out the command durably. Raises Refused, FenceBroken or StoreDown."""
+        """Carry out and store the command. Raises Refused, FenceBroken or StoreDown."""
         limits.refuse_text("reason", why + by.name)
         try:
             try:
@@ -212,7 +212,7 @@ class Engine:
     async def approve(
         self, event_id: EventId, *, by: Actor, why: str = "", fences: Sequence[Fence] = ()
     ) -> Receipt:
-        """Approve an event of an unknown scope. Raises Refused, FenceBroken or StoreDown."""
+        """Approve an event by its id alone. Raises Refused, FenceBroken or StoreDown."""
         scope_id, _ = await self._store.find_event(event_id)
         command = Approve(event_id=event_id, by=by)
         return await self.submit(scope_id, command, by=by, why=why, fences=fences)
@@ -221,7 +221,7 @@ class Engine:
         return self._feed.changes(after)
 
     async def _refuse_if_over(self, scope_id: ScopeId, event_id: EventId) -> None:
-        """Raise Refused if the event is over, which the store knows after the scope forgot it."""
+        """Raise Refused if the event is over. The store knows it even if the scope forgot it."""
         found, event = await self._store.find_event(event_id)
         if found == scope_id:
             raise Refused(

@@ -22,7 +22,7 @@ CANCELLERS = 4
 OPERATORS = 4
 _TRIES_MAX = 3
 _PATIENT_TRIES_MAX = 75
-"""How often a patient caller tries a request: for over a minute, until a lost key is free."""
+"""The tries take over a minute. By then the key of a request that a crash cut off is free."""
 _TRY_PAUSE_S = 1.0
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
 

@@ -113,7 +113,7 @@ def _table(declared: Declared) -> str:
 
 
 def _value(value: Any) -> str:
-    """Returns the value as TOML, which writes all except tables as JSON does."""
+    """Returns the value as TOML. Everything except tables is written as in JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)

@@ -87,7 +87,7 @@ class Node:
         await self._end(signal.SIGTERM, "stopped", note)
 
     async def pause(self, seconds: float, note: Note) -> None:
-        """Stops the process with SIGSTOP for some seconds. It can't notice, and then goes on."""
+        """Stops the process with SIGSTOP for some seconds, and then lets it continue."""
         note(NodeChange(node=self.name, change="paused", at=now()))
         self._signal(signal.SIGSTOP)
         try:
@@ -152,7 +152,7 @@ def is_error(line: bytes) -> bool:
 
 
 class Guard:
-    """A process that kills the servers if this process is killed and cannot do it itself."""
+    """A second process, which kills the servers if this process is killed."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes

@@ -59,7 +59,7 @@ class Request(Struct, tag="request", tag_field="record", kw_only=True):
     """The Idempotency-Key, if one was sent."""
     sent: At
     answered: At | None = None
-    """None if there was no answer. Then it is unknown whether the request was carried out."""
+    """When the answer came. None means that nobody knows whether it was carried out."""
     status: int | None = None
     answer: dict[str, Any] | None = None
 

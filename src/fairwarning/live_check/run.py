@@ -82,7 +82,7 @@ class Run:
             guard.tell()
 
     async def _declare(self, node: Node) -> None:
-        """Declares the fleet. Raises CannotServe if the store is not empty, to spare its scopes."""
+        """Declares the fleet. Raises CannotServe if the store has scopes, which it would remove."""
         connection = Connection(is_kept=False)
         text = fleet_toml(self._folder, self._settings.round.lease_s)
         (self._folder / _FLEET_FILE).write_text(text)

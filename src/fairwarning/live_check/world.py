@@ -34,7 +34,7 @@ class World:
         self._seed = seed
 
     def chance(self, who: str) -> random.Random:
-        """Returns a random generator, which is the same for the same seed and name."""
+        """Returns a generator of random numbers, the same ones for the same seed and name."""
         return random.Random(f"{self._seed} {who}")
 
     def note(self, change: NodeChange) -> None:

@@ -297,7 +297,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self._poll_later(request, member, closes)
 
     def _poll_later(self, request: Request, member: Member, closes: bool) -> None:
-        """Answer a poll that memory alone can't answer: activate, hold it, or read the scope."""
+        """Answer a poll later: activate the scope, hold the poll, or read the scope again first."""
         handlers, view = self._state.handlers, member.view
         if view.activated_ms is None:
             activating = handlers.activate(member)

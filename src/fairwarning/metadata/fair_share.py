@@ -29,7 +29,7 @@ class FairShare:
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def run(self, address: str, go: Callable[[], None]) -> None:
-        """Call `go`, which must not raise, at once or when the address has a turn again."""
+        """Call `go` as soon as the address has a turn, perhaps at once. `go` must not raise."""
         waiting = self._waiting.get(address)
         if waiting is not None:
             waiting.append(go)

@@ -24,7 +24,7 @@ REMEMBERED_BYTES_MAX = 2_048
 """The most bytes of a poll that is remembered."""
 ACTIVATION_DELAY_S_MAX = 120
 CONNECTIONS_PER_ADDRESS_MAX = 512
-"""How many connections an address may have, except proxies and loopback (a fleet on a laptop)."""
+"""How many connections an address may have, unless it is a proxy's or on loopback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,14 +39,14 @@ def may_want(filters: Filters, entry: Entry) -> bool:
 
 
 def wants(filters: Filters, event: Event | None) -> bool:
-    """Whether the filters accept the event. Filters by type or source never accept None."""
+    """Return whether the filters accept the event. Filters by type or source never accept None."""
     if filters.types and (event is None or event.type not in filters.types):
         return False
     return not filters.sources or (event is not None and event.source in filters.sources)
 
 
 def is_meant(id: ScopeId, name: str) -> bool:
-    """Whether `name` is the scope's id, the end of the id, or the name of the scope's resource."""
+    """Return whether `name` is the scope's id, the end of the id, or the scope's resource."""
     if id == name or id.endswith(f"/{name}"):
         return True
     whole, _, group = id.rpartition("/")

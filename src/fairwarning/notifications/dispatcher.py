@@ -28,7 +28,7 @@ from fairwarning.notifications.worker import OUTAGE_PAUSE_MS, RECHECK_MS, Worker
 STOP_PATIENCE_S = 2.0
 """How long a try that is under way may still take when the node stops."""
 ALONE = "alone"
-"""The node's name without a shared store. It is the same after a restart, as the leases stay."""
+"""The node's name if the store is not shared. After a restart, its leases are still its own."""
 
 _DICE = SystemRandom().random
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Notifications:
         self._keeper = _Keeper()
         self._listens = False
         self._refreshing = asyncio.Lock()
-        """Held while the list of targets is read and applied, so that none is applied late."""
+        """A lock for reading and applying the list of targets, so that no old list is applied."""
 
     def through(self, store: Store) -> "Notifications":
         """Return an object with the same targets that writes its changes to `store`."""

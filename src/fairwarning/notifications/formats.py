@@ -52,7 +52,7 @@ async def event_at(store: Store, entry: Entry) -> Event | None:
 
 
 async def starts_at_once(store: Store, entry: Entry) -> bool:
-    """Whether this entry schedules an event that starts in the same commit."""
+    """Return whether this entry schedules an event that starts in the same commit."""
     if not isinstance(entry.transition, Scheduled):
         return False
     lines = await _lines(store, None, entry.transition.event_id)

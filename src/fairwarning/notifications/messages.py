@@ -19,7 +19,7 @@ from fairwarning.notifications.model import Message, Template, Words
 CONTENT_TYPE = "application/cloudevents+json"
 TYPE_PREFIX = "com.fairwarning"
 _WITHOUT_EVENT = Template(title="$kind", body="$text\nscope $scope")
-"""Replaces the default template if the entry is about no event."""
+"""The template for entries that are about no event, unless the target has its own."""
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -105,7 +105,7 @@ def _type_of(entry: Entry, event: Event | None) -> str:
 
 
 def _kind_of(entry: Entry) -> str:
-    """Return `attempt-failed` for AttemptFailed."""
+    """Return the kind of the entry in lower case, such as `attempt-failed` for AttemptFailed."""
     return _INNER_CAPITAL.sub("-", kind_of(entry.transition)).lower()
 
 

@@ -33,7 +33,7 @@ class Sender(Protocol):
 
 
 class NetworkSender:
-    """Sends to webhooks with httpx, and to chat and mail with Apprise. Uses the proxy variables."""
+    """The real sender. It sends to webhooks with httpx, and to chat and mail with Apprise."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -66,7 +66,7 @@ class Worker:
         self._next_try: Instant | None = None
         self._is_full = False
         self._unkept: tuple[tuple[str, int, int], Outcome] | None = None
-        """The `try_key` and outcome of the last try, until both are stored."""
+        """The key and outcome of the last try, until they are stored. It is not tried twice."""
         self._must_look = True
         self._stops = False
 

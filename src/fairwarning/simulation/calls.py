@@ -15,7 +15,7 @@ from fairwarning.engine.protocols import ScopeBusy, StoreDown
 
 T = TypeVar("T")
 BUSY = "busy"
-"""The name of a trap for calls that fail as busy instead of waiting for another node."""
+"""The entry in `traps` for calls that may fail because another node has locked the scope."""
 WRITES = ("transact", "keep", "drop")
 """The names of the calls that change the store, except notes of polls."""
 
@@ -25,12 +25,12 @@ class Verdict(Enum):
     FAIL = "fail"
     BUSY = "busy"
     SETTLED = "settled"
-    """The call was already carried out in a group, and has its outcome."""
+    """The call has been carried out together with others, so it already has its outcome."""
 
 
 @dataclass(slots=True, eq=False)
 class Outcome(Generic[T]):
-    """The result of a call, or its error."""
+    """Either the result of a call or the error that it raised."""
 
     result: T | None = None
     error: BaseException | None = None
@@ -38,7 +38,7 @@ class Outcome(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A stopped call, which waits for the world's verdict."""
+    """A call that waits until the world decides whether it goes on or fails."""
 
     node: str
     name: str
@@ -63,7 +63,7 @@ class Call:
 
 
 class Calls:
-    """All calls of all nodes that wait now, and those that are being carried out."""
+    """The calls of all nodes that wait for a decision of the world or are being carried out."""
 
     def __init__(self) -> None:
         self.waiting: list[Call] = []
@@ -72,9 +72,9 @@ class Calls:
         self.committing: str | None = None
         """The node whose call is carried out now. A signal at this time is from its commit."""
         self.traps: set[tuple[str, bool]] = set()
-        """The next call of this name fails: at its answer if True, else before it runs."""
+        """Methods whose next call fails: after it was carried out if True, else before."""
         self.on_outcome: Callable[[object], None] = lambda _: None
-        """Is called with the result of each call, before the caller gets it."""
+        """A function that is called with each result, before the caller gets the result."""
         self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
         self._hanging: list[object] = []
         self._running = 0
@@ -102,7 +102,7 @@ class Calls:
             call.verdict.set_result(verdict)
 
     async def run(self, call: Call) -> Outcome[Any]:
-        """Carries the call out and returns its result or its error as an outcome."""
+        """Carries out the call, and returns its result or its error."""
         self.committing = call.node
         try:
             return Outcome(result=await self.counted(call.work()))

@@ -28,9 +28,9 @@ class Question:
 
     node: "Node"
     tag: str
-    """The tag of the client's last document. It is empty if the request has no tag."""
+    """The tag that the request sends in If-None-Match. It may be empty."""
     document: bytes
-    """The document of the tag in the newest api-version, or empty."""
+    """The document that the tag names, in the newest api-version. It may be empty."""
     wait_s: int
     version: str
     asked_ms: Instant
@@ -67,7 +67,7 @@ class _Transport:
         self._client = client
         self.is_open = True
         self.is_cut = False
-        """Whether the connection is lost and the node does not know it."""
+        """Whether the connection is lost without the node knowing this."""
 
     def write(self, data: bytes) -> None:
         if self.is_open:
@@ -97,11 +97,11 @@ class Client:
         self.scope_id = scope_id
         self.name = name
         self.address = address
-        """The address it polls from; None if it names itself, on loopback."""
+        """The address from which the client polls. None means loopback, where it names itself."""
         self.tag = ""
         self.document = b""
         self.shown: tuple[EventId, ...] = ()
-        """The events of the last document."""
+        """The ids of the events in the client's last document."""
         self.ever_shown: set[EventId] = set()
         self.question: Question | None = None
         self.answers: list[Answered] = []
@@ -136,7 +136,7 @@ class Client:
             self._transport.is_open, self._transport.is_cut = False, True
 
     def miss(self, data: bytes) -> None:
-        """Drops an answer of the node, but counts its events as shown, as the node believes."""
+        """Loses an answer. Its events count as shown, because the node believes so."""
         head, _, body = data.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200") and b'"Events"' in body:
             self.ever_shown.update(each["EventId"] for each in json.loads(body)["Events"])

@@ -77,9 +77,9 @@ class Node:
         self.last_polls: dict[ScopeId, Instant] = {}
         """When this node last answered a poll of the scope."""
         self.has_lost_answers = False
-        """Whether a commit of its own may have handed it work that it does not know of."""
+        """Whether the answer to a commit was lost that may have handed work to this node."""
         self.calls_when_stopped: int | None = None
-        """How many calls of drivers there had been when it had stopped."""
+        """How many calls of drivers all nodes had made when this node had stopped."""
 
     @property
     def is_alive(self) -> bool:

@@ -45,7 +45,7 @@ class Shape:
     all_come_back: bool
     """Whether all nodes that are down start again at the end. Otherwise only one node must run."""
     is_stubborn: bool
-    """Whether drivers never succeed, so that events end as failed."""
+    """Whether drivers fail every time, so that events end as failed."""
     skews_ms: tuple[int, ...]
     weights: dict[str, int]
 

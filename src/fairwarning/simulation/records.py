@@ -41,7 +41,7 @@ class Documents:
     def __init__(self) -> None:
         self._bodies: dict[tuple[ScopeId, Instant, int], set[bytes]] = {}
         self._order: dict[tuple[ScopeId, tuple[Instant, int], bytes], tuple[int, int]] = {}
-        """For each document, how often the store had been set back before it, and its number."""
+        """For each document, how often the store was set back before, and its number."""
 
     def note(self, scope: Scope, past: int) -> None:
         if scope.activated_ms is None:

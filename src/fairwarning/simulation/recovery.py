@@ -57,7 +57,7 @@ async def _start_all(world: World) -> None:
 
 
 async def _pass_time(world: World) -> None:
-    """Lets time pass to the store's next deadline, and skips the nodes' polls before it."""
+    """Lets time pass until the store's next deadline."""
     due = await world.store.due(1)
     _check_overdue(world, due)
     next_ms = world.clock.next_in_ms()

@@ -88,7 +88,7 @@ async def _count(world: World) -> None:
 
 
 def _hear(world: World, context: dict[str, Any]) -> None:
-    """Records an error of a callback. The error of a task that nobody awaits is ignored."""
+    """Records an error that a callback raised. Errors of tasks that nobody awaits are ignored."""
     if "never retrieved" not in context["message"]:
         world.errors.append(context.get("exception") or RuntimeError(context["message"]))
 

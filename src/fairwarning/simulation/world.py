@@ -38,7 +38,7 @@ OPERATOR = operator_actor("sim")
 
 
 class Note(NamedTuple):
-    """A note in the store that an instance of a scope has polled."""
+    """The store has noted when an instance of a scope last polled."""
 
     scope_id: ScopeId
     asked_ms: Instant
@@ -57,12 +57,12 @@ class World:
         self.signals = Signals(shape, lambda: self.nodes)
         self.nodes: list[Node] = []
         self.gone: list[Node] = []
-        """Nodes that another node has replaced."""
+        """The nodes that have ended and in whose place another node runs."""
         self.clients: list[Client] = []
         self.readers: list[FeedReader] = []
         self.arrived: list[Sent] = []
         self.entries_before_targets = 0
-        """How many entries came before the targets of notifications."""
+        """How many journal entries there were when the targets of notifications were created."""
         self.documents = Documents()
         self.answers: list[CallerAnswer] = []
         self.requests: list[CallerRequest] = []
@@ -75,7 +75,7 @@ class World:
         """How often the store has stepped back."""
         self.clock_steps = 0
         self.due_since_ms: int | None = None
-        """Since when (in steady time) something is due that no node has looked at."""
+        """The steady time since which a scope has been due without any node acting on it."""
         self.was_stepped_ahead = False
         """Whether the store's clock was stepped ahead, so that leases may end early."""
         self.save: Callable[[], Any] = lambda: None
@@ -84,7 +84,7 @@ class World:
         self.happened: Counter[str] = Counter()
         """Counts what has happened in this world; tests demand that enough has."""
         self.errors: list[BaseException] = []
-        """Errors that should not have happened."""
+        """The errors that no step expected. The first of them ends the run."""
         self.trace: list[str] = []
         self._backups: list[tuple[StoreCopy, list[Note], Any]] = []
         self._place = place
@@ -211,7 +211,7 @@ class World:
         await self.quiesce()
 
     def _note_failure(self, call: Call, verdict: Verdict) -> None:
-        """Counts a failed call, and marks the node if it cannot know what became of its work."""
+        """Counts a failed call. It also notes on the node that it may have unknown work."""
         if verdict is Verdict.BUSY:
             self.happened["busy"] += 1
             return
@@ -222,7 +222,7 @@ class World:
                 node.has_lost_answers |= call.is_done or not node.is_alive
 
     async def settle(self, *, signals: bool = True) -> None:
-        """Lets all free calls go on until none is left. With `signals`, it delivers those too."""
+        """Carries out all calls that are not held back, and delivers the signals if asked to."""
         await self.quiesce()
         for _ in range(ROUNDS_MAX):
             if signals and self.signals.waiting:
@@ -243,7 +243,7 @@ class World:
         raise Broken("9 every event ends", "the nodes never come to rest")
 
     async def quiesce(self) -> None:
-        """Lets every task run until it waits for the world. Raises the first error of a task."""
+        """Runs all tasks until each waits for the world. Raises the first error of a task."""
         loop = current()
         while True:
             await asyncio.sleep(0)
@@ -334,7 +334,7 @@ class World:
         return self.clock.now()
 
     async def _trouble(self, node: str, order: Order) -> str:
-        """Returns why this node has no right to the order now, or "" if it has."""
+        """Returns why this node must not carry out the order now, or "" if it may."""
         scope = await self.calls.counted(self.store.read(order.scope_id))
         event = scope.events.get(order.key)
         work = None if event is None else event.work
@@ -347,7 +347,7 @@ class World:
         return f"the lease ended {late_ms} ms ago" if late_ms >= 0 else ""
 
     async def _had_all_since(self, node: str, order: Order) -> bool:
-        """Returns whether only this node got the attempt of the order and all later attempts."""
+        """Returns whether this node was handed the order's attempt and every later attempt."""
         history = await self.calls.counted(self.store.history(event_id=order.key, limit=1_000))
         handed = [each.transition for each in history if isinstance(each.transition, HandedOver)]
         return all(each.node == node for each in handed if each.attempt >= order.attempt)
@@ -360,7 +360,7 @@ class World:
                 self.notes.append(Note(scope_id, asked_ms, self.now()))
 
     def last_poll_ms(self, scope_id: ScopeId, before: Instant) -> Instant:
-        """Returns the last poll of the scope that the store had a note of before this instant."""
+        """Returns the time of the last poll that the store knew of before this instant."""
         known = (n.asked_ms for n in self.notes if n.scope_id == scope_id and n.at_ms < before)
         return max(known, default=Instant(0))
 

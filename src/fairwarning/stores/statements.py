@@ -94,7 +94,7 @@ def contested_key(statement: Statement) -> str | None:
 
 
 def refuse_taken(name: str, key: str) -> None:
-    """Raises Refused, because the unique key of the statement `name` is taken, if it has one."""
+    """Raises the refusal for a unique key that is taken, if the statement `name` has one."""
     match name:
         case "add_scope":
             refuse_scope_exists(ScopeId(key))

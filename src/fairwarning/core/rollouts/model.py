@@ -42,7 +42,7 @@ STOPPED = (RolloutPhase.FAILED, RolloutPhase.CANCELLED)
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """The days and local times at which maintenance may happen. It may close on the next day."""
+    """The days and local times at which maintenance may happen. A window may pass midnight."""
 
     days: tuple[int, ...]
     """The days on which the window opens. 0 is Monday."""

@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def preview(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> Plan:
-    """Return the plan of the rollout that `create` would start. Raises Refused as that would."""
+    """Return the plan of the rollout that `create` would start. Raises Refused as `create` does."""
     chosen = tuple(scopes)
     steps = checked_steps(spec, chosen, now)
     planned = _forecast(spec, steps, {scope.id: scope for scope in chosen}, now)

@@ -127,7 +127,7 @@ def _check_event(
 
 
 def check_seen(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that the instance that saw an event first had polled with a fitting api-version."""
+    """Checks that the instance that first saw an event had polled, in a version that shows it."""
     for event in evidence.events.values():
         for line in event.all("Seen"):
             name, at_ms = line.entry.data["name"], line.entry.at_ms + evidence.slack_ms

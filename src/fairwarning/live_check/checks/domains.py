@@ -44,7 +44,7 @@ def _overlaps(evidence: Evidence, impacts: list[Impact]) -> Iterator[Finding]:
 
 
 def _started_last(one: EventHistory, other: EventHistory) -> EventHistory:
-    """Returns the event that started later in the history, whenever the drivers began."""
+    """Returns the event that started later according to the history."""
     return max(one, other, key=lambda each: [line.place for line in each.all("Started")])
 
 
@@ -84,7 +84,7 @@ def _impact(
 
 
 def check_barrier(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that a Terminate starts early only if all others of its scope are approved."""
+    """Checks that a Terminate starts before NotBefore only if all others are approved too."""
     deletes = [
         each for each in evidence.events.values() if each.type == "Terminate" and each.is_announced
     ]
@@ -108,7 +108,7 @@ def check_barrier(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _was_undecided(event: EventHistory, place: int) -> bool:
-    """Returns whether, at this `place`, the event was announced and nothing else."""
+    """Returns whether the event was announced, but not yet approved, before this `place`."""
     announced = event.first("Scheduled")
     if announced is None or announced.place > place:
         return False

@@ -22,7 +22,7 @@ def check_once(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) -> Iterator[Finding]:
-    """Checks each order (`do`), even if the driver did not carry it out."""
+    """Checks that each `do` call was allowed, whether or not the driver carried it out."""
     orders: dict[int, DriverCall] = {}
     for place, call in enumerate(calls):
         if call.what != "do":
@@ -45,7 +45,7 @@ def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) ->
 def _late(
     evidence: Evidence, event: EventHistory, call: DriverCall, before: list[DriverCall]
 ) -> str:
-    """Returns why the node had no right to this order. It is empty if the node had it."""
+    """Returns why the node must not give this order, or an empty text if it may."""
     handed = [
         line
         for line in event.all("HandedOver")
@@ -66,7 +66,7 @@ def _late(
 
 
 def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | None:
-    """Returns the first entry with which the node lost the work it got at `place`, or None."""
+    """Returns the entry by which the node lost the work that it got at `place`, or None."""
     later = [line.entry for line in event.lines if line.place > place]
     for number, entry in enumerate(later):
         if entry.kind in ("AttemptFailed", "Completed", "Failed"):
@@ -81,7 +81,7 @@ def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | No
 
 
 def _blind(call: DriverCall, before: list[DriverCall]) -> str:
-    """Returns why a repetition is wrong: `find` was not asked, or it said `running` or `done`."""
+    """Returns what is wrong with a second attempt, which must follow a `find`. Empty if nothing."""
     if call.attempt == 1:
         return ""
     found = [

@@ -40,7 +40,7 @@ async def any_scope(world: World, dice: Random) -> Scope:
 
 
 def instances(scope: Scope, dice: Random) -> tuple[InstanceName, ...]:
-    """Returns random names, mostly of one update domain, seldom of several or an unknown name."""
+    """Returns random instances, mostly of one update domain. Sometimes the name is unknown."""
     names = list(scope.roster.instances)
     if not names or dice.random() < 0.03:
         return (InstanceName("stranger"),)

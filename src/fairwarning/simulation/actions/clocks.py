@@ -52,7 +52,7 @@ async def _clock_step(world: World, dice: Random) -> str:
 
 
 async def _node_clock_step(world: World, dice: Random) -> str:
-    """Sets one node's clock wrong for ever. On a shared store nothing may depend on it."""
+    """Sets the clock of one node wrong. On a shared store, nothing may depend on that clock."""
     node = any_node(world, dice)
     if node is None or not world.shape.is_shared:
         return NOTHING

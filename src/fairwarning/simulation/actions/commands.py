@@ -68,7 +68,7 @@ def _kind(dice: Random) -> OperationKind:
 
 
 async def _operate_all(world: World, dice: Random) -> str:
-    """Asks for one operation on several instances. With a wrong name, all must be refused."""
+    """Asks for one operation on several instances. If one name is wrong, all must be refused."""
     scope = await any_scope(world, dice)
     names = [each.name for each in scope.roster.live]
     chosen = dice.sample(names, dice.randint(0, len(names)))
@@ -78,7 +78,7 @@ async def _operate_all(world: World, dice: Random) -> str:
 
 
 async def _scale_in(world: World, dice: Random) -> str:
-    """Deletes instances of a scale set that polls, so that Terminate barriers arise."""
+    """Deletes instances of a scale set that polls, so that Terminate events wait for each other."""
     scopes = [await world.store.read(scope_id) for scope_id in world.scope_ids]
     sets = [each for each in scopes if each.roster.kind is ScopeKind.SCALE_SET and each.roster.live]
     if not sets:

@@ -25,7 +25,7 @@ _CALLS = (
 
 
 async def _go_on(world: World, dice: Random) -> str:
-    """Lets a few waiting calls go on, one after the other, in any order."""
+    """Carries out or answers a few of the waiting calls, one after the other, in any order."""
     told: list[str] = []
     for _ in range(dice.randint(1, _AT_ONCE_MAX)):
         free = world.free_calls()
@@ -102,7 +102,7 @@ async def _fail(world: World, dice: Random) -> str:
 
 
 async def _trap(world: World, dice: Random) -> str:
-    """Makes the next call of a random kind fail, even of a kind that seldom waits."""
+    """Makes the next call of a randomly chosen method fail."""
     names = (*_CALLS, *["send"] * 6) if world.shape.targets else _CALLS
     trap = (dice.choice(names), dice.random() < 0.3)
     world.calls.traps.add(trap)

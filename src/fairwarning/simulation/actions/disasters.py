@@ -67,7 +67,7 @@ async def _step_back(world: World, dice: Random) -> str:
 
 
 class Novelty(Struct, frozen=True, kw_only=True):
-    """A kind of journal line that only a newer version would write."""
+    """A journal line that only a newer version of the program would write."""
 
     subject: str
     action: str
@@ -104,7 +104,7 @@ async def _answer_lost(world: World, dice: Random) -> str:
 
 
 async def _stale_report(world: World, dice: Random) -> str:
-    """Reports an outcome of a driver again, late or out of order. It is old, but not false."""
+    """Reports a true outcome of a driver once more, late or out of order."""
     known = [each for each in world.physical.impacts.values() if each.state is not Found.UNKNOWN]
     if not known:
         return NOTHING

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
 _ADDRESSES = ("10.9.0.1", "10.9.0.2")
-"""Addresses that move from instance to instance."""
+"""`_move_address` moves these addresses from one instance to another."""
 
 
 async def _power(world: World, dice: Random) -> str:
@@ -77,7 +77,7 @@ async def _add(world: World, dice: Random) -> str:
 
 
 async def _declare(world: World, dice: Random) -> str:
-    """Declares a scope again, where instances leave, move, change or come back."""
+    """Declares a scope again, so that some instances leave, move, change or come back."""
     scope = await any_scope(world, dice)
     roster = scope.roster
     pool = list(roster.instances.values() if dice.random() < 0.2 else roster.live)
@@ -129,7 +129,7 @@ async def _move_address(world: World, dice: Random) -> str:
 async def _move(
     world: World, address: str, places: list[tuple[ScopeId, InstanceName]], dice: Random
 ) -> None:
-    """Moves the address from place to place. Each move waits for the answer to the last one."""
+    """Gives the address to one instance after the other, each when the last change is answered."""
     for number, (scope_id, name) in enumerate(places):
         if number:
             await _declare_addresses(world, *places[number - 1], (), dice)

@@ -62,7 +62,7 @@ def _question(
     version: str = NEWEST.name,
     approves: tuple[EventId, ...] = (),
 ) -> Question:
-    """Returns a request of a client. It has the tag of the client `known`, if that is given."""
+    """Returns a request. If `known` is given, the request has the tag of that client's document."""
     return Question(
         node=node,
         tag=known.tag if known else "",
@@ -77,7 +77,7 @@ def _question(
 
 
 async def _any_client(world: World, dice: Random) -> Client | None:
-    """Returns a client that waits for no answer, or a new one while there are few."""
+    """Returns a client that waits for no answer, and sometimes creates one. None if all wait."""
     if len(world.clients) < _CLIENTS_MAX and (not world.clients or dice.random() < 0.3):
         scope = await any_scope(world, dice)
         names = [each.name for each in scope.roster.live]

@@ -60,7 +60,7 @@ class AnswerChecker:
                 return True
 
     def _is_fair_refusal(self, seen: ObservedWorld, answer: CallerAnswer, command: Approve) -> bool:
-        """Returns whether the approval was refused because the caller or the event was wrong."""
+        """Returns whether the refusal was right: the event was over or the instance foreign."""
         assert answer.refused is not None
         scope = seen.scopes[answer.request.scope_id]
         name = InstanceName(command.by.name)

@@ -29,10 +29,10 @@ class JournalChecker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._short: dict[EventId, int] = {}
-        """Events with too little notice. This is right only if the same transaction starts them."""
+        """Events with too little notice. It is allowed if they start in the same commit."""
 
     def check(self, seen: ObservedWorld, entries: Sequence[Entry]) -> None:
-        """Reads the new entries and checks each of them."""
+        """Checks the new journal entries, and adds them to what was `seen`."""
         self._short.clear()
         for (scope_id, _), turn in groupby(
             entries, key=lambda each: (each.scope_id, each.revision)
@@ -222,7 +222,7 @@ class JournalChecker:
         demand("4 once", done, lambda: f"{event_id} is called completed, and it was not done")
 
     def _check_approved(self, scope: ObservedScope, at: Instant) -> None:
-        """Checks that no approved event still waits after a transaction, unless it must."""
+        """Checks that an approved event has started, unless another event keeps it waiting."""
         holders = self._holders(scope, at)
         for seen in scope.waiting():
             event = seen.event

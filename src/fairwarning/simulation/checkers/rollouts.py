@@ -17,7 +17,7 @@ class RolloutChecker:
         self._read = 0
 
     def forget(self) -> None:
-        """Forgets what it has read, because the journal was set back."""
+        """Reads the journal from the beginning again, because the store was set back."""
         self._read = 0
 
     async def check(self, seen: ObservedWorld) -> None:

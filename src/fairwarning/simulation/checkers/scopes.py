@@ -61,7 +61,7 @@ class ScopeChecker:
                 demand("2 enough notice", not moved, lambda: f"NotBefore moved: {each}")  # noqa: B023
 
     def _check_instances(self, scope: ObservedScope, current: Scope) -> None:
-        """Checks that completed operations have changed the instances as they should."""
+        """Checks that each instance has the power and the model that the journal says."""
         for each in current.roster.live:
             seen = (scope.power[each.name], scope.models[each.name])
             demand(
