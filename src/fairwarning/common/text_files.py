@@ -3,7 +3,7 @@
 import errno
 from pathlib import Path
 
-FILE_MB_MAX = 64
+FILE_MB_MAX = 64  # Far more than any of our files needs.
 
 
 def read_bytes(path: str | Path) -> bytes:

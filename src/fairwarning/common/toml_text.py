@@ -39,10 +39,10 @@ def _syntax_problem(text: str, error: str) -> NotToml:
     return NotToml(f"this is not TOML: {what}; {_HINT}", number)
 
 
-KEY_PARTS_MAX = 20
-NESTING_MAX = 20
-KEYS_MAX = 200_000
-VALUES_MAX = 600_000
+KEY_PARTS_MAX = 20  # Far more than our files need.
+NESTING_MAX = 20  # The parser recurses, and our files nest only a few levels.
+KEYS_MAX = 200_000  # More would keep the parser busy for long, as would more values.
+VALUES_MAX = 600_000  # A value costs the parser less than a key.
 WORD_CHARS_MAX = 1_000
 """The longest name without quotes, number or time, including the spaces around it."""
 _LONG_WORD = f"a name or a number has at most {WORD_CHARS_MAX:,} letters"

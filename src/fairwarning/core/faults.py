@@ -16,8 +16,8 @@ from msgspec import Struct
 from fairwarning.core.instants import Instant
 from fairwarning.core.model import InstanceName
 
-DELAY_MS_MAX = 120_000
-COUNT_MAX = 1_000_000
+DELAY_MS_MAX = 120_000  # Real endpoints may need two minutes for a first answer.
+COUNT_MAX = 1_000_000  # More than any test sends; it only keeps the number small.
 UNKNOWN_TYPE = "HostDefragmentation"
 
 
@@ -57,7 +57,7 @@ class Part(StrEnum):
     ANY = "any"
 
 
-STATUSES = (410, 429, 500, 503)
+STATUSES = (410, 429, 500, 503)  # The errors that a real endpoint may answer with.
 DOCUMENT_KINDS = frozenset(
     {
         FaultKind.ISO_DATES,

@@ -16,7 +16,7 @@ from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
 from fairwarning.core.transitions import EventTransition, RosterTransition, Transition
 
-NAMES_SAID_MAX = 5
+NAMES_SAID_MAX = 5  # A line of the history must stay readable.
 _CAUSES = {
     StartCause.APPROVED: "approved",
     StartCause.DUE: "its time had come",

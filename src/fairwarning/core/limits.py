@@ -12,14 +12,14 @@ SCOPE_INSTANCES_MAX = 100
 FLEXIBLE_NAME_CHARS_MAX = 44
 """The longest name of an instance of a flexible scale set, in Azure. Other names may have 64."""
 FLEXIBLE_SET_CHARS_MAX = FLEXIBLE_NAME_CHARS_MAX - len("_12345678")
-SCOPE_EVENTS_MAX = 1_000
+SCOPE_EVENTS_MAX = 1_000  # Each change writes the whole scope, so it must stay small.
 FINISHED_KEPT_MAX = 4
 """How many finished events stay in their scope. Older ones are only in the history of the store."""
-DELETED_KEPT_MAX = 100
-DESCRIPTION_CHARS_MAX = 1_024
-EVENT_DURATION_S_MAX = 7 * 24 * 3600
-NOT_BEFORE_AHEAD_MS_MAX = 366 * DAY_MS
-INSTANCE_ADDRESSES_MAX = 16
+DELETED_KEPT_MAX = 100  # As many as a placement group can hold.
+DESCRIPTION_CHARS_MAX = 1_024  # Every poll carries the descriptions.
+EVENT_DURATION_S_MAX = 7 * 24 * 3600  # A week: no maintenance of one machine takes longer.
+NOT_BEFORE_AHEAD_MS_MAX = 366 * DAY_MS  # A year: a later date is most likely a mistake.
+INSTANCE_ADDRESSES_MAX = 16  # A VM has few addresses, and all are indexed.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def refuse_duration(duration_s: int) -> None:
 
 
 OPERATIONS_PENDING_MAX = 10
-"""The largest number of user operations that may be pending in a subscription."""
+"""How many user operations may be pending in a subscription (a limit of Azure)."""
 _COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})
 
 

@@ -16,6 +16,7 @@ from fairwarning.core.model import (
 )
 from fairwarning.core.refusals import Code, Refused
 
+# Azure documents these times, and the range of the terminate notice.
 MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
     EventType.FREEZE: 15 * MINUTE_MS,
     EventType.REBOOT: 15 * MINUTE_MS,
@@ -23,7 +24,7 @@ MINIMUM_NOTICE_MS: Mapping[EventType, int] = {
     EventType.PREEMPT: 30 * SECOND_MS,
     EventType.TERMINATE: 5 * MINUTE_MS,
 }
-TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS
+TERMINATE_NOTICE_MS_MIN = 5 * MINUTE_MS  # The range that Azure allows.
 TERMINATE_NOTICE_MS_MAX = 15 * MINUTE_MS
 REIMAGE_NOTICE_MS = 15 * MINUTE_MS
 """The notice of a reimage. Azure allows no other."""

@@ -29,10 +29,10 @@ from fairwarning.core.roster import refuse_scope
 DEFAULT_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 DEFAULT_RESOURCE_GROUP = "default"
 DEFAULT_LOCATION = "local"
-UPDATE_DOMAINS_MAX = 20
-FAULT_DOMAINS_MAX = 5
-CAPACITY_MAX = 1_000
-SUFFIX_CHARS = 8
+UPDATE_DOMAINS_MAX = 20  # A limit of Azure, as is the next one.
+FAULT_DOMAINS_MAX = 5  # A limit of Azure.
+CAPACITY_MAX = 1_000  # The largest scale set of Azure.
+SUFFIX_CHARS = 8  # As in the names that Azure gives to flexible instances.
 _BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

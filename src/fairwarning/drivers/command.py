@@ -23,7 +23,7 @@ FIND_TIMEOUT_S = 60.0
 GRACE_S = 5.0
 """How long the program may take to end after SIGTERM, before it gets SIGKILL."""
 OUTPUT_BYTES_MAX = 4_096
-"""Only this many bytes at the end of the program's output are read."""
+"""Only this many bytes at the end of the output are read: the answer or the last error."""
 OWN_PREFIX = "FAIRWARNING_"
 SETTINGS = DriverSettings(
     driver="command",

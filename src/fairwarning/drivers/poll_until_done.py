@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from fairwarning.engine.protocols import Alarm, DriverFailed, Found
 
 POLL_MS = 2_000
-"""The pause between two calls of `ask`."""
+"""The pause between two calls of `ask`, which may start a program each time."""
 FAILURES_MAX = 5
 """After this many failed calls of `ask` in a row, the attempt has failed."""
 

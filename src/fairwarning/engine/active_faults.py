@@ -10,7 +10,7 @@ from fairwarning.core.faults import Fault, Part
 from fairwarning.core.model import InstanceName
 from fairwarning.engine.protocols import Clock
 
-FAULTS_MAX = 100
+FAULTS_MAX = 100  # Each request of a test fleet tries all of them.
 
 
 class TooManyFaults(Exception):

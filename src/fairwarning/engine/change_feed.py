@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from fairwarning.engine.journal_reader import MARKS_MAX, JournalReader, Mark, PastChanged
 from fairwarning.engine.protocols import START, Entry, Position, Signal, Store, StoreDown
 
-PAGE_ENTRIES_MAX = 500
-RECHECK_S = 2.0
-OUTAGE_PAUSE_S = 0.5
-BRANCHES_MAX = 20_000
+PAGE_ENTRIES_MAX = 500  # A page must be decoded quickly, because polls wait meanwhile.
+RECHECK_S = 2.0  # How late a reader may be if a signal was lost.
+OUTAGE_PAUSE_S = 0.5  # Short enough to go on soon after an outage, and no busy loop.
+BRANCHES_MAX = 20_000  # Twice what a follower remembers; older ones are not asked for.
 
 
 class Feed:

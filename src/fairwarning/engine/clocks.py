@@ -185,8 +185,8 @@ class VirtualClock:
 
 
 STRIDE_MS = 20
-"""The real time between two moves of a running virtual clock."""
-SPEED_MAX = 100_000
+"""The real time between two moves of a running virtual clock: a person sees no steps."""
+SPEED_MAX = 100_000  # At this speed a day passes in a second.
 
 
 class Pacer:

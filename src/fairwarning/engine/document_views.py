@@ -26,7 +26,7 @@ from fairwarning.engine.rereads import Rereads, batches
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.step_back import StepBack, must_begin_anew
 
-PAGE_SCOPES_MAX = 1_000
+PAGE_SCOPES_MAX = 1_000  # At the start nobody polls yet, so pages may be large.
 RELOAD_SCOPES_MAX = 200
 """The number of scopes that a reload decodes at once. It is small, because polls wait then."""
 LOST = "the store had stepped back behind a document that was served"

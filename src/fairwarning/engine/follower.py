@@ -25,10 +25,10 @@ from fairwarning.engine.protocols import Entry, Receipt, Store, StoreDown
 from fairwarning.engine.rereads import answer
 from fairwarning.engine.step_back import StepBack
 
-REMEMBERED_AT_START = 1_000
-REMEMBERED_MAX = 10_000
-CHECK_EVERY_S = 1.0
-READ_AGAIN_MAX = 200
+REMEMBERED_AT_START = 1_000  # Enough to notice a step back right after the start.
+REMEMBERED_MAX = 10_000  # Enough to find what is left after a long step back.
+CHECK_EVERY_S = 1.0  # Many callers may ask for the same check at once.
+READ_AGAIN_MAX = 200  # One look must not keep the store busy for long.
 LOOKS_MAX = 4
 """How often a scope is read again for a revision that is not in the journal."""
 

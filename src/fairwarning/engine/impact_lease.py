@@ -18,7 +18,7 @@ from fairwarning.core.refusals import Refused
 from fairwarning.engine.protocols import Alarm, Clock, LeaseLost, Order, Receipt, StoreDown
 
 RETRY_PAUSE_MS = 500
-"""The pause between two attempts to reach a store that is down."""
+"""The pause before asking a store again that is down. A lease must not run out meanwhile."""
 
 Submit = Callable[[ScopeId, Command], Awaitable[Receipt]]
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from fairwarning.core.model import ScopeId
 from fairwarning.core.transitions import kind_of
 from fairwarning.engine.protocols import START, Entry, Position, Store
 
-MARKS_MAX = 100
+MARKS_MAX = 100  # A store that steps back seldom loses more.
 
 
 class Mark(NamedTuple):

@@ -35,7 +35,7 @@ from fairwarning.engine.protocols import (
     StoreDown,
 )
 
-REASON_CHARS_MAX = 500
+REASON_CHARS_MAX = 500  # The reason is kept in the scope and in the journal.
 
 Report = ReportDone | ReportFailure
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from fairwarning.core.transitions import Noted
 from fairwarning.engine.protocols import Record, Store, StoreDown
 
 KIND = "rollout"
-PAGE_RECORDS_MAX = 50
+PAGE_RECORDS_MAX = 50  # Few, because a rollout of many scopes is a large record.
 _NINES = str.maketrans("0123456789", "9876543210")
 
 _decoder = msgspec.json.Decoder(Rollout)

@@ -20,9 +20,9 @@ from fairwarning.engine.protocols import Alarm, Clock, RecordChanged, Signal, St
 from fairwarning.engine.rollout_records import Kept, RolloutRecords
 from fairwarning.engine.service import Engine
 
-RECHECK_MS = 5_000
-OUTAGE_PAUSE_MS = 500
-REFUSED_PAUSE_MS = 1_000
+RECHECK_MS = 5_000  # How late a step may be if a signal was lost.
+OUTAGE_PAUSE_MS = 500  # Short enough to go on soon after an outage.
+REFUSED_PAUSE_MS = 1_000  # What refuses a step, such as another event, lasts longer.
 
 _OUTSIDE = ScopeId("")
 """The scope id of signals that say that a rollout has changed, perhaps on another node."""

@@ -30,8 +30,8 @@ from fairwarning.engine.rollout_records import RolloutRecords
 from fairwarning.engine.rollout_runner import RolloutRunner
 from fairwarning.engine.service import Engine
 
-PAGE_SCOPES_MAX = 1_000
-READ_ONE_BY_ONE_MAX = 50
+PAGE_SCOPES_MAX = 1_000  # Few questions to the store, even for a large fleet.
+READ_ONE_BY_ONE_MAX = 50  # For more, reading the whole fleet in pages is faster.
 SHORT_MAX = 100
 """An estimate is quick if the scopes times the calendar entries are at most this many."""
 

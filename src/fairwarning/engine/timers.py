@@ -15,10 +15,10 @@ from fairwarning.core.model import ScopeId
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.engine.protocols import Alarm, Clock, Due, ScopeBusy, Signal, Store, StoreDown
 
-BATCH_SCOPES_MAX = 256
-RECHECK_MS = 5_000
-LEFT_PAUSE_MS = 20
-OUTAGE_PAUSE_MS = 500
+BATCH_SCOPES_MAX = 256  # As many as one commit of SQLite takes.
+RECHECK_MS = 5_000  # How late a deadline may be if a signal was lost.
+LEFT_PAUSE_MS = 20  # About as long as the transaction of another node takes.
+OUTAGE_PAUSE_MS = 500  # Short enough to go on soon after an outage.
 
 _log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from fairwarning.live_check.rounds import RoundSettings
 from fairwarning.live_check.run import Outcome, Run, RunSettings
 
 _POSTGRES = ("postgresql://", "postgres://")
-_PROGRESS_TTY_S = 1.0
-_PROGRESS_S = 15.0
+_PROGRESS_TTY_S = 1.0  # The line is replaced, so it may be frequent.
+_PROGRESS_S = 15.0  # A log must not be filled with lines of progress.
 _EXAMPLES = """\b
 Examples:
   python -m fairwarning.live_check --for 60s

@@ -17,13 +17,13 @@ from fairwarning.live_check.nodes import Node
 from fairwarning.live_check.records import Request
 from fairwarning.live_check.world import World, new_request, request_parts
 
-SCHEDULERS = 4
+SCHEDULERS = 4  # With the cancellers, eight callers use the same scope.
 CANCELLERS = 4
 OPERATORS = 4
-_TRIES_MAX = 3
+_TRIES_MAX = 3  # By then a killed server is mostly up again.
 _PATIENT_TRIES_MAX = 75
 """The tries take over a minute. By then the key of a request that a crash cut off is free."""
-_TRY_PAUSE_S = 1.0
+_TRY_PAUSE_S = 1.0  # A killed server needs some time to come back.
 _UNKNOWN = ("idempotency-in-progress", "store-down", "stopping")
 
 

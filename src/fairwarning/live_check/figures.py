@@ -9,7 +9,7 @@ from fairwarning.common.escape import counted
 from fairwarning.live_check.checks import Finding
 from fairwarning.live_check.records import Records
 
-_FINDINGS_SHOWN = 5
+_FINDINGS_SHOWN = 5  # One bug mostly causes many findings.
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ VERSIONS = (
     "2020-07-01", "2019-08-01", "2019-04-01", "2019-01-01", "2017-11-01", "2017-08-01",
     "2017-03-01",
 )  # fmt: skip
-_WAIT_S = 3
+_WAIT_S = 3  # Shorter than the pause between two kills.
 _METADATA = {"Metadata": "true"}
 
 

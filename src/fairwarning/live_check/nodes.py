@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fairwarning.live_check.records import NodeChange, now
 
-READY_S_MAX = 120.0
-STOP_S_MAX = 60.0
+READY_S_MAX = 120.0  # A loaded machine may start a server slowly.
+STOP_S_MAX = 60.0  # Longer than the server's own limit for a graceful stop.
 _GUARD = 'while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids'
 
 Note = Callable[[NodeChange], None]

@@ -24,10 +24,10 @@ from fairwarning.live_check.nodes import Node
 from fairwarning.live_check.records import DRIVER_LOG, Entry, read_lines
 from fairwarning.live_check.world import World, new_request
 
-_LOOK_PAUSE_S = 0.25
-_QUIET_S = 1.0
-_PAGE = 500
-_APPROVED_SHARE = 0.7
+_LOOK_PAUSE_S = 0.25  # Often enough, and cheap for the server.
+_QUIET_S = 1.0  # Longer than an impact usually takes.
+_PAGE = 500  # The largest page that the operator API gives.
+_APPROVED_SHARE = 0.7  # Both ways to end an event must be used.
 
 
 class CutOff(Exception):

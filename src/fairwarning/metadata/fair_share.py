@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 TURNS_PER_ROUND = 4
 """How many turns an address gets in a round. A turn takes some ten microseconds."""
-ROUND_S = 0.001
+ROUND_S = 0.001  # The shortest time that a timer of the event loop keeps well.
 
 
 class FairShare:

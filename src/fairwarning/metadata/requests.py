@@ -39,9 +39,9 @@ _FORMS = {version.name: 2 * n for n, version in enumerate(VERSIONS)}
 _ABSOLUTE = re.compile(r"^http://([^/?]*)(?=/)", re.IGNORECASE)
 """A target that is a whole URL. RFC 9112 3.2.2 says that a server must accept it."""
 _BASE_PATH = re.compile(r"/(?i:vm)/([^/]+)(/.*)", re.DOTALL)
-AGENT_CHARS_MAX = 100
-QUERIES_CACHED_MAX = 256
-HOSTS_CACHED_MAX = 256
+AGENT_CHARS_MAX = 100  # It is kept for each instance.
+QUERIES_CACHED_MAX = 256  # There are few versions, and few values of `wait`.
+HOSTS_CACHED_MAX = 256  # Clients use a handful of addresses.
 
 
 class Kind(Enum):

@@ -19,7 +19,7 @@ PAUSES_MS = (
     6 * HOUR_MS,
 )
 """The pause after each failure; after the last one the message becomes a dead letter."""
-JITTER = 0.2
+JITTER = 0.2  # So that many messages are not tried again at the same moment.
 
 
 def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:

@@ -31,7 +31,7 @@ def trial_to(target: Target, id: str, now: Instant) -> Message:
     return make(id, target.name, now)
 
 
-PAGE_ENTRIES_MAX = 200
+PAGE_ENTRIES_MAX = 200  # An event seldom has more entries than one page.
 _NOBODY = Roster(kind=ScopeKind.VM, subscription="", resource_group="", resource="")
 """An empty roster, for folding an event's transitions, which do not use the roster."""
 

@@ -164,9 +164,9 @@ NAMES = (
     "update_domain", "not_before", "duration", "description", "outcome",
 )  # fmt: skip
 """The names that a template may use."""
-TEMPLATE_CHARS_MAX = 4_000
-TITLE_CHARS_MAX = 250
-TEXT_CHARS_MAX = 16_000
+TEMPLATE_CHARS_MAX = 4_000  # A chat message is short.
+TITLE_CHARS_MAX = 250  # The subject of a mail is one line.
+TEXT_CHARS_MAX = 16_000  # No message for people needs more.
 
 
 def template_problem(template: Template) -> str | None:

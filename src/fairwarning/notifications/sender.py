@@ -13,9 +13,9 @@ from fairwarning.engine.protocols import Clock
 from fairwarning.notifications.messages import CONTENT_TYPE
 from fairwarning.notifications.model import Message, Outcome, Target, TargetKind
 
-WEBHOOK_TIMEOUT_S = 10.0
-CHAT_TIMEOUT_S = 30.0
-GONE = 410
+WEBHOOK_TIMEOUT_S = 10.0  # Less than a lease, so that another node does not send too.
+CHAT_TIMEOUT_S = 30.0  # Mail servers are slow; it is still less than a lease.
+GONE = 410  # The receiver says with this status that it is gone for ever.
 _NO_PACKAGE = "chat and mail need another package; run pip install 'fairwarning[chat]'"
 _NO_SERVICE = "Apprise knows no such service or the url lacks something; see Apprise's list of urls"
 # These libraries write whole addresses into the log, and with them tokens and passwords.

@@ -19,9 +19,9 @@ from fairwarning.notifications.model import (
     TargetKind,
 )
 
-NAME_CHARS_MAX = 100
-URL_CHARS_MAX = 2_000
-FILTERED_MAX = 100
+NAME_CHARS_MAX = 100  # The name must fit into a line of a table.
+URL_CHARS_MAX = 2_000  # The longest URL that most programs accept.
+FILTERED_MAX = 100  # Each entry is compared with all of them.
 _NAME = re.compile(r"[\w][\w .@-]*")
 
 

@@ -30,9 +30,9 @@ from fairwarning.notifications.records import (
 )
 from fairwarning.notifications.sender import Sender
 
-RECHECK_MS = 5_000
-OUTAGE_PAUSE_MS = 1_000
-PAGE_ENTRIES_MAX = 200
+RECHECK_MS = 5_000  # How late a message may be if a signal was lost.
+OUTAGE_PAUSE_MS = 1_000  # Every target has a worker, so they ask less often.
+PAGE_ENTRIES_MAX = 200  # A page must be decoded quickly, because polls wait meanwhile.
 UNTOLD_MAX = 1_000
 """How many unwanted entries the worker skips before it stores the cursor."""
 

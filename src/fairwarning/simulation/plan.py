@@ -12,8 +12,8 @@ from fairwarning.core.instants import MINUTE_MS, SECOND_MS
 from fairwarning.core.model import EventType, EvictionPolicy, Policy, Priority
 from fairwarning.core.resources import Resource
 
-DICE_MAX = 2**32
-STEPS = 220
+DICE_MAX = 2**32  # Any seed of a step fits into 32 bits.
+STEPS = 220  # Long enough that an event is announced, started and ended several times.
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Shape:
     weights: dict[str, int]
 
 
+# How often each kind of step is taken, compared with the others.
 CALM = {
     "schedule": 6,
     "operate": 6,
@@ -91,7 +92,7 @@ FAULTS = {
 CLIENTS = {"poll": 14, "start_request": 3, "client_leaves": 2, "move_address": 10}
 READERS = {"foreign_line": 1}
 ROLLOUTS = {"rollout": 3, "decide_rollout": 2}
-_SKEWS_MS = (0, 0, -1, 1, 700, -45_000)
+_SKEWS_MS = (0, 0, -1, 1, 700, -45_000)  # 45 s is more than a lease.
 STEPS_BACK = {"back_up": 4, "step_back": 2}
 
 

@@ -9,7 +9,7 @@ from fairwarning.simulation.nodes import State
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import OPERATOR, World
 
-ROUNDS_MAX = 600
+ROUNDS_MAX = 600  # A world that needs more has a bug.
 RECHECK_MS = 5 * SECOND_MS
 """How often a node on a shared store polls, in case it missed a signal."""
 NOTES_MS = 5 * MINUTE_MS

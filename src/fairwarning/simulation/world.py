@@ -33,7 +33,7 @@ from fairwarning.simulation.signals import Signals
 from fairwarning.simulation.stores import StoreCopy, StorePlace
 from fairwarning.stores.memory import MemoryStore
 
-ROUNDS_MAX = 4_000
+ROUNDS_MAX = 4_000  # A world that needs more has a bug.
 OPERATOR = operator_actor("sim")
 
 

@@ -15,11 +15,11 @@ from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S, known_dura
 from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, stretches
 
 TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
-NAME_CHARS_MAX = 100
-SCOPES_MAX = 10_000
-PAUSE_MS_MAX = 30 * DAY_MS
-WINDOWS_MAX = 50
-BLACKOUTS_MAX = 400
+NAME_CHARS_MAX = 100  # The name must fit into a line of a table.
+SCOPES_MAX = 10_000  # The whole rollout is one record, which each step rewrites.
+PAUSE_MS_MAX = 30 * DAY_MS  # A longer pause is most likely a mistake.
+WINDOWS_MAX = 50  # Each estimate searches all windows.
+BLACKOUTS_MAX = 400  # One for each day of the horizon.
 
 
 def refuse_spec(spec: RolloutSpec) -> None:

@@ -13,7 +13,7 @@ from fairwarning.live_check.records import (
 
 T = TypeVar("T")
 ENDS = ("Completed", "Cancelled", "Failed")
-_STALL_S = 1.0
+_STALL_S = 1.0  # A shorter stall cannot use up the spare time of a lease.
 
 
 class Finding(NamedTuple):

@@ -12,7 +12,7 @@ from fairwarning.simulation.actions.choices import NOTHING, Action, any_node, an
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
-_LEASE_IS_OVER_MS = 31 * SECOND_MS
+_LEASE_IS_OVER_MS = 31 * SECOND_MS  # A second longer than the lease of 30 s.
 
 
 async def _deadline(world: World, dice: Random) -> str:

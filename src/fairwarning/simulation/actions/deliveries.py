@@ -16,7 +16,7 @@ from fairwarning.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
-_AT_ONCE_MAX = 4
+_AT_ONCE_MAX = 4  # More would leave too few calls waiting.
 _CALLS = (
     BUSY,
     "drop", "due", "end", "find_event", "history", "journal", "keep", "note_seen", "read", "record",

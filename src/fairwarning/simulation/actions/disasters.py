@@ -19,7 +19,7 @@ from fairwarning.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
-_BACKUPS_MAX = 3
+_BACKUPS_MAX = 3  # Each is a copy of the whole store.
 
 
 async def _crash(world: World, dice: Random) -> str:

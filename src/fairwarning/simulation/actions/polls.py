@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairwarning.simulation.nodes import Node
     from fairwarning.simulation.world import World
 
-_CLIENTS_MAX = 8
+_CLIENTS_MAX = 8  # Enough for several on each node.
 _VERSIONS = (NEWEST.name, NEWEST.name, NEWEST.name, "2017-03-01")
 
 

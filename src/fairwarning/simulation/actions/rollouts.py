@@ -16,7 +16,7 @@ from fairwarning.simulation.actions.choices import NOTHING, OPERATOR, Action, an
 if TYPE_CHECKING:
     from fairwarning.simulation.world import World
 
-_ROLLOUTS_MAX = 3
+_ROLLOUTS_MAX = 3  # More would only wait for each other.
 _EVERY_DAY = tuple(range(7))
 _WINDOWS = (
     Window(days=_EVERY_DAY, from_minute=6 * 60, to_minute=18 * 60),

@@ -16,6 +16,7 @@ from fairwarning.simulation.observed_state import ObservedEvent, ObservedScope, 
 from fairwarning.simulation.records import demand
 from fairwarning.simulation.world import World
 
+# The times that Azure documents, written here again, because the checker must not ask the core.
 _NOTICE_MS = {
     EventType.FREEZE: 15 * MINUTE_MS,
     EventType.REBOOT: 15 * MINUTE_MS,

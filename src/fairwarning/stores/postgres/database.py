@@ -26,7 +26,7 @@ from fairwarning.engine.protocols import StoreDown
 from fairwarning.stores.postgres.batch_sql import Connection, run
 from fairwarning.stores.statements import Statement, refuse_taken
 
-CONNECT_S_MAX = 5
+CONNECT_S_MAX = 5  # A server that can be reached answers much sooner.
 CALL_S_MAX = 35.0
 """It is longer than the limit on a statement (`limit_session`), whose error says more."""
 _IDLE = TransactionStatus.IDLE

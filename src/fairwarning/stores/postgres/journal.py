@@ -28,7 +28,7 @@ from fairwarning.stores.statements import Statement
 
 HELD_PAUSES_S = tuple(0.002 * 2**number for number in range(9))
 """The pauses between attempts to read entries that are held back: about a second in all."""
-NUMBER_MAX = 2**63 - 1
+NUMBER_MAX = 2**63 - 1  # The largest bigint of PostgreSQL.
 
 
 async def read_page(

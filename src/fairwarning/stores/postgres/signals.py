@@ -30,12 +30,12 @@ from fairwarning.stores.statements import Statement
 
 PAYLOAD_BYTES_MAX = 7_999
 """The longest payload of NOTIFY that PostgreSQL accepts."""
-PAUSE_S_MIN = 0.1
+PAUSE_S_MIN = 0.1  # A connection that broke is mostly there again at once.
 PAUSE_S_MAX = 5.0
 """The pause before the next attempt to connect is doubled each time, from PAUSE_S_MIN to this."""
 LAST_SEND_S_MAX = 1.0
 """How long `close` may take to send the signals that still wait."""
-CANCEL_AGAIN_S = 0.1
+CANCEL_AGAIN_S = 0.1  # Long enough for a task to end after the first cancellation.
 
 _log = logging.getLogger(__name__)
 _Line = tuple[ScopeId, Instant | None]

@@ -53,7 +53,7 @@ from fairwarning.stores.statements import Value
 from fairwarning.stores.transaction import plan_transaction, signal_of
 from fairwarning.stores.writes import writes_of_new
 
-_SEQ_MAX = 2**63 - 1
+_SEQ_MAX = 2**63 - 1  # The largest integer of SQLite.
 
 
 class SqliteStore(SqlStore):

@@ -39,9 +39,9 @@ from fairwarning.stores.listeners import Listeners
 from fairwarning.stores.sqlite.connection import LazyConnection, is_outage, store_down
 
 BATCH_JOBS_MAX = 256
-"""One commit has at most this many jobs."""
+"""One commit has at most this many jobs, so that its first caller does not wait for long."""
 QUICK_S = 0.002
-"""A commit counts as quick if the sync of the disk took at most this long."""
+"""A commit counts as quick if the disk's sync took at most this long: polls wait meanwhile."""
 QUICK_COMMITS_NEEDED = 8
 """After this many quick commits in a row, the next one may run in the event loop."""
 _log = logging.getLogger(__name__)
