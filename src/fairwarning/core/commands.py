@@ -178,20 +178,6 @@ class ReportPower(Struct, frozen=True, kw_only=True):
 RosterCommand = AddInstances | ChangeModel | UpgradeInstances | ChangePolicy | ReportPower | Declare
 """A command that changes the instances or the rules of the scope."""
 Command = (
-    Schedule
-    | Operate
-    | OperateAll
-    | Approve
-    | ReportDrained
-    | ReportSeen
-    | Cancel
-    | Postpone
-    | Activate
-    | BeginAnew
-    | Tick
-    | ReportDone
-    | ReportFailure
-    | RenewLease
-    | Release
-    | RosterCommand
-)
+    Schedule | Operate | OperateAll | Approve | ReportDrained | ReportSeen | Cancel | Postpone |
+    Activate | BeginAnew | Tick | ReportDone | ReportFailure | RenewLease | Release | RosterCommand
+)  # fmt: skip

@@ -16,6 +16,7 @@ from fairwarning.core.instants import Instant, to_datetime
 from fairwarning.core.model import Actor, Event, EventType, OperationKind, StartCause
 from fairwarning.core.transitions import EventTransition, RosterTransition, Transition
 
+HIDDEN = "…"
 NAMES_SAID_MAX = 5  # A line of the history must stay readable.
 _CAUSES = {
     StartCause.APPROVED: "approved",
@@ -138,9 +139,6 @@ def _who(actor: Actor) -> str:
 
 def _instances(names: Sequence[str]) -> str:
     return f"instance{'' if len(names) == 1 else 's'} {listed(names)}"
-
-
-HIDDEN = "…"
 
 
 def without_secrets(transition: Transition) -> Transition:

@@ -78,7 +78,7 @@ def refuse_duration(duration_s: int) -> None:
 
 
 OPERATIONS_PENDING_MAX = 10
-"""How many user operations may be pending in a subscription (a limit of Azure)."""
+"""How many user operations may be pending in a subscription, unless an operator changes it."""
 _COUNTED = frozenset({OperationKind.RESTART, OperationKind.REDEPLOY, OperationKind.REIMAGE})
 
 

@@ -184,28 +184,13 @@ class Forgotten(Struct, frozen=True, kw_only=True):
 
 
 EventTransition = (
-    Scheduled
-    | Approved
-    | Seen
-    | Drained
-    | Started
-    | Cancelled
-    | HandedOver
-    | LeaseRenewed
-    | AttemptLost
-    | AttemptFailed
-    | Completed
-    | Failed
-)
+    Scheduled | Approved | Seen | Drained | Started | Cancelled | HandedOver | LeaseRenewed |
+    AttemptLost | AttemptFailed | Completed | Failed
+)  # fmt: skip
 RosterTransition = (
-    InstancesAdded
-    | InstanceDeleted
-    | PowerChanged
-    | ModelChanged
-    | InstancesUpgraded
-    | PolicyChanged
-    | RosterDeclared
-)
+    InstancesAdded | InstanceDeleted | PowerChanged | ModelChanged | InstancesUpgraded |
+    PolicyChanged | RosterDeclared
+)  # fmt: skip
 ScopeTransition = (
     EventTransition | RosterTransition | Activated | Deactivated | DocumentChanged | Forgotten
 )

@@ -16,17 +16,11 @@ from fairwarning.engine.protocols import Alarm, Clock, Store, StoreDown
 from fairwarning.engine.scope_view import Member, View
 from fairwarning.engine.service import Engine
 from fairwarning.metadata import instance_metadata as instances
+from fairwarning.metadata import responses
 from fairwarning.metadata.instance_metadata import INSTANCE_VERSIONS
 from fairwarning.metadata.polls import is_ahead, proves_loss
 from fairwarning.metadata.requests import Kind, Request, read_event_id, read_event_ids
-from fairwarning.metadata.responses import (
-    BAD_BODY,
-    BAD_DRAINED_BODY,
-    NOT_FOUND,
-    OUT_OF_SERVICE,
-    Response,
-    error,
-)
+from fairwarning.metadata.responses import Response
 from fairwarning.metadata.settings import EndpointRules
 
 BEGIN_ANEW_EVERY_S = 5.0
@@ -108,7 +102,7 @@ class Handlers:
                 case Kind.EVENTS:
                     raise AssertionError("polls are answered from memory")
         except StoreDown:
-            return OUT_OF_SERVICE
+            return responses.OUT_OF_SERVICE
 
     async def activate(self, member: Member) -> None:
         """Activate the scope if it is not activated, and wait until that is done. Raises StoreDown.
@@ -196,7 +190,7 @@ class Handlers:
     async def _instance(self, request: Request, member: Member) -> Response:
         scope = await self._store.read(member.view.scope_id)
         if not scope.roster.has_live(member.name):
-            return NOT_FOUND
+            return responses.NOT_FOUND
         instance = scope.roster.instances[member.name]
         return instances.answer(
             scope, instance, request.instance_version, request.path, is_text=request.is_text
@@ -206,18 +200,18 @@ class Handlers:
         """Approve the events in the body. If one id is unknown, none is approved."""
         ids = read_event_ids(body)
         if ids is None:
-            return BAD_BODY
+            return responses.BAD_BODY
         for id in ids:
             if not member.view.shows(id) and not await self._is_known(member.view.scope_id, id):
                 said = f"No event {id or 'of such an id'} is known here; nothing was approved"
-                return error(400, f"Bad request. {said}")
+                return responses.error(400, f"Bad request. {said}")
         by = instance_actor(member.name)
         for id in ids:
             try:
                 await self._engine.submit(member.view.scope_id, Approve(event_id=id, by=by), by=by)
             except Refused as refused:
                 if refused.code is Code.NOT_IN_SCOPE:
-                    return NOT_FOUND
+                    return responses.NOT_FOUND
                 if refused.code not in (Code.EVENT_FINISHED, Code.UNKNOWN_EVENT):
                     raise
         return _APPROVED
@@ -226,7 +220,7 @@ class Handlers:
         """Return which instances of an event are drained. A POST first adds the caller to them."""
         id = EventId(request.path[0].upper()) if request.path else read_event_id(body)
         if id is None:
-            return BAD_DRAINED_BODY
+            return responses.BAD_DRAINED_BODY
         scope_id = member.view.scope_id
         try:
             if not request.path:
@@ -235,10 +229,14 @@ class Handlers:
             scope = await self._store.read(scope_id)
         except Refused as refused:
             known = refused.code is Code.NOT_IN_SCOPE
-            return error(400, f"Bad request. {refused.message}") if known else NOT_FOUND
+            return (
+                responses.error(400, f"Bad request. {refused.message}")
+                if known
+                else responses.NOT_FOUND
+            )
         event = scope.events.get(id)
         if event is None or not event.announced:
-            return NOT_FOUND
+            return responses.NOT_FOUND
         shown = {
             "EventId": event.id,
             "Drained": list(event.drained),

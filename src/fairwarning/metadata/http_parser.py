@@ -12,17 +12,11 @@ import httptools
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fairwarning.metadata import settings
 from fairwarning.metadata.requests import Head
 from fairwarning.metadata.responses import BODY_TOO_LARGE, HEAD_TOO_LARGE, MALFORMED, Response
-from fairwarning.metadata.settings import (
-    BODY_BYTES_MAX,
-    CHUNKED_PIECE_BYTES_MAX,
-    HEAD_BYTES_MAX,
-    HEADERS_MAX,
-    PIECE_BYTES_MAX,
-)
 
-_MESSAGE_BYTES_MAX = HEAD_BYTES_MAX + 8 * BODY_BYTES_MAX
+_MESSAGE_BYTES_MAX = settings.HEAD_BYTES_MAX + 8 * settings.BODY_BYTES_MAX
 """The most bytes of a request. If each chunk has one byte, a body takes many times its size."""
 _UPGRADE_WORDS = frozenset({"upgrade", "http2-settings"})
 _EMPTY_LINE = b"\r\n\r\n"
@@ -106,9 +100,9 @@ class RequestParser:
         return replace(found, raw=piece) if is_alone and not is_upgrade else found
 
     def _next_piece(self) -> bytes:
-        size = CHUNKED_PIECE_BYTES_MAX if self._in_body else PIECE_BYTES_MAX
+        size = settings.CHUNKED_PIECE_BYTES_MAX if self._in_body else settings.PIECE_BYTES_MAX
         if self._body_left:
-            size = min(PIECE_BYTES_MAX, self._body_left)
+            size = min(settings.PIECE_BYTES_MAX, self._body_left)
         piece = self._data[self._at : self._at + size]
         if self._body_left:
             self._body_left -= len(piece)
@@ -156,7 +150,10 @@ class RequestParser:
         if self._is_between:
             return
         self._pending_bytes += count
-        if not self._in_body and self._pending_bytes > HEAD_BYTES_MAX + BODY_BYTES_MAX:
+        if (
+            not self._in_body
+            and self._pending_bytes > settings.HEAD_BYTES_MAX + settings.BODY_BYTES_MAX
+        ):
             raise Refusal(HEAD_TOO_LARGE)
         if self._pending_bytes > _MESSAGE_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
@@ -175,12 +172,12 @@ class RequestParser:
             return
         self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
         self._grow_head(len(name) + len(value))
-        if len(self._headers) > HEADERS_MAX:
+        if len(self._headers) > settings.HEADERS_MAX:
             raise Refusal(HEAD_TOO_LARGE)
 
     def _grow_head(self, count: int) -> None:
         self._head_bytes += count
-        if self._head_bytes > HEAD_BYTES_MAX:
+        if self._head_bytes > settings.HEAD_BYTES_MAX:
             raise Refusal(HEAD_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
@@ -195,7 +192,7 @@ class RequestParser:
             return
         # llhttp has checked that this is a number.
         self._body_left = int(headers.get("content-length", "0"))
-        if self._body_left > BODY_BYTES_MAX:
+        if self._body_left > settings.BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
         has_body = self._body_left or "transfer-encoding" in headers
         expects = headers.get("expect", "").lower() == "100-continue"
@@ -204,7 +201,7 @@ class RequestParser:
 
     def on_body(self, body: bytes) -> None:
         self._body += body
-        if len(self._body) > BODY_BYTES_MAX:
+        if len(self._body) > settings.BODY_BYTES_MAX:
             raise Refusal(BODY_TOO_LARGE)
 
     def on_message_complete(self) -> None:

@@ -84,9 +84,8 @@ def bad_version(status: int, newest: Sequence[str]) -> Response:
 def latest_version(status: int, known: Sequence[str]) -> Response:
     """Return the error for the api-version `latest`, which Azure has withdrawn."""
     newest_first = sorted(known, reverse=True)
-    text = "Bad request. api-version latest is no longer supported; use one of " + ", ".join(
-        newest_first
-    )
+    names = ", ".join(newest_first)
+    text = f"Bad request. api-version latest is no longer supported; use one of {names}"
     return _version_error(status, text, newest_first[:3])
 
 

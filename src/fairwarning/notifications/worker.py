@@ -18,16 +18,10 @@ from fairwarning.core.instants import Instant, later
 from fairwarning.core.model import Event
 from fairwarning.engine.journal_reader import JournalReader, PastChanged
 from fairwarning.engine.protocols import Clock, Entry, RecordChanged, Store, StoreDown
-from fairwarning.notifications import delivery_rules
+from fairwarning.notifications import delivery_rules, records
 from fairwarning.notifications.formats import event_at, is_tellable, message_to
 from fairwarning.notifications.model import Delivery, Message, Outcome, Target
-from fairwarning.notifications.records import (
-    WAITING_MAX,
-    Cursor,
-    HeldCursor,
-    NotificationRecords,
-    delivery_id,
-)
+from fairwarning.notifications.records import Cursor, HeldCursor, NotificationRecords
 from fairwarning.notifications.sender import Sender
 
 RECHECK_MS = 5_000  # How late a message may be if a signal was lost.
@@ -186,7 +180,7 @@ class Worker:
     async def _work(self) -> None:
         """Send new messages and due retries under the lease, then release the lease."""
         waiting = await self._records.waiting(self._target.id)
-        for _ in range(WAITING_MAX - len(waiting)):
+        for _ in range(records.WAITING_MAX - len(waiting)):
             found = None if self._stops else await self._find_wanted()
             if found is None:
                 break
@@ -199,7 +193,7 @@ class Worker:
 
     async def _tell(self, entry: Entry, event: Event | None) -> None:
         delivery = Delivery(
-            id=delivery_id(entry, self._target.id),
+            id=records.delivery_id(entry, self._target.id),
             target_id=self._target.id,
             position=entry.position,
             message=await message_to(self._store, self._target, entry, event),
@@ -282,7 +276,7 @@ class Worker:
 
     def _note_waiting(self, waiting: list[Delivery]) -> None:
         self._next_try = min((each.next_try_ms for each in waiting), default=None)
-        self._is_full = len(waiting) >= WAITING_MAX
+        self._is_full = len(waiting) >= records.WAITING_MAX
 
     def _look_again(self, in_ms: int) -> Instant:
         """Return when to do the next round after a failure. That round reads the records again."""

@@ -32,8 +32,9 @@ from fairwarning.simulation.stores import StorePlace
     "postgresql://… (a new schema for each world, in a database that exists).",
 )
 def main(seeds: int, first: int, seed: int | None, store: str) -> None:
-    """Run the engine through simulated disasters and check every promise after every step. At the
-    first broken promise it prints the seed with a minimal trace, and exits with 1.
+    """Run the engine through simulated disasters and check every promise after every step.
+
+    At the first broken promise it prints the seed with a minimal trace, and exits with 1.
     """
     place = _place(store)
     chosen = range(first, first + seeds) if seed is None else range(seed, seed + 1)

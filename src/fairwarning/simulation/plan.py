@@ -52,43 +52,16 @@ class Shape:
 
 # How often each kind of step is taken, compared with the others.
 CALM = {
-    "schedule": 6,
-    "operate": 6,
-    "operate_all": 3,
-    "scale_in": 4,
-    "approve": 8,
-    "cancel": 2,
-    "postpone": 2,
-    "happen": 1,
-    "activate": 4,
-    "power": 2,
-    "model": 2,
-    "upgrade": 1,
-    "policy": 1,
-    "add": 1,
-    "declare": 4,
-    "move_address": 2,
-    "repeat": 3,
-    "go_on": 30,
-    "settle": 14,
-    "deadline": 12,
-    "later": 3,
-    "impact": 10,
-}
+    "schedule": 6, "operate": 6, "operate_all": 3, "scale_in": 4, "approve": 8, "cancel": 2,
+    "postpone": 2, "happen": 1, "activate": 4, "power": 2, "model": 2, "upgrade": 1, "policy": 1,
+    "add": 1, "declare": 4, "move_address": 2, "repeat": 3, "go_on": 30, "settle": 14, "deadline":
+    12, "later": 3, "impact": 10,
+}  # fmt: skip
 LATENESS = {"commit": 8, "let_go": 5, "batch": 6, "caller_leaves": 1}
 FAULTS = {
-    "fail": 5,
-    "outage": 1,
-    "trap": 3,
-    "crash": 2,
-    "stop": 1,
-    "restart": 4,
-    "clock_step": 1,
-    "node_clock_step": 1,
-    "impact_fails": 3,
-    "answer_lost": 2,
-    "stale_report": 2,
-}
+    "fail": 5, "outage": 1, "trap": 3, "crash": 2, "stop": 1, "restart": 4, "clock_step": 1,
+    "node_clock_step": 1, "impact_fails": 3, "answer_lost": 2, "stale_report": 2,
+}  # fmt: skip
 CLIENTS = {"poll": 14, "start_request": 3, "client_leaves": 2, "move_address": 10}
 READERS = {"foreign_line": 1}
 ROLLOUTS = {"rollout": 3, "decide_rollout": 2}

@@ -82,9 +82,8 @@ def _check_overdue(world: World, due: Due) -> None:
     since_ms = world.due_since_ms = world.due_since_ms if world.due_since_ms is not None else now_ms
     late_ms = now_ms - since_ms
     in_time = late_ms <= 2 * RECHECK_MS
-    demand(
-        "9 every event ends", in_time, lambda: f"nobody looks at {due.scope_ids} for {late_ms} ms"
-    )
+    late = f"nobody looks at {due.scope_ids} for {late_ms} ms"
+    demand("9 every event ends", in_time, lambda: late)
 
 
 async def _decide_rollouts(world: World) -> None:
@@ -99,9 +98,8 @@ async def _decide_rollouts(world: World) -> None:
 
 
 async def _unfinished_rollouts(world: World) -> bool:
-    return world.shape.has_rollouts and bool(
-        await RolloutRecords(world.store).unfinished(world.now())
-    )
+    unfinished = RolloutRecords(world.store).unfinished
+    return world.shape.has_rollouts and bool(await unfinished(world.now()))
 
 
 async def _come_to_rest(world: World) -> None:

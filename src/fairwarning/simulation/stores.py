@@ -63,9 +63,8 @@ class StorePlace:
             return SharedMemoryStore(clock) if is_shared else MemoryStore(clock)
         if not self.may_be_shared:
             folder = exits.enter_context(tempfile.TemporaryDirectory(prefix="fw-sim-"))
-            store: Store = SqliteStore(
-                Path(folder) / "store.db", clock, InlineCommits(after=0 if quick else 8)
-            )
+            inline = InlineCommits(after=0) if quick else InlineCommits()
+            store: Store = SqliteStore(Path(folder) / "store.db", clock, inline)
         else:
             store = _postgres(self._url, clock, exits, is_shared=is_shared)
         await store.open()

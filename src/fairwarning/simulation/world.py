@@ -86,7 +86,7 @@ class World:
         self.errors: list[BaseException] = []
         """The errors that no step expected. The first of them ends the run."""
         self.trace: list[str] = []
-        self._backups: list[tuple[StoreCopy, list[Note], Any]] = []
+        self.backups: list[tuple[StoreCopy, list[Note], Any]] = []
         self._place = place
         self._exits = ExitStack()
         self._heard: list[tuple[Signal, str | None]] | None = None
@@ -259,17 +259,13 @@ class World:
 
     def back_up(self) -> None:
         assert isinstance(self.store, MemoryStore)
-        self._backups.append((StoreCopy(self.store), [*self.notes], self.save()))
-
-    @property
-    def backups(self) -> int:
-        return len(self._backups)
+        self.backups.append((StoreCopy(self.store), [*self.notes], self.save()))
 
     def step_back(self, number: int) -> None:
         """Sets the store back to a copy while the nodes run, like a restore of a backup."""
         assert isinstance(self.store, MemoryStore)
-        copy, notes, saved = self._backups[number]
-        del self._backups[number + 1 :]
+        copy, notes, saved = self.backups[number]
+        del self.backups[number + 1 :]
         copy.put_back(self.store)
         self.notes = [*notes]
         self.past += 1

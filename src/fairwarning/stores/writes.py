@@ -6,24 +6,19 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from fairwarning.core import transitions
 from fairwarning.core.decide import Change
 from fairwarning.core.instants import Instant
 from fairwarning.core.lifecycle import fold
 from fairwarning.core.limits import pending_operations
 from fairwarning.core.model import Event, EventId, InstanceName, Phase, Scope, ScopeId
 from fairwarning.core.refusals import Code, Refused
-from fairwarning.core.transitions import (
-    HOUSEKEEPING,
-    EventTransition,
-    Forgotten,
-    InstancesAdded,
-    LeaseRenewed,
-    Scheduled,
-    Transition,
-)
+from fairwarning.core.transitions import HOUSEKEEPING, EventTransition, Transition
 
 # A renewed lease is stored with the scope, and is not part of the event itself.
-_ON_EVENT = tuple(each for each in get_args(EventTransition) if each is not LeaseRenewed)
+_ON_EVENT = tuple(
+    each for each in get_args(EventTransition) if each is not transitions.LeaseRenewed
+)
 
 
 class Writes(Struct, frozen=True, kw_only=True):
@@ -51,7 +46,9 @@ def writes_of(before: Scope, change: Change) -> Writes:
     events = after.events
     if not events.keys() >= set(touched):
         # An event ended and was forgotten in this one transaction, so `after` no longer has it.
-        remembered = (each for each in change.transitions if not isinstance(each, Forgotten))
+        remembered = (
+            each for each in change.transitions if not isinstance(each, transitions.Forgotten)
+        )
         events = fold(before, remembered).events
     roster_changed = before.roster is not after.roster
     changed = tuple(events[id] for id in touched if id not in new)
@@ -85,7 +82,7 @@ def writes_of_new(scope: Scope) -> Writes:
         new_events=(),
         changed_events=(),
         old_phases={},
-        entries=(InstancesAdded(instances=instances),),
+        entries=(transitions.InstancesAdded(instances=instances),),
         addresses_added=tuple(_addresses(scope).items()),
         addresses_removed=(),
         next_deadline_ms=None,
@@ -99,11 +96,11 @@ def event_id_of(transition: Transition) -> EventId | None:
     return found
 
 
-def _events_touched(transitions: Iterable[Transition]) -> tuple[list[EventId], list[EventId]]:
+def _events_touched(made: Iterable[Transition]) -> tuple[list[EventId], list[EventId]]:
     new: list[EventId] = []
     touched: dict[EventId, None] = {}
-    for transition in transitions:
-        if isinstance(transition, Scheduled):
+    for transition in made:
+        if isinstance(transition, transitions.Scheduled):
             new.append(transition.event_id)
         if isinstance(transition, _ON_EVENT):
             touched[transition.event_id] = None

@@ -64,11 +64,8 @@ def advance(
         return Advance(rollout=rollout)
     sight = Sight(scopes=scopes, past=past or {})
     rollout = outcomes.follow(rollout, sight)
-    if (
-        not rollout.is_finished
-        and rollout.spec.stop_on_failure
-        and (why := outcomes.trouble(rollout, sight))
-    ):
+    may_fail = not rollout.is_finished and rollout.spec.stop_on_failure
+    if may_fail and (why := outcomes.trouble(rollout, sight)):
         rollout = replace(rollout, phase=RolloutPhase.FAILED, outcome=why)
     draft = _Draft(rollout, sight, now)
     if rollout.phase in STOPPED:

@@ -86,11 +86,8 @@ def _same(event: EventHistory, shown: Mapping[str, Any]) -> Iterator[Finding]:
     if round(not_before) != event.not_before_ms:
         text = f"a caller was told {shown['notBefore']}, and NotBefore is another"
         yield Finding(NOT_BEFORE, event.id, text)
-    if (shown["scope"], shown["type"], shown["resources"]) != (
-        event.scope,
-        event.type,
-        event.resources,
-    ):
+    told = (shown["scope"], shown["type"], shown["resources"])
+    if told != (event.scope, event.type, event.resources):
         text = "a caller was told another scope, type or resources than the history has"
         yield Finding(NOTHING_LOST, event.id, text)
 

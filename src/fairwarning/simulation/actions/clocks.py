@@ -32,9 +32,8 @@ async def _deadline(world: World, dice: Random) -> str:
 
 async def _later(world: World, dice: Random) -> str:
     short = [1, SECOND_MS, 5 * SECOND_MS, _LEASE_IS_OVER_MS, _LEASE_IS_OVER_MS]
-    by_ms = dice.choice(
-        [*short, 5 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS + HOUR_MS]
-    )
+    long = [5 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS + HOUR_MS]
+    by_ms = dice.choice([*short, *long])
     world.clock.jump(by_ms)
     return f"+{by_ms} ms"
 

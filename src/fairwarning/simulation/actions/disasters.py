@@ -49,16 +49,16 @@ async def _restart(world: World, dice: Random) -> str:
 
 
 async def _back_up(world: World, dice: Random) -> str:
-    if not isinstance(world.store, MemoryStore) or world.backups >= _BACKUPS_MAX:
+    if not isinstance(world.store, MemoryStore) or len(world.backups) >= _BACKUPS_MAX:
         return NOTHING
     world.back_up()
-    return f"number {world.backups}"
+    return f"number {len(world.backups)}"
 
 
 async def _step_back(world: World, dice: Random) -> str:
     if not world.backups:
         return NOTHING
-    number = dice.randrange(world.backups)
+    number = dice.randrange(len(world.backups))
     world.step_back(number)
     # A fail-over takes time, so no line of the new past has the instant of a lost one.
     world.clock.jump(SECOND_MS)

@@ -48,12 +48,7 @@ async def _decide(world: World, dice: Random) -> str:
         return NOTHING
     id = dice.choice(world.rollout_ids)
     what = dice.choice(["pause", "resume", "resume", "cancel"])
-    decide = {
-        "pause": node.rollouts.pause,
-        "resume": node.rollouts.resume,
-        "cancel": node.rollouts.cancel,
-    }[what]
-    world.spawn(_note(world, decide(id, by=OPERATOR)))
+    world.spawn(_note(world, getattr(node.rollouts, what)(id, by=OPERATOR)))
     return f"{node.name} {what} {id}"
 
 

@@ -8,6 +8,8 @@ from fairwarning.simulation.observed_state import ObservedWorld
 from fairwarning.simulation.records import CallerAnswer, demand
 from fairwarning.simulation.world import World
 
+_LOST = "5 nothing acknowledged is lost"
+
 
 class AnswerChecker:
     def __init__(self, world: World) -> None:
@@ -27,21 +29,14 @@ class AnswerChecker:
                 demand("7 approving is idempotent", fair, lambda: f"{answer}")
             return
         assert answer.receipt is not None
-        demand(
-            "5 nothing acknowledged is lost",
-            self._is_done(seen, answer),
-            lambda: str(answer.request),
-        )
+        demand(_LOST, self._is_done(seen, answer), lambda: str(answer.request))
         history = [t for t in answer.receipt.transitions if not isinstance(t, HOUSEKEEPING)]
         if not history:
             return
         key = (answer.receipt.scope.id, answer.receipt.scope.revision)
         written = seen.lines.get(key, [])
-        demand(
-            "5 nothing acknowledged is lost",
-            written == [repr(each) for each in history],
-            lambda: f"told {history}, written {written}",
-        )
+        is_same = written == [repr(each) for each in history]
+        demand(_LOST, is_same, lambda: f"told {history}, written {written}")
 
     def _is_done(self, seen: ObservedWorld, answer: CallerAnswer) -> bool:
         events = seen.scopes[answer.request.scope_id].events

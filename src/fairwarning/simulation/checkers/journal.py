@@ -51,11 +51,8 @@ class JournalChecker:
     def check_at_end(self, seen: ObservedWorld) -> None:
         for scope in seen.scopes.values():
             for each in scope.events.values():
-                demand(
-                    "9 every event ends",
-                    each.ended_ms is not None,
-                    lambda each=each: f"{each.event.id} has no end in the journal",  # type: ignore[misc]
-                )
+                ended = each.ended_ms is not None
+                demand("9 every event ends", ended, lambda: f"{each.event.id} has no end")  # noqa: B023
 
     def _read(self, seen: ObservedWorld, entry: Entry) -> None:
         scope = seen.scopes[entry.scope_id]

@@ -32,9 +32,8 @@ async def migrate(conninfo: str, migrations: Sequence[Migration]) -> None:
 
 
 async def _version(connection: Connection) -> int:
-    return (
-        await _value(connection, "schema_version") if await _value(connection, "has_schema") else 0
-    )
+    has_schema = await _value(connection, "has_schema")
+    return await _value(connection, "schema_version") if has_schema else 0
 
 
 async def continue_journal(connection: Connection) -> None:
