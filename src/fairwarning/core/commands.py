@@ -104,7 +104,7 @@ class BeginAnew(Struct, frozen=True, kw_only=True):
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """Time has passed. Everything that is due is done."""
+    """Nobody asks for anything, but time has passed. The scope does everything that is due."""
 
 
 class ReportDone(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ def takes_away(event: Event) -> bool:
 
 
 def leavers(scope: Scope) -> frozenset[InstanceName]:
-    """Return the instances whose deletion by the owner is pending or under way."""
+    """Return the instances that the owner is deleting: the event is pending or under way."""
     asked = (each for each in scope.unfinished if takes_away(each))
     return frozenset(name for each in asked for name in each.resources)
 

@@ -49,7 +49,7 @@ class StartCause(StrEnum):
     APPROVED = "approved"
     DUE = "due"
     AUTOMATIC = "automatic"
-    """A policy approved the event, or no instance had to be told."""
+    """The event started because a policy approved it, or because no instance had to be told."""
     ALREADY_HAPPENED = "already-happened"
 
 

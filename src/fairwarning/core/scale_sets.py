@@ -30,7 +30,7 @@ Member = tuple[Scope, Instance]
 
 
 class Growth(NamedTuple):
-    """The new instances of a scale set, in their placement groups."""
+    """The result of `grow`: the placement groups with their new instances."""
 
     added: tuple[tuple[Scope, tuple[Instance, ...]], ...]
     """The existing placement groups that get new instances, with these instances."""

@@ -161,9 +161,9 @@ class Noted(Struct, frozen=True, kw_only=True):
     """A line of the history that belongs to no scope, such as the creation of a token."""
 
     subject: str
-    """The thing that it happened to, such as `rollout:patch-tuesday`."""
+    """The kind and name of the thing that has changed, such as `rollout:patch-tuesday`."""
     action: str
-    """What happened to it, as a past participle: `created`, `paused`, `revoked`."""
+    """What happened to the subject, as a past participle: `created`, `paused`, `revoked`."""
     detail: str = ""
 
 

@@ -35,7 +35,7 @@ class Feed:
 
     @contextmanager
     def waking(self) -> Iterator[asyncio.Event]:
-        """Give an asyncio event that every signal sets."""
+        """Create an asyncio event that is set at each signal of the store, until the block ends."""
         wake = asyncio.Event()
         self._readers[wake] = None
         try:

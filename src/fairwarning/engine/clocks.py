@@ -161,7 +161,7 @@ class VirtualClock:
         self._stepped_ms += by_ms
 
     def next_ms(self) -> Instant | None:
-        """Return when the next sleeper is to be woken, or None."""
+        """Return the earliest time for which anybody waits, or None if nobody waits."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
@@ -190,7 +190,7 @@ SPEED_MAX = 100_000  # At this speed a day passes in a second.
 
 
 class Pacer:
-    """A pacer makes a virtual clock run, faster or slower than real time."""
+    """A task that lets a virtual clock run by itself, faster or slower than real time."""
 
     def __init__(
         self,

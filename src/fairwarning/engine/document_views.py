@@ -185,7 +185,7 @@ class Views:
         return scope.revision == view.revision and not view.is_of(scope)
 
     async def _take(self, scope: Scope, era: int) -> None:
-        """Show a scope that was read in the era `era`."""
+        """Show a scope that was read in this era, if nothing newer is shown."""
         view = self._views.get(scope.id)
         if view is not None and era == self._era and self._must_begin_anew(scope):
             scope = await self._anew(scope, view)

@@ -30,7 +30,7 @@ REMEMBERED_MAX = 10_000  # Enough to find what is left after a long step back.
 CHECK_EVERY_S = 1.0  # Many callers may ask for the same check at once.
 READ_AGAIN_MAX = 200  # One look must not keep the store busy for long.
 LOOKS_MAX = 4
-"""How often a scope is read again for a revision that is not in the journal."""
+"""How often a scope is read for a revision that the journal lacks: it may have no entry."""
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Follower:
         self._wake: asyncio.Event | None = None
         self._looked_s = self._proved_s = float("-inf")
         self._true_s = float("-inf")
-        """When the last look began that reached the end of the journal."""
+        """The time up to which the views are known to be complete, by the event loop's clock."""
         self.step_backs = 0
         views.on_news = self._unconfirmed.note
         views.on_contradiction = self._ring

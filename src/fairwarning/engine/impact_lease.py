@@ -62,7 +62,7 @@ class Lease:
         return is_renamed or is_next
 
     def extend(self, work: Work, until_ms: int) -> None:
-        """Let the running driver call serve this attempt from now on."""
+        """Use the driver call that is running for this later attempt, too."""
         assert work.node is not None
         assert work.lease_until_ms is not None
         self.attempt, self._node, self._failures = work.attempt, work.node, work.failures

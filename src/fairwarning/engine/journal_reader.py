@@ -67,11 +67,11 @@ class JournalReader:
         return page[1:]
 
     def passed(self, entry: Entry) -> None:
-        """Let the next page begin after this entry."""
+        """Remember this entry as read, so that the next page begins after it."""
         self._marks.append(mark_of(entry))
 
     def go_back(self, common: Mark) -> None:
-        """Let the next page begin after this remembered entry."""
+        """Forget the entries after this one, so that the next page begins after it."""
         while self._marks[-1] != common:
             self._marks.pop()
 
@@ -89,7 +89,7 @@ class JournalReader:
         self._marks.extend(mark_of(each) for each in reversed(newest_first))
 
     async def _changed(self) -> PastChanged:
-        """Return the exception with the lost entries, which a binary search finds."""
+        """Find the lost entries by binary search, and return the exception that names them."""
         marks = list(self._marks)
         shared, lost = 0, len(marks) - 1
         while shared < lost:

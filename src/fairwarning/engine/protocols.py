@@ -42,7 +42,7 @@ class ScopeBusy(Exception):
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """The time and the count that a step gets beside its scope."""
+    """What a step is told besides its scope: the time, and how many operations are pending."""
 
     now_ms: Instant
     pending_operations: int = 0
@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """The result of a change that is durable."""
+    """The scope after a stored change, when it was stored, and the transitions that were made."""
 
     scope: Scope
     at_ms: Instant

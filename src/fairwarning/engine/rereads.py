@@ -98,7 +98,7 @@ class Rereads:
 
 
 def answer(waiting: Iterable[asyncio.Future[None]], error: Exception | None = None) -> None:
-    """Let the waiting callers go on, or raise `error` in them."""
+    """End the wait of these callers. If `error` is given, it is raised in each of them."""
     for each in waiting:
         if each.done():
             continue  # This caller has gone away.

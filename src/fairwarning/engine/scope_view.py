@@ -36,7 +36,7 @@ class View:
         self.listeners: dict[Callable[[], None], None] | None = None
         """The functions to call once, in order, at the next change. None if nobody waits."""
         self.forms: dict[int, tuple[bytes, bytes]] = {}
-        """The responses that the endpoint has made. They are dropped at each change."""
+        """The ready responses of the endpoint, by `Request.form`. Each change empties this."""
         self.unseen: frozenset[EventId] = frozenset()
         """The events in the document that no instance has been shown yet."""
         self._documents: dict[str, bytes] = {}

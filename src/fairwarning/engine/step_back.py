@@ -18,7 +18,7 @@ class StepBack:
     """The scopes that are known to have lost something."""
 
     def joined(self, earlier: "StepBack | None") -> "StepBack":
-        """Return both step backs as one, for views that have followed neither."""
+        """Return one step back that stands for this one and an earlier one."""
         if earlier is None:
             return self
         known = self.common_ms is not None and earlier.common_ms is not None

@@ -38,9 +38,7 @@ It is a plain tuple, because a named tuple takes longer to unpack.
 
 
 class Connection(ExpiringConnection, asyncio.Protocol):
-    """One connection of one client. The event loop, the modules above and `OpenConnections` call
-    it.
-    """
+    """The HTTP connection of one client, from its first bytes to its end."""
 
     __slots__ = ("_awaits_turn", "_cancellable_task", "_closes", "_first_bytes", "_generation",
                  "_held_poll", "_is_busy", "_is_ended", "_is_full", "_last_bytes", "_last_poll",
@@ -218,7 +216,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
             self.fail()
 
     def _go_on(self) -> None:
-        """Ask for the next turn if bytes wait. Close if the client has closed and none do."""
+        """Ask for a turn if bytes wait to be parsed. Close if none do and the client has closed."""
         if self._is_busy:
             return
         if self._has_unparsed:
@@ -402,7 +400,7 @@ class Connection(ExpiringConnection, asyncio.Protocol):
         self.finish(response, closes)
 
     def _finish_anyway(self) -> None:
-        """From now on, don't cancel the task when the client leaves: it may have stored a part."""
+        """Don't cancel the task from now on if the client leaves: it may have stored a part."""
         self._cancellable_task = None
 
     def finish(self, response: Response, closes: bool) -> None:

@@ -17,7 +17,7 @@ ROUND_S = 0.001  # The shortest time that a timer of the event loop keeps well.
 
 
 class FairShare:
-    """Gives each address its turns, round by round."""
+    """Decides which address may use the event loop next."""
 
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}

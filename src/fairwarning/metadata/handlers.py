@@ -173,7 +173,7 @@ class Handlers:
             await self._views.begin_anew(view)
 
     def _may_begin_anew(self, scope_id: ScopeId) -> bool:
-        """Return whether the last such activation is long enough ago: a client can forge a tag."""
+        """Return whether a tag may cause a new activation again. Clients can forge tags."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._began_anew_s.get(scope_id, float("-inf")) < BEGIN_ANEW_EVERY_S:
             return False

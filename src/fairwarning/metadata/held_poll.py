@@ -31,7 +31,7 @@ class HeldPoll(Struct, eq=False):
     is_over: bool = False
 
     def cancel(self) -> None:
-        """Stop waiting, without a call to the connection."""
+        """Stop waiting. The connection is not told and must answer the poll itself."""
         self.is_over = True
         if self.timer is not None:
             self.timer.cancel()

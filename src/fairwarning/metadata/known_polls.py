@@ -26,7 +26,7 @@ class KnownPolls:
         self.last_request: Request | None = None
 
     def remember(self, raw: bytes, request: Request, *, closes: bool) -> None:
-        """Remember a poll that came alone and in one piece."""
+        """Remember what these bytes mean. They must be exactly one whole poll."""
         self.by_bytes[raw] = (request, closes)
         may_be_refused = request.is_foreign and self.has_loopback
         if closes and request.is_plain and not request.wait_s and not may_be_refused:

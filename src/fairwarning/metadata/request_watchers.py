@@ -19,7 +19,7 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     is_test: bool
     instance: InstanceName
     kind: str
-    """`events`, `approve`, `instance`, `versions` or `drained`."""
+    """What was asked for: `events`, `approve`, `instance`, `versions` or `drained`."""
     version: str
     user_agent: str
     body: bytes

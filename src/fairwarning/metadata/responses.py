@@ -133,7 +133,7 @@ class VaryingHeaders:
     """
 
     def __init__(self, seconds: Callable[[], float] | None = None) -> None:
-        """`seconds` reads another clock than the system's. It is then read for every response."""
+        """Use the clock `seconds` instead of the system's. It is then read for every response."""
         self._seconds = seconds or time.time
         self._is_steady = seconds is None
         seed = os.urandom(10).hex()
@@ -159,7 +159,7 @@ class VaryingHeaders:
         return self.block + last
 
     def begin(self) -> bytes:
-        """Begin a new block, and return the first of its last bytes."""
+        """Begin a new block of up to 256 ids, and return the last byte of its first id."""
         self._end()
         self._number += 1
         now_s = self._seconds()

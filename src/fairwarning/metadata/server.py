@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Listens on one address."""
+    """Accepts the connections to one address."""
 
     def __init__(self, state: EndpointState, host: str, port: int) -> None:
         self._state = state

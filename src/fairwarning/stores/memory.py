@@ -53,7 +53,7 @@ from fairwarning.stores.writes import (
 
 
 class MemoryStore:
-    """Each method is one transaction, because no method awaits anything."""
+    """Keeps everything in memory. Each method is one transaction, because none awaits anything."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

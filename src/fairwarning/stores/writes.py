@@ -128,7 +128,7 @@ def _addresses(scope: Scope) -> dict[str, InstanceName]:
 
 
 def refuse_address_in_use(address: str) -> None:
-    """Raises Refused with ADDRESS_IN_USE."""
+    """Raises Refused, because another instance has this address."""
     raise Refused(
         Code.ADDRESS_IN_USE,
         f"address {address} already belongs to an instance; addresses are unique across the "
@@ -137,7 +137,7 @@ def refuse_address_in_use(address: str) -> None:
 
 
 def refuse_scope_exists(scope_id: ScopeId) -> None:
-    """Raises Refused with SCOPE_EXISTS."""
+    """Raises Refused, because a scope with this id exists."""
     raise Refused(
         Code.SCOPE_EXISTS,
         f"scope {scope_id} is declared already; change it, or choose another name",

@@ -78,7 +78,7 @@ def advance(
 
 
 class _Draft:
-    """The state of one call of `advance`."""
+    """What one call of `advance` has decided so far."""
 
     def __init__(self, rollout: Rollout, sight: Sight, now: Instant) -> None:
         self._rollout = rollout

@@ -28,7 +28,7 @@ _PHASE_OF = {
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """The scopes and events that a decision can see."""
+    """The scopes and past events from which the next step of a rollout is decided."""
 
     scopes: Mapping[ScopeId, Scope | None]
     """The scopes that were read, by id. The value is None if the scope no longer exists."""

@@ -135,7 +135,7 @@ class Transactions:
 def _opening(
     scope_id: ScopeId, fences: Sequence[Fence], *, counting: bool, skip_busy: bool
 ) -> list[Statement]:
-    """Returns the first message. It takes the locks before it reads."""
+    """Returns the statements that begin a transaction: locks first, and then reads."""
     locks = [
         *(["lock_subscription"] if counting else []),
         *(["try_enter_scope", "lock_free_scope"] if skip_busy else ["enter_scope", "lock_scope"]),
