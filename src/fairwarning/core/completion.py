@@ -31,10 +31,10 @@ def complete(draft: Draft, event: Event, now: Instant) -> None:
     draft.add(transitions.Completed(event_id=event.id, at_ms=now))
     for name in event.resources:
         if draft.scope.roster.has_live(name):
-            _leave_behind(draft, event, draft.scope.roster.instances[name], now)
+            _change_instance(draft, event, draft.scope.roster.instances[name], now)
 
 
-def _leave_behind(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
+def _change_instance(draft: Draft, event: Event, instance: Instance, now: Instant) -> None:
     is_evicted = event.type is EventType.PREEMPT
     is_deleted = event.type is EventType.TERMINATE or (
         is_evicted and instance.eviction is EvictionPolicy.DELETE

@@ -237,7 +237,9 @@ def _refuse_lost_notice(scope: Scope, target: Roster) -> None:
 
 
 def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
-    changed = _disturbed(event, before, target) or _estranged(event, before, target)
+    changed = _changed_for_event(event, before, target) or _changed_for_driver(
+        event, before, target
+    )
     if changed is not None:
         raise Refused(
             Code.EVENT_STARTED,
@@ -246,7 +248,7 @@ def _refuse_under(event: Event, before: Roster, target: Roster) -> None:
         )
 
 
-def _estranged(event: Event, before: Roster, target: Roster) -> str | None:
+def _changed_for_driver(event: Event, before: Roster, target: Roster) -> str | None:
     """Return what the driver would not recognise when asked about the started event, or None."""
     if (before.driver, before.driver_settings) != (target.driver, target.driver_settings):
         return "its driver would change"
@@ -261,13 +263,13 @@ def cancelled_by(scope: Scope, wanted: Roster, without_notice: Names = ()) -> di
     """Return the scheduled events that a forced declaration cancels, each with the reason."""
     target = declared(scope, wanted, without_notice)
     disturbed = (
-        (event.id, _disturbed(event, scope.roster, target))
+        (event.id, _changed_for_event(event, scope.roster, target))
         for event in scope.in_phase(Phase.SCHEDULED)
     )
     return {event_id: reason for event_id, reason in disturbed if reason is not None}
 
 
-def _disturbed(event: Event, before: Roster, target: Roster) -> str | None:
+def _changed_for_event(event: Event, before: Roster, target: Roster) -> str | None:
     for name in event.resources:
         was, stays = before.has_live(name), target.has_live(name)
         if was and not stays:

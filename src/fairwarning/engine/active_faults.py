@@ -23,7 +23,7 @@ class Faults:
 
     def __init__(self, clock: Clock, seed: int | None = None) -> None:
         self._clock = clock
-        self._dice = random.Random(seed)  # noqa: S311  (nothing secret is drawn)
+        self._rng = random.Random(seed)  # noqa: S311  (nothing secret is drawn)
         self._set: dict[str, Fault] = {}
         self._listeners: list[Callable[[Sequence[Fault]], None]] = []
         self.struck: dict[str, int] = {}
@@ -59,7 +59,7 @@ class Faults:
         """Return the fault that strikes this request and count it, or return None."""
         now = self._clock.now()
         for fault in self._set.values():
-            chance = self._dice.random() if fault.probability < 1 else 0.0
+            chance = self._rng.random() if fault.probability < 1 else 0.0
             if fault.strikes(name, part, now, chance):
                 self._set[fault.id] = replace(fault, hits=fault.hits + 1)
                 self.struck[fault.kind] = self.struck.get(fault.kind, 0) + 1

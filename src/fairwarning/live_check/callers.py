@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from fairwarning.live_check.fleet import BY_NAME, HOT
+from fairwarning.live_check.fleet import BUSY_SCOPE, BY_NAME
 from fairwarning.live_check.http import request_bytes, send_and_leave
 from fairwarning.live_check.instances import random_member
 from fairwarning.live_check.nodes import Node
@@ -37,11 +37,11 @@ class Caller:
         self._patient: set[asyncio.Task[Request]] = set()
 
     async def schedule_only(self) -> None:
-        """Schedules events in the scope HOT that start at once, until this task is cancelled."""
-        await self._repeat(lambda: self._schedule(HOT), pause_s=0.12)
+        """Schedules events in BUSY_SCOPE that start at once, until this task is cancelled."""
+        await self._repeat(lambda: self._schedule(BUSY_SCOPE), pause_s=0.12)
 
     async def schedule_and_cancel(self) -> None:
-        """Schedules events in the scope HOT and cancels them, until this task is cancelled."""
+        """Schedules events in BUSY_SCOPE and cancels them, until this task is cancelled."""
         await self._repeat(self._schedule_and_decide, pause_s=0.12)
 
     async def operate(self) -> None:
@@ -59,7 +59,7 @@ class Caller:
             await asyncio.gather(*self._patient, return_exceptions=True)
 
     async def _schedule_and_decide(self) -> None:
-        made = await self._schedule(HOT)
+        made = await self._schedule(BUSY_SCOPE)
         if made is None or made.status != 201 or made.answer is None:
             return
         await asyncio.sleep(self._chance.uniform(0, 1))
@@ -109,7 +109,7 @@ class Caller:
 
     async def _operate(self) -> None:
         chance = self._chance
-        scope = chance.choice([each for each in BY_NAME if each != HOT])
+        scope = chance.choice([each for each in BY_NAME if each != BUSY_SCOPE])
         acts = ["schedule", "decide", "restart", "redeploy", "start", "stop"]
         acts += {"workers": ["delete", "delete", "replace", "reimage", "scale", "scale"],
                  "spot": ["evict", "evict", "delete", "scale"]}.get(scope, [])  # fmt: skip

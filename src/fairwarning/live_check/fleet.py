@@ -14,7 +14,7 @@ from typing import Any
 
 from fairwarning.live_check.records import Scope
 
-HOT = "web"
+BUSY_SCOPE = "web"
 """The scope that most callers use."""
 
 _IMPACT_S = 0.4  # Short, so that much happens in a minute.
@@ -55,7 +55,9 @@ def _names(set_name: str, count: int) -> list[str]:
 
 FLEET: tuple[Declared, ...] = (
     Declared(
-        table="availability_set", name=HOT, keys={"update_domains": 3, "instances": _names(HOT, 6)}
+        table="availability_set",
+        name=BUSY_SCOPE,
+        keys={"update_domains": 3, "instances": _names(BUSY_SCOPE, 6)},
     ),
     Declared(
         table="availability_set",

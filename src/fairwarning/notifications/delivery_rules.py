@@ -22,12 +22,12 @@ PAUSES_MS = (
 JITTER = 0.2  # So that many messages are not tried again at the same moment.
 
 
-def next_try_ms(attempts: int, now: Instant, dice: float) -> Instant | None:
-    """Return when to try again after `attempts` failures, or None. `dice` is in [0, 1)."""
+def next_try_ms(attempts: int, now: Instant, random_number: float) -> Instant | None:
+    """Return when to try again after `attempts` failures, or None. `random_number` is in [0, 1)."""
     assert attempts >= 1
     if attempts > len(PAUSES_MS):
         return None
-    spread = 1 + JITTER * (2 * dice - 1)
+    spread = 1 + JITTER * (2 * random_number - 1)
     return later(now, round(PAUSES_MS[attempts - 1] * spread))
 
 

@@ -30,7 +30,7 @@ STOP_PATIENCE_S = 2.0
 ALONE = "alone"
 """The node's name if the store is not shared. After a restart, its leases are still its own."""
 
-_DICE = SystemRandom().random
+_RANDOM = SystemRandom().random
 _log = logging.getLogger(__name__)
 
 
@@ -48,15 +48,20 @@ class Notifications:
     """The targets and their workers. Start it after the store is open; stop it before it closes."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, sender: Sender, dice: Callable[[], float] = _DICE
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        sender: Sender,
+        random_number: Callable[[], float] = _RANDOM,
     ) -> None:
-        """`dice` returns a random number in [0, 1), which varies the pauses between retries."""
+        """`random_number` returns a number in [0, 1), which varies the pauses between retries."""
         self._store = store
         self._clock = clock
         self._sender = sender
         self._records = NotificationRecords(store)
         self._node = secrets.token_hex(8) if store.is_shared else ALONE
-        self._dice = dice
+        self._random = random_number
         self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         self._keeper = _Keeper()
         self._listens = False
@@ -206,7 +211,7 @@ class Notifications:
             clock=self._clock,
             sender=self._sender,
             node=self._node,
-            dice=self._dice,
+            random_number=self._random,
         )
         task = asyncio.create_task(worker.run(), name=f"notifications to {target.id}")
         # The task cannot do this itself: if it is cancelled before its first turn, it never runs.

@@ -42,7 +42,7 @@ class Worker:
         clock: Clock,
         sender: Sender,
         node: str,
-        dice: Callable[[], float],
+        random_number: Callable[[], float],
     ) -> None:
         self._target = target
         self._store = store
@@ -50,7 +50,7 @@ class Worker:
         self._clock = clock
         self._sender = sender
         self._node = node
-        self._dice = dice
+        self._random = random_number
         self._alarm = clock.alarm()
         self._held: HeldCursor | None = None
         """The cursor as this worker last read or wrote it."""
@@ -228,7 +228,7 @@ class Worker:
         attempts = delivery.attempts + 1
         again = None
         if not outcome.is_final:
-            again = delivery_rules.next_try_ms(attempts, self._clock.now(), self._dice())
+            again = delivery_rules.next_try_ms(attempts, self._clock.now(), self._random())
         self._log_failure(outcome, attempts, is_dead=again is None)
         failed = replace(delivery, attempts=attempts, last_error=outcome.error)
         if again is not None:

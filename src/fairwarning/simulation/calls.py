@@ -15,12 +15,12 @@ from fairwarning.engine.protocols import ScopeBusy, StoreDown
 
 T = TypeVar("T")
 BUSY = "busy"
-"""The entry in `traps` for calls that may fail because another node has locked the scope."""
+"""The entry in `failing_next` for calls that may fail because another node has locked the scope."""
 WRITES = ("transact", "keep", "drop")
 """The names of the calls that change the store, except notes of polls."""
 
 
-class Verdict(Enum):
+class Decision(Enum):
     GO_ON = "go on"
     FAIL = "fail"
     BUSY = "busy"
@@ -48,7 +48,7 @@ class Call:
     may_be_busy: bool = False
     outcome: Outcome[Any] | None = None
     number: int = field(default_factory=count().__next__)
-    verdict: asyncio.Future[Verdict] = field(default_factory=asyncio.Future)
+    decision: asyncio.Future[Decision] = field(default_factory=asyncio.Future)
     is_held: bool = False
     """Whether the answer is held back until an action releases this call."""
 
@@ -71,11 +71,11 @@ class Calls:
         """The names of nodes whose calls never answer."""
         self.committing: str | None = None
         """The node whose call is carried out now. A signal at this time is from its commit."""
-        self.traps: set[tuple[str, bool]] = set()
+        self.failing_next: set[tuple[str, bool]] = set()
         """Methods whose next call fails: after it was carried out if True, else before."""
         self.on_outcome: Callable[[object], None] = lambda _: None
         """A function that is called with each result, before the caller gets the result."""
-        self.on_failure: Callable[[Call, Verdict], None] = lambda _, __: None
+        self.on_failure: Callable[[Call, Decision], None] = lambda _, __: None
         self._hanging: list[object] = []
         self._running = 0
         self._returned: asyncio.Future[None] | None = None
@@ -90,16 +90,16 @@ class Calls:
     def has_any(self, node: str) -> bool:
         return any(call.node == node for call in self.waiting)
 
-    def release(self, call: Call, verdict: Verdict) -> None:
-        trap = (BUSY if call.may_be_busy else call.name, call.is_done)
-        if trap in self.traps and verdict is Verdict.GO_ON:
-            self.traps.remove(trap)
-            verdict = Verdict.BUSY if call.may_be_busy else Verdict.FAIL
-        if verdict in (Verdict.FAIL, Verdict.BUSY):
-            self.on_failure(call, verdict)
+    def release(self, call: Call, decision: Decision) -> None:
+        fail_next = (BUSY if call.may_be_busy else call.name, call.is_done)
+        if fail_next in self.failing_next and decision is Decision.GO_ON:
+            self.failing_next.remove(fail_next)
+            decision = Decision.BUSY if call.may_be_busy else Decision.FAIL
+        if decision in (Decision.FAIL, Decision.BUSY):
+            self.on_failure(call, decision)
         self.waiting.remove(call)
-        if not call.verdict.done():
-            call.verdict.set_result(verdict)
+        if not call.decision.done():
+            call.decision.set_result(decision)
 
     async def run(self, call: Call) -> Outcome[Any]:
         """Carries out the call, and returns its result or its error."""
@@ -143,33 +143,33 @@ class Calls:
         StoreDown or ScopeBusy if the world says so, and what `work` raises.
         """
         call = Call(node, name, detail, work, may_be_busy=may_be_busy)
-        match await self._verdict(call):
-            case Verdict.FAIL:
+        match await self._decision(call):
+            case Decision.FAIL:
                 raise StoreDown("simulated outage")
-            case Verdict.BUSY:
+            case Decision.BUSY:
                 raise ScopeBusy
-            case Verdict.GO_ON:
+            case Decision.GO_ON:
                 outcome = await self.run(call)
-            case Verdict.SETTLED:
+            case Decision.SETTLED:
                 assert call.outcome is not None
                 outcome = call.outcome
         if outcome.error is None:
             self.on_outcome(outcome.result)
         call = Call(node, name, detail, work, is_done=True, outcome=outcome)
-        if await self._verdict(call) is Verdict.FAIL:
+        if await self._decision(call) is Decision.FAIL:
             raise StoreDown("simulated outage, after the fact")
         if outcome.error is not None:
             raise outcome.error
         result: T = outcome.result  # type: ignore[assignment]
         return result
 
-    async def _verdict(self, call: Call) -> Verdict:
+    async def _decision(self, call: Call) -> Decision:
         if call.node in self.dead:
             self._hanging.append(call)
         else:
             self.waiting.append(call)
         try:
-            return await call.verdict
+            return await call.decision
         except asyncio.CancelledError:
             if call in self.waiting:
                 self.waiting.remove(call)

@@ -71,9 +71,9 @@ class _Transport:
 
     def write(self, data: bytes) -> None:
         if self.is_open:
-            self._client.hear(self, data)
+            self._client.receive(self, data)
         elif self.is_cut:
-            self._client.miss(data)
+            self._client.lose(data)
 
     def close(self) -> None:
         self.is_open = False
@@ -135,7 +135,7 @@ class Client:
         if self._transport is not None:
             self._transport.is_open, self._transport.is_cut = False, True
 
-    def miss(self, data: bytes) -> None:
+    def lose(self, data: bytes) -> None:
         """Loses an answer. Its events count as shown, because the node believes so."""
         head, _, body = data.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 200") and b'"Events"' in body:
@@ -149,7 +149,7 @@ class Client:
         view, until_s = held.member.view, held.timer.when()
         return HeldPoll(question=self.question, view=view, until_s=until_s)
 
-    def hear(self, transport: _Transport, data: bytes) -> None:
+    def receive(self, transport: _Transport, data: bytes) -> None:
         if transport is not self._transport or self.question is None:
             return
         head, _, body = data.partition(b"\r\n\r\n")

@@ -67,9 +67,9 @@ class Node:
         self.rollouts = Rollouts(self.engine, store, clock) if shape.has_rollouts else None
         self.notifications: Notifications | None = None
         if shape.targets:
-            dice = Random(name).random
+            random_number = Random(name).random
             self.notifications = Notifications(
-                store=store, clock=clock, sender=self.sender, dice=dice
+                store=store, clock=clock, sender=self.sender, random_number=random_number
             )
         self.shows = shape.has_clients
         self.service: EndpointState | None = None

@@ -17,7 +17,7 @@ NOTES_MS = 5 * MINUTE_MS
 
 
 async def heal(world: World) -> None:
-    world.calls.traps.clear()
+    world.calls.failing_next.clear()
     for call in world.calls.waiting:
         call.is_held = False
     await world.settle()
@@ -27,7 +27,7 @@ async def heal(world: World) -> None:
         await world.settle()
         for impact in world.physical.running():
             world.note("impact", impact.key)
-            if world.shape.is_stubborn:
+            if world.shape.drivers_fail:
                 world.physical.fail(impact)
             else:
                 world.physical.finish(impact)

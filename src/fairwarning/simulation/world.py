@@ -15,7 +15,7 @@ from fairwarning.core.transitions import HandedOver
 from fairwarning.engine.protocols import START, Order, Receipt, Signal, Store, StoreDown
 from fairwarning.notifications.records import NotificationRecords
 from fairwarning.simulation.actions import ACTIONS
-from fairwarning.simulation.calls import Call, Calls, Verdict
+from fairwarning.simulation.calls import Call, Calls, Decision
 from fairwarning.simulation.clients import Client
 from fairwarning.simulation.clock import NodeClock, SimClock, current
 from fairwarning.simulation.driver import World as PhysicalWorld
@@ -193,7 +193,7 @@ class World:
                 client.cut_off()
 
     async def take(self, step: Step) -> None:
-        note = await ACTIONS[step.kind](self, Random(step.dice))
+        note = await ACTIONS[step.kind](self, Random(step.seed))
         self.note(step.kind, note)
         await self.quiesce()
 
@@ -206,13 +206,13 @@ class World:
         free = [call for call in self.calls.waiting if not call.is_held]
         return sorted(free, key=lambda call: call.place)
 
-    async def release(self, call: Call, verdict: Verdict = Verdict.GO_ON) -> None:
-        self.calls.release(call, verdict)
+    async def release(self, call: Call, decision: Decision = Decision.GO_ON) -> None:
+        self.calls.release(call, decision)
         await self.quiesce()
 
-    def _note_failure(self, call: Call, verdict: Verdict) -> None:
+    def _note_failure(self, call: Call, decision: Decision) -> None:
         """Counts a failed call. It also notes on the node that it may have unknown work."""
-        if verdict is Verdict.BUSY:
+        if decision is Decision.BUSY:
             self.happened["busy"] += 1
             return
         self.happened["answer lost" if call.is_done else "call failed"] += 1
@@ -238,7 +238,7 @@ class World:
             for call in free if self._place.is_memory else free[:1]:
                 if call.name == "transact":
                     self.note("call", call)
-                self.calls.release(call, Verdict.GO_ON)
+                self.calls.release(call, Decision.GO_ON)
             await self.quiesce()
         raise Broken("9 every event ends", "the nodes never come to rest")
 

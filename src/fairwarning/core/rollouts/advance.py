@@ -26,7 +26,7 @@ from fairwarning.core.rollouts.model import (
     StepPhase,
     event_id_of,
 )
-from fairwarning.core.rollouts.outcomes import Sight
+from fairwarning.core.rollouts.outcomes import FleetState
 from fairwarning.core.rollouts.windows import closes, next_opening
 
 
@@ -62,12 +62,12 @@ def advance(
     """
     if rollout.ended_ms is not None:
         return Advance(rollout=rollout)
-    sight = Sight(scopes=scopes, past=past or {})
-    rollout = outcomes.follow(rollout, sight)
+    fleet = FleetState(scopes=scopes, past=past or {})
+    rollout = outcomes.follow(rollout, fleet)
     may_fail = not rollout.is_finished and rollout.spec.stop_on_failure
-    if may_fail and (why := outcomes.trouble(rollout, sight)):
+    if may_fail and (why := outcomes.trouble(rollout, fleet)):
         rollout = replace(rollout, phase=RolloutPhase.FAILED, outcome=why)
-    draft = _Draft(rollout, sight, now)
+    draft = _Draft(rollout, fleet, now)
     if rollout.phase in STOPPED:
         draft.wind_down()
     elif rollout.phase is RolloutPhase.PAUSED:
@@ -80,9 +80,9 @@ def advance(
 class _Draft:
     """What one call of `advance` has decided so far."""
 
-    def __init__(self, rollout: Rollout, sight: Sight, now: Instant) -> None:
+    def __init__(self, rollout: Rollout, fleet: FleetState, now: Instant) -> None:
         self._rollout = rollout
-        self._sight = sight
+        self._fleet = fleet
         self._now = now
         self._steps = {(step.scope_id, step.update_domain): step for step in rollout.steps}
         self._announce: list[Announce] = []
@@ -95,8 +95,8 @@ class _Draft:
         due = turns(self._rollout, self._now)
         self._wake.extend(due.resting_until)
         for scope_id in due.under_way + due.begin:
-            if scope_id in self._sight.scopes:
-                self._next_of(groups[scope_id], self._sight.scopes[scope_id])
+            if scope_id in self._fleet.scopes:
+                self._next_of(groups[scope_id], self._fleet.scopes[scope_id])
 
     def hold(self) -> None:
         """Announce nothing. A step without an event waits again once its NotBefore has passed."""
@@ -106,7 +106,7 @@ class _Draft:
 
     def wind_down(self) -> None:
         for step in self._rollout.steps:
-            event = self._sight.of_step(step)
+            event = self._fleet.of_step(step)
             if step.phase is StepPhase.WAITING:
                 self._put(replace(step, phase=StepPhase.SKIPPED))
             elif step.phase is StepPhase.ANNOUNCED and event is not None:
@@ -132,7 +132,7 @@ class _Draft:
         for step in steps:
             if step.phase not in UNFINISHED:
                 continue
-            if step.phase is not StepPhase.WAITING and not outcomes.is_in_flight(step, self._sight):
+            if step.phase is not StepPhase.WAITING and not outcomes.is_in_flight(step, self._fleet):
                 return
             if scope is not None and step_length.targets(scope.roster, step):
                 self._announce_or_wait(step, steps, scope)
@@ -181,7 +181,7 @@ class _Draft:
 
     def _withdraw_late(self) -> None:
         for step in self._rollout.steps:
-            event = self._sight.of_step(step)
+            event = self._fleet.of_step(step)
             if step.phase is not StepPhase.ANNOUNCED or event is None:
                 continue
             latest = self._latest_start(step, event)
@@ -204,7 +204,7 @@ class _Draft:
         """Return the steps that have no event and whose NotBefore has passed."""
         over: list[RolloutStep] = []
         for step in self._rollout.steps:
-            if outcomes.is_in_flight(step, self._sight):
+            if outcomes.is_in_flight(step, self._fleet):
                 assert step.not_before_ms is not None
                 if self._now > step.not_before_ms:
                     over.append(step)

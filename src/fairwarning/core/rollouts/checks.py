@@ -12,7 +12,7 @@ from fairwarning.core.notice import not_before
 from fairwarning.core.refusals import Code, Refused
 from fairwarning.core.rollouts.model import DAY_MINUTES, Blackout, RolloutSpec, RolloutStep, Window
 from fairwarning.core.rollouts.step_length import ASSUMED_DURATION_S, known_duration_s, needed_ms
-from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, stretches
+from fairwarning.core.rollouts.windows import HORIZON_DAYS, next_opening, open_periods
 
 TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 NAME_CHARS_MAX = 100  # The name must fit into a line of a table.
@@ -57,7 +57,9 @@ def refuse_misfit(spec: RolloutSpec, scopes: Iterable[Scope], now: Instant) -> N
 def _refuse_if_never(spec: RolloutSpec, roster: Roster, now: Instant, needed: int) -> None:
     if next_opening(spec.calendar, now, needed) is not None:
         return
-    longest = max((end - begin for begin, end in stretches(spec.calendar, now) if end), default=0)
+    longest = max(
+        (end - begin for begin, end in open_periods(spec.calendar, now) if end), default=0
+    )
     if not longest:
         raise _invalid(
             f"the windows do not open within {HORIZON_DAYS} days; change them, or the blackouts"

@@ -42,7 +42,7 @@ def _covers(window: Window, local: datetime) -> bool:
 
 def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instant | None:
     """Return the first instant, from `instant` on, that begins over `needed_ms` of open time."""
-    for begin, end in stretches(calendar, instant):
+    for begin, end in open_periods(calendar, instant):
         if end is None or end - begin > needed_ms:
             return begin
     return None
@@ -50,12 +50,12 @@ def next_opening(calendar: Calendar, instant: Instant, needed_ms: int) -> Instan
 
 def closes(calendar: Calendar, instant: Instant) -> Instant | None:
     """Return the end of the present or next open period, or None if it has no end."""
-    for _, end in stretches(calendar, instant):
+    for _, end in open_periods(calendar, instant):
         return end
     return None
 
 
-def stretches(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
+def open_periods(calendar: Calendar, instant: Instant) -> Iterator[tuple[Instant, Instant | None]]:
     """Yield the begin and end of each open period. The end is None if the calendar never closes."""
     if not calendar.windows and not calendar.blackouts:
         yield instant, None

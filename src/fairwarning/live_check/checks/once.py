@@ -33,7 +33,7 @@ def _orders(evidence: Evidence, event: EventHistory, calls: list[DriverCall]) ->
             text = f"attempt {call.attempt} was ordered again, {apart_s:.3f} s after the first time"
             yield Finding(ONCE, event.id, text)
             continue
-        trouble = _late(evidence, event, call, calls[:place]) or _blind(call, calls[:place])
+        trouble = _late(evidence, event, call, calls[:place]) or _without_find(call, calls[:place])
         if trouble:
             yield Finding(ONCE, event.id, f"attempt {call.attempt} was ordered {trouble}")
         missing = set(event.resources) - {each.name for each in call.instances}
@@ -80,7 +80,7 @@ def _taken_away(event: EventHistory, call: DriverCall, place: int) -> Entry | No
     return None
 
 
-def _blind(call: DriverCall, before: list[DriverCall]) -> str:
+def _without_find(call: DriverCall, before: list[DriverCall]) -> str:
     """Returns what is wrong with a second attempt, which must follow a `find`. Empty if nothing."""
     if call.attempt == 1:
         return ""
