@@ -23,11 +23,9 @@ class NotToml(ValueError):
 def parse_toml(text: str) -> tuple[str, dict[str, Any]]:
     """Return the text with plain line ends, and its parsed tables. Raises NotToml if invalid."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    _refuse_costly(text)
     try:
-        _refuse_costly(text)
         return text, tomllib.loads(text)
-    except NotToml:
-        raise
     except ValueError as error:
         raise _syntax_problem(text, str(error)) from None
 

@@ -197,12 +197,7 @@ async def ask_document(
 
 def _new_poll(node: Node, instance: str, version: str, tag: str | None, wait_s: int) -> Poll:
     return Poll(
-        instance=instance,
-        node=node.name,
-        version=version,
-        sent_tag=tag,
-        wait_s=wait_s,
-        sent=now(),
+        instance=instance, node=node.name, version=version, sent_tag=tag, wait_s=wait_s, sent=now()
     )
 
 

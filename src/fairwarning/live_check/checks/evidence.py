@@ -4,12 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from fairwarning.live_check.records import (
-    Entry,
-    Records,
-    Request,
-    Scope,
-)
+from fairwarning.live_check.records import Entry, Records, Request, Scope
 
 T = TypeVar("T")
 ENDS = ("Completed", "Cancelled", "Failed")

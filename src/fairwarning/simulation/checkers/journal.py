@@ -35,10 +35,9 @@ class JournalChecker:
     def check(self, seen: ObservedWorld, entries: Sequence[Entry]) -> None:
         """Checks the new journal entries, and adds them to what was `seen`."""
         self._short.clear()
-        for (scope_id, _), turn in groupby(
-            entries, key=lambda each: (each.scope_id, each.revision)
-        ):
-            for entry in turn:
+        commits = groupby(entries, key=lambda each: (each.scope_id, each.revision))
+        for (scope_id, _), commit in commits:
+            for entry in commit:
                 seen.entries.append(entry)
                 if entry.scope_id:
                     self._read(seen, entry)
